@@ -2,15 +2,18 @@ import { defineConfig } from 'vitest/config';
 import { WORKERS } from './test/support/workers.ts';
 import { FAULT_LOOPS } from './vitest.faults.config.ts';
 
+const exclude = [...FAULT_LOOPS, 'node_modules/**'];
+const shared = { testTimeout: 120_000, hookTimeout: 60_000, pool: 'forks', maxWorkers: WORKERS } as const;
+const globalSetup = ['test/support/on-demand-global.ts'];
+
 /** Every feature on every storage. The kill, damage and fuzz loops run apart: `npm run test:faults`. */
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    exclude: [...FAULT_LOOPS, 'node_modules/**'],
-    testTimeout: 120_000,
-    hookTimeout: 60_000,
-    globalSetup: ['test/support/on-demand-global.ts'],
-    pool: 'forks',
     maxWorkers: WORKERS,
+    projects: [
+      // Units share the modules of their worker: importing them anew for each file takes as long as the tests.
+      { test: { ...shared, name: 'units', include: ['src/**/*.test.ts'], exclude, globalSetup, isolate: false } },
+      { test: { ...shared, name: 'whole', include: ['test/**/*.test.ts'], exclude, globalSetup } },
+    ],
   },
 });

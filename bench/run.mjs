@@ -9,11 +9,13 @@ import { row5 } from './rows/5-restore.mjs';
 import { row6 } from './rows/6-compare.mjs';
 import { row7 } from './rows/7-fork.mjs';
 import { row8 } from './rows/8-many-sessions.mjs';
+import { adapters } from './rows/adapters.mjs';
 import { commandLine } from './rows/command-line.mjs';
 import { edits } from './rows/edits.mjs';
 import { memory } from './rows/memory.mjs';
 import { naiveSaves } from './rows/naive-saves.mjs';
 import { postgres } from './rows/postgres.mjs';
+import { studio } from './rows/studio.mjs';
 import { workflowSteps } from './rows/workflow.mjs';
 import { Workbench } from './workbench.mjs';
 
@@ -32,7 +34,9 @@ const ROWS = [
   postgres,
   recall,
   workflowSteps,
+  adapters,
   commandLine,
+  studio,
 ];
 
 const words = process.argv.slice(2);

@@ -1,22 +1,22 @@
 // The example of the README. Kill it where you like and run it again: nothing is asked twice.
-import { CheckpointManager, SqliteCheckpointStorage } from 'savestate';
+import { open } from 'savestate';
 
-const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: 'agent.db' }) });
-const session = await manager.session('support-chat'); // begins it, or resumes it where a crash left it
-const chat = (session.state ?? { messages: [] }) as { messages: string[] };
+type Chat = { messages: { role: 'user' | 'assistant'; content: string }[] };
+const askModel = async (_messages: Chat['messages']) => 'Your order left on Monday.'; // your model
 
-if (chat.messages.length === 0) {
-  chat.messages.push('Where is my order?');
-  await session.save(chat); // durable when it resolves
-}
-if (chat.messages.length === 1) {
-  const answer = await session.step('answer', async () => 'Your order left on Monday.'); // recorded: not repeated after a crash
-  chat.messages.push(answer);
-  await session.save(chat);
+const manager = await open('agent.db'); // SQLite; or './folder/', 'memory:', 'postgres://host/database?tenant=acme'
+const session = await manager.session<Chat>('support', { initial: { messages: [] } });
+
+if (!session.isResumed) await session.update((chat) => chat.messages.push({ role: 'user', content: 'Where is it?' }));
+if (session.state.messages.at(-1)?.role === 'user') {
+  const content = await session.step('answer', () => askModel(session.state.messages)); // recorded: not repeated after a crash
+  await session.update((chat) => chat.messages.push({ role: 'assistant', content })); // durable when it resolves
 }
 
-const edit = [{ op: 'replace', path: '/messages/1', value: 'It left on Tuesday.' }] as const;
-const fork = await manager.fork(session.head?.id ?? '', { edit });
-const { changedFields } = await manager.compare(session.head?.id ?? '', fork.headId);
-console.log(chat.messages.length, changedFields, (await manager.verify()).status); // 2 [ '$.messages[1]' ] clean
+const other = await session.fork({
+  edit: (chat) => {
+    chat.messages[1] = { role: 'assistant', content: 'It left on Tuesday.' };
+  },
+});
+console.log(session.state.messages.length, (await session.diff('@', other.branch)).changedFields); // 2 [ '$.messages[1].content' ]
 await manager.close();

@@ -26,7 +26,7 @@ function rowsBelow(head: string): string[][] {
 const unquoted = (text: string) => [...text.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
 
 const sources = readdirSync(join(ROOT, 'src'), { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && !entry.name.endsWith('.test.ts'))
+  .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name) && !entry.name.endsWith('.test.ts'))
   .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
 
 describe('docs/ARCHITECTURE.md', () => {

@@ -1,13 +1,16 @@
+import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { SQLITE_FILE } from './support/official-savers.ts';
+import { SCRATCH_ROOT } from './support/scratch-root.ts';
 import { temporaryFolder } from './support/storages.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const ENTRIES: [RegExp, string][] = [
   [/'savestate'/g, 'src/index.ts'],
+  [/'savestate\/workers'/g, 'src/manager/workers/index.ts'],
   [/'savestate\/core'/g, 'src/core/index.ts'],
   [/'savestate\/storage'/g, 'src/storage/index.ts'],
   [/'savestate\/agents'/g, 'src/runtime/index.ts'],
@@ -18,14 +21,36 @@ const ENTRIES: [RegExp, string][] = [
   [/'savestate\/memory'/g, 'src/memory/index.ts'],
   [/'savestate\/testing'/g, 'src/testing/index.ts'],
   [/'savestate\/langgraph'/g, 'src/adapter/langgraph/index.ts'],
+  [/'savestate\/openai-agents'/g, 'src/adapter/openai-agents/index.ts'],
+  [/'@openai\/agents-core'/g, 'node_modules/@openai/agents-core/dist/index.mjs'],
+  [/'@openai\/agents-core\/testing'/g, 'node_modules/@openai/agents-core/dist/testing/index.mjs'],
+  [/'savestate\/ai-sdk'/g, 'src/adapter/ai-sdk/index.ts'],
+  [/'ai'/g, 'node_modules/ai/dist/index.mjs'],
+  [/'ai\/test'/g, 'node_modules/ai/dist/test/index.mjs'],
   [/'@langchain\/langgraph'/g, 'node_modules/@langchain/langgraph/dist/index.js'],
+  [/'savestate\/mcp'/g, 'src/server/mcp/index.ts'],
+  [/'@modelcontextprotocol\/server'/g, 'node_modules/@modelcontextprotocol/server/dist/index.mjs'],
+  [/'@modelcontextprotocol\/client'/g, 'node_modules/@modelcontextprotocol/client/dist/index.mjs'],
   [/'zod'/g, 'node_modules/zod/index.js'],
 ];
 
+/** Documents that say nothing for which a reader would need a cast. */
+const WITHOUT_CASTS = ['README.md', 'docs/TUTORIAL.md', 'docs/GUIDE.md'];
+
 /** Documents whose examples run. */
-const DOCUMENTS = ['GUIDE', 'AGENTS', 'MODELS', 'REPAIR', 'LOOP', 'WORKFLOWS', 'FLEET', 'MEMORY'].map(
-  (name) => `docs/${name}.md`,
-);
+const DOCUMENTS = [
+  'GUIDE',
+  'AGENTS',
+  'MODELS',
+  'REPAIR',
+  'LOOP',
+  'WORKFLOWS',
+  'FLEET',
+  'MEMORY',
+  'OPENAI-AGENTS',
+  'MCP',
+  'AI-SDK',
+].map((name) => `docs/${name}.md`);
 
 /** The TypeScript examples of a document, with the line each begins at. */
 function examplesOf(document: string): [title: string, code: string][] {
@@ -60,8 +85,9 @@ afterEach(() => {
 describe('examples', () => {
   test('the one in the README says what it says it says', async () => {
     const [[, code = ''] = ['', '']] = examplesOf('README.md');
+    expect(readFileSync(join(ROOT, 'examples/quick-start.ts'), 'utf8')).toContain(code);
     const folder = temporaryFolder();
-    for (let again = 0; again < 2; again++) expect(await run(code, folder)).toEqual(['2 $.messages[1] clean']);
+    for (let again = 0; again < 2; again++) expect(await run(code, folder)).toEqual(['2 $.messages[1].content']);
   });
 
   test.each(DOCUMENTS.flatMap(examplesOf))('%s runs', async (_, code) => {
@@ -78,5 +104,42 @@ describe('examples', () => {
       folder,
     );
     expect(lines.map((line) => line.split(' ').slice(1, 3).join(' '))).toEqual(['main 1', 'main 0', 'main -1']);
+  });
+});
+
+describe('types', () => {
+  test('every example holds in strict mode', { timeout: 300_000 }, () => {
+    const folder = temporaryFolder(SCRATCH_ROOT);
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+    const files = ['README.md', 'docs/TUTORIAL.md', ...DOCUMENTS].flatMap(examplesOf).map(([title, code]) => {
+      const name = `${title.replaceAll(/[/.:]/g, '-')}.ts`;
+      writeFileSync(join(folder, name), `${code}export {};\n`);
+      return name;
+    });
+    const paths = Object.fromEntries(
+      ENTRIES.filter(([, entry]) => entry.startsWith('src/')).map(([name, entry]) => [
+        name.source.replaceAll(/['\\]/g, ''),
+        [join(ROOT, entry)],
+      ]),
+    );
+    const compilerOptions = {
+      noUnusedLocals: false,
+      noUnusedParameters: false,
+      noUncheckedIndexedAccess: false,
+      paths,
+    };
+    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+    writeFileSync(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({ extends: join(ROOT, 'tsconfig.json'), compilerOptions, files, include: [] }),
+    );
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+    const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', folder], { cwd: folder, encoding: 'utf8' });
+    expect([status, stdout]).toEqual([0, '']);
+  });
+
+  test.each(WITHOUT_CASTS.flatMap(examplesOf))('%s needs no cast', (_, code) => {
+    const written = code.replaceAll(/\/\/.*$/gm, '').replaceAll(/^import[\s\S]*?;$/gm, '');
+    expect(written).not.toMatch(/\bas\s+(?!const\b)|\w<[^>]*>\(.*\bany\b|\w!\./);
   });
 });

@@ -49,6 +49,53 @@ test('a LangGraph graph is killed, goes on elsewhere, waits for a person, and is
   expect(lines.at(-1)).toMatch(/^8\. Verified: \d+ checkpoints, clean\.$/);
 });
 
+test('transcripts of the Claude Agent SDK are read, forked and rewound', async () => {
+  const lines = await run('claude/sessions.mjs');
+  expect(part(lines, 1)).toEqual(['4 messages']);
+  expect(part(lines, 2)).toEqual([
+    expect.stringMatching(/^[1-7] new chunks for 4 messages$/),
+    'session: What if',
+    'session: Where is order 1042?',
+  ]);
+  expect(part(lines, 3)).toEqual(['checkpoint 2: entries_appended', 'checkpoint 1: entries_appended', '2 messages']);
+  expect(lines.at(-1)).toBe('4. Verified: clean.');
+});
+
+test('a run of the OpenAI Agents SDK is killed, goes on elsewhere, waits for a person, and ends', async () => {
+  const lines = await run('openai-agents/refund.mjs');
+  expect(part(lines, 1)).toEqual([
+    'the model thinks',
+    'the tool reads order 1042',
+    'the model thinks',
+    'the model does not answer',
+    '(killed with SIGKILL)',
+  ]);
+  expect(part(lines, 2)).toEqual(['the model thinks', 'waits for a person']);
+  expect(part(lines, 3)).toEqual(['refund {"order":"1042","amount":39}: yes']);
+  expect(part(lines, 4)).toEqual(['the tool pays 39 back', 'the model thinks', 'done: You get 39 back.']);
+});
+
+test('an agent of the AI SDK is killed in the middle of a stream and goes on; a chat is answered twice', async () => {
+  const lines = await run('ai-sdk/orders.mjs');
+  expect(part(lines, 1)).toEqual([
+    'the model is asked',
+    'the tool reads order 1042',
+    'the model is asked with the result',
+    'it says: It left',
+    'the model does not go on',
+    '(killed with SIGKILL)',
+  ]);
+  expect(part(lines, 2)).toEqual([
+    'the model is asked with the result',
+    'it says: It left',
+    'it says: yesterday.',
+    'done: It left yesterday.',
+  ]);
+  expect(part(lines, 3)).toEqual(['run_completed', 'step_completed', 'run_started']);
+  expect(part(lines, 4)).toEqual(['a1: No idea.', 'a2: It left yesterday.', 'active: u1, a1']);
+  expect(lines.at(-1)).toBe('5. Verified: clean.');
+});
+
 test('the experiments come out as docs/EXPERIMENTS.md says', async () => {
   const document = readFileSync(join(ROOT, 'docs/EXPERIMENTS.md'), 'utf8').replace(/[ ,*`]+/g, '');
   const rows = async (name: string, ...args: string[]): Promise<string[][]> =>

@@ -42,13 +42,13 @@ test('[input.4] opening a checkpoint reads one', async () => {
 
 test('[input.4] restoring a conversation reads as much after 3 rounds as after 30', async () => {
   const storage = new CountingStorage();
-  const checkpoints = new CheckpointManager({ storage });
+  const manager = new CheckpointManager({ storage });
   const [short, long] = await Promise.all(
     [3, 30].map(async (rounds) => {
       const { chat, registry } = createTeam({ maxRounds: rounds });
-      const options = { chat, checkpoints, sessionId: `team-${rounds}`, logs: false } as const;
+      const options = { chat, manager, sessionId: `team-${rounds}`, logs: false } as const;
       const { checkpointId = '' } = await new CheckpointingGroupChatManager(options).run({ message: 'Go.' });
-      return { restorer: new CheckpointRestorer({ checkpoints, registry }), id: checkpointId };
+      return { restorer: new CheckpointRestorer({ manager, registry }), id: checkpointId };
     }),
   );
   const few = await rowsOf(storage, async () => short?.restorer.restore(short.id));
@@ -59,10 +59,10 @@ test('[input.4] restoring a conversation reads as much after 3 rounds as after 3
 test('[input.4] restoring a fleet reads as much at its end as at its beginning', async () => {
   const storage = new CountingStorage();
   const crew = createCrew({ assess: (request) => ({ satisfied: countReplies(request) >= 3 }) });
-  const { runner, checkpoints } = createRunner(crew, { storage });
+  const { runner, manager } = createRunner(crew, { storage });
   const { checkpointId = '', sessionId } = await runner.run({ task: 'Find out what is known.' });
-  const all = (await checkpoints.list({ sessionId })).checkpoints;
-  const restorer = new FleetRestorer({ checkpoints, registry: crew.registry });
+  const all = (await manager.list({ sessionId })).checkpoints;
+  const restorer = new FleetRestorer({ manager, registry: crew.registry });
   const few = await rowsOf(storage, () => restorer.restore(all.at(-1)?.id ?? ''));
   expect(all.length).toBeGreaterThan(5);
   expect(await rowsOf(storage, () => restorer.restore(checkpointId))).toBe(few);

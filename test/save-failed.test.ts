@@ -4,6 +4,7 @@ import { SavestateSaver } from '../src/adapter/langgraph/saver/savestate-saver.t
 import { SavestateStore } from '../src/adapter/langgraph/store/savestate-store.ts';
 import { hasErrorCode } from '../src/core/errors.ts';
 import { CheckpointManager } from '../src/manager/checkpoint-manager.ts';
+import { Workers } from '../src/manager/workers/workers.ts';
 import { type FaultPlan, faultyStorage } from '../src/testing/faulty-storage.ts';
 import { STORAGES } from './support/storages.ts';
 
@@ -36,7 +37,7 @@ test.each(STORAGES)('[save.8] whatever save fails is told of as save_failed, on 
     () => put(unsavable),
     () => store.put(['a'], 'b', { n: 1 }),
     () => store.put(['a'], 'b', { unsavable }),
-    () => manager.saveGroup([{ name: 'a', agent: { id: 'member' } }], { groupId: 'team' }),
+    () => new Workers(manager).saveGroup([{ name: 'a', agent: { id: 'member' } }], { groupId: 'team' }),
   ];
   for (const save of saves) await expect(save()).rejects.toThrow();
   await expect(manager.fork(head)).rejects.toThrow(); // stores no checkpoint

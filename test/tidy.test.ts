@@ -10,7 +10,7 @@ const isTest = (path: string) => path.endsWith('.test.ts') || path.startsWith('t
 
 function filesBelow(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /\.(ts|mjs)$/.test(entry.name))
+    .filter((entry) => entry.isFile() && /\.(tsx?|mjs)$/.test(entry.name))
     .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
 }
 
@@ -79,7 +79,9 @@ describe('files', () => {
   });
 
   test('names say what a file exports, in kebab case', () => {
-    const odd = sources.filter((path) => !/^[a-z0-9-]+(\.property)?(\.test)?\.ts$/.test(path.split('/').at(-1) ?? ''));
+    const odd = sources.filter(
+      (path) => !/^[a-z0-9-]+(\.property)?(\.test)?\.tsx?$/.test(path.split('/').at(-1) ?? ''),
+    );
     expect(odd).toEqual([]);
     expect(sources.filter((path) => /utils?|helpers?|impl|misc|common\b/.test(path))).toEqual([]);
   });

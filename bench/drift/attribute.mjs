@@ -46,10 +46,12 @@ function candidatesOf(run) {
   const director = directorOf(run);
   return director === undefined ? workCandidates(run) : directedCandidates(run, director);
 }
-/** What an agent does, as opposed to what it thinks, is told or is answered. */
-function isAct(event) {
-  return event.isAgent && (event.kind === 'message' || event.kind === 'call' || event.kind === 'finish');
+/** What an agent does, as opposed to what it thinks, is told or is answered. A task that comes with code which is run at once is an attempt. */
+function isAct(event, at, events) {
+  const isRun = event.kind === 'goal' && hasCode(event) && events[at + 1]?.kind === 'result';
+  return isRun || (event.isAgent && ['message', 'call', 'finish'].includes(event.kind));
 }
+const hasCode = ({ text }) => text.includes('```');
 /** A person goes on speaking after the task was set. */
 function isDialogue({ events }) {
   const spoken = events.filter(({ kind, isAgent }) => kind === 'message' && !isAgent).length;
@@ -74,8 +76,11 @@ function directorOf({ events }) {
   return thinks && count >= DIRECTOR_SHARE * events.length ? name : undefined;
 }
 /** Under a director the workers' first acts set the course, but the very first is rarely the fatal one. */
-function directedCandidates({ acts }, director) {
+function directedCandidates({ events, acts }, director) {
   const work = acts.filter(({ agent }) => agent !== director);
+  const last = events.at(-1);
+  if (last?.isError && work.includes(last))
+    return [{ event: last, weight: 1, reason: 'It failed, and the run ended.' }];
   return work.map((event, at) => ({
     event,
     weight: DECAY_PER_ACT ** Math.abs(at - FATAL_WORK_ORDINAL),
@@ -93,7 +98,7 @@ function workCandidates({ acts }) {
   }));
 }
 function isAttempt(event) {
-  return event.kind === 'call' ? !isFinishing(event) : event.text.includes('```');
+  return event.kind === 'call' ? !isFinishing(event) : hasCode(event);
 }
 /** The events that the detector's evidence rests on. */
 function heldAgainst(events) {

@@ -1,4 +1,4 @@
-import { ShadowBudget } from '../../dist/manager/engine/shadow-budget.js';
+import { ShadowBudget } from '../../dist/manager/engine/engine.js';
 import { collectAllGarbage } from '../measure.mjs';
 import { createMessages, createState, jsonBytes } from '../messages.mjs';
 import { formatBytes } from '../report.mjs';

@@ -23,12 +23,12 @@ const model = scriptedModel(({ messages }) => {
   return random() < (isClear ? 0.9 : 0.25) ? 'It is 42.2 km.' : 'It is 26.2.';
 });
 const registry = new AgentRegistry({ models: { [model.id]: model } });
-const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
 const agents = ['runner', 'coach'].map(
   (name) => new StandardAgent({ name, systemMessage: `You are a ${name}.`, model }),
 );
 const chat = new GroupChat({ agents, registry, speakerSelection: 'round_robin', maxRounds: 2 });
-const failed = await new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'marathon', logs: false }).run({
+const failed = await new CheckpointingGroupChatManager({ chat, manager, sessionId: 'marathon', logs: false }).run({
   message: 'How long is a marathon?',
 });
 const judge = ({ messages }) => messages.at(-1)?.content.includes('42.2') === true;
@@ -40,7 +40,7 @@ const CHANGES = {
 };
 console.log('change | right with it | right without it | p | conclusion');
 for (const [name, replacement] of Object.entries(CHANGES)) {
-  const report = await trial({ checkpoints, registry }, failed.checkpointId ?? '', {
+  const report = await trial({ manager, registry }, failed.checkpointId ?? '', {
     intervention: { message: 0, replacement },
     repeats: REPEATS,
     rounds: 1,
@@ -50,6 +50,6 @@ for (const [name, replacement] of Object.entries(CHANGES)) {
   const cell = ({ successes, failures }) => `${successes} of ${successes + failures}`;
   console.log([name, cell(edited), cell(control), chance?.pValue.toPrecision(2), conclusion].join(' | '));
 }
-const branches = await checkpoints.branches('marathon');
+const branches = await manager.branches('marathon');
 console.log(`${branches.length} branches; the original still ends with: ${failed.messages.at(-1)?.content}`);
-await checkpoints.close();
+await manager.close();

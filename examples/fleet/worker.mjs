@@ -7,7 +7,7 @@ import { createFleet, TASK } from './team.mjs';
 const [folder, command, ...args] = process.argv.slice(2);
 const [killAt = '', prompt] = args;
 
-const checkpoints = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'fleet.db') }) });
+const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'fleet.db') }) });
 const fleet = createFleet({
   folder,
   outside: ({ tool, input, attempt }) => {
@@ -18,7 +18,7 @@ const fleet = createFleet({
 });
 const runner = new FleetRunner({
   fleet,
-  checkpoints,
+  manager,
   sessionId: 'research',
   onProgressLedger: ({ next_speaker, instruction_or_question }) =>
     console.log(`round ${fleet.record.rounds}: ${next_speaker.answer}, ${instruction_or_question.answer}`),
@@ -43,5 +43,5 @@ try {
 } catch (error) {
   console.log(`${error.code}: ${error.message.replace(/, at .*/, '.')}`);
 } finally {
-  await checkpoints.close();
+  await manager.close();
 }

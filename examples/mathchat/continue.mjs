@@ -43,9 +43,9 @@ async function main() {
     return;
   }
   mkdirSync(options.logs, { recursive: true });
-  const checkpoints = openCheckpoints(options.logs);
+  const manager = openCheckpoints(options.logs);
   try {
-    const restorer = new CheckpointRestorer({ checkpoints, registry: createRegistry(process.env, options.logs) });
+    const restorer = new CheckpointRestorer({ manager, registry: createRegistry(process.env, options.logs) });
     const { chat, checkpoint } = await restorer.restore(options.source);
     console.log(`From ${checkpoint.id} (${checkpoint.trigger}), after ${chat.messages.length} messages.`);
     const result = await restorer.continue(options.source, {
@@ -57,7 +57,7 @@ async function main() {
       console.log('\nThe conversation had ended. Use --strip-signal to go on all the same.');
     process.exitCode = showResult(result, options.logs);
   } finally {
-    await checkpoints.close();
+    await manager.close();
   }
 }
 

@@ -36,23 +36,23 @@ async function main() {
   }
   const { rounds, problem, sessionId, logs } = options;
   mkdirSync(logs, { recursive: true });
-  const checkpoints = openCheckpoints(logs);
+  const manager = openCheckpoints(logs);
   const chat = createTeam({ env: process.env, folder: logs });
-  const manager = new CheckpointingGroupChatManager({
+  const team = new CheckpointingGroupChatManager({
     chat,
-    checkpoints,
+    manager,
     sessionId,
     logs,
     signal: stopOnInterrupt(),
     onMessage: showMessage,
   });
   try {
-    const isBegun = (await checkpoints.latest({ sessionId })) !== undefined;
+    const isBegun = (await manager.latest({ sessionId })) !== undefined;
     console.log(isBegun ? `Going on with session ${sessionId}.` : `Session ${sessionId}.`);
-    const result = isBegun ? await manager.resume({ rounds }) : await manager.run({ message: problem, rounds });
+    const result = isBegun ? await team.resume({ rounds }) : await team.run({ message: problem, rounds });
     process.exitCode = showResult(result, logs);
   } finally {
-    await checkpoints.close();
+    await manager.close();
   }
 }
 

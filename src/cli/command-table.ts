@@ -18,6 +18,9 @@ const GROUPS: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['grep', 'search what was said and stored', () => import('./commands/look/grep.ts')],
     ['stats', 'show how much is stored, and what sharing saves', () => import('./commands/look/stats.ts')],
     ['follow', 'show checkpoints as they are saved', () => import('./commands/look/follow.ts')],
+    ['serve', 'answer over HTTP: for scripts and other machines', () => import('./commands/serve/serve.ts')],
+    ['studio', 'look at everything in a browser', () => import('./commands/serve/studio.ts')],
+    ['mcp', 'answer models over the Model Context Protocol', () => import('./commands/serve/mcp.ts')],
     ['drift', 'show signs of loops, stalls and lost goals over time', () => import('./commands/look/drift.ts')],
   ],
   Move: [

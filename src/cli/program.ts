@@ -7,7 +7,8 @@ import { COMMANDS } from './command-table.ts';
 const INTRO = 'Save states for AI agents: look at, compare, fork, search, check and forget what agents did.';
 
 const OUTRO = `
-Revisions: an id or its beginning, a branch, a tag, @ (the head), @~3, name~2, #12, @{2h ago}, a..b
+Revisions: an id or its beginning, a branch, a tag, @ (the head), @~3, name~2, #12, @{2h ago}, a..b,
+"message 3", "round 2", "before tool search"
 Start with: savestate demo, savestate init, savestate sessions, savestate log --graph
 Exit codes: 0 done, 1 failed, 2 not understood, 3 done in part, 4 damage found, 10 no storage, 11 locked, 13 not found,
 14 conflict, 15 unsupported, 16 replay mismatch, 17 model, 130 stopped`;

@@ -1,3 +1,5 @@
+import { withoutTokens } from './secret/scan/redaction-scan.ts';
+
 /** The closed set of failure kinds. Callers act on `code`, never on the class or the wording. */
 export type ErrorCode =
   | 'NOT_FOUND'
@@ -21,15 +23,24 @@ export class SavestateError extends Error {
   readonly details: ErrorDetails;
 
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(withoutTokens(message), options.cause === undefined ? undefined : { cause: options.cause });
     this.name = new.target.name;
     this.code = code;
-    this.details = options.details ?? {};
+    this.details = withoutSecrets(options.details ?? {});
   }
 
   toJSON(): { code: ErrorCode; message: string; details: ErrorDetails } {
     return { code: this.code, message: this.message, details: this.details };
   }
+}
+
+/** What a caller passed in the wrong place may be a token. */
+function withoutSecrets(details: ErrorDetails): ErrorDetails {
+  const scrubbed = Object.entries(details).map(([key, value]) => [
+    key,
+    typeof value === 'string' ? withoutTokens(value) : value,
+  ]);
+  return Object.fromEntries(scrubbed);
 }
 
 /** The base of the errors that have a code. */

@@ -6,5 +6,5 @@ export function formatCount(count: number, noun: string): string {
 
 function pluralOf(noun: string): string {
   if (noun.endsWith('ch')) return `${noun}es`;
-  return noun.endsWith('ory') ? `${noun.slice(0, -1)}ies` : `${noun}s`;
+  return /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`;
 }

@@ -1,7 +1,5 @@
 import { InvalidInputError } from './errors.ts';
-import { SecretKeys } from './secret/scan/redaction-keys.ts';
-import { scanWords } from './secret/scan/redaction-scan.ts';
-import { replaceSpans } from './secret/scan/redaction-text.ts';
+import { withoutTokens } from './secret/scan/redaction-scan.ts';
 import { suggest } from './suggestion.ts';
 import { MAX_DELAY_MS } from './time/timer.ts';
 
@@ -24,7 +22,6 @@ export type OptionChecks<Options extends object = Record<never, never>> = {
 
 /** More of a string than this is not repeated in an error. */
 const MAX_SHOWN_CHARS = 40;
-const KEYS = new SecretKeys({ extra: [], allowed: [] });
 
 /**
  * Accepts the options of a call, such as `session()`, or throws an `InvalidInputError` that names the option, what was
@@ -104,7 +101,7 @@ export function unknownKey(
 ): InvalidInputError {
   const suggestion = suggest(key, known);
   return new InvalidInputError(`${describeValue(key)} is not ${kind} of ${of}; ${meant(suggestion, known)}`, {
-    details: { option: withoutTokens(key), known, ...(suggestion !== undefined && { suggestion }) },
+    details: { option: key, known, ...(suggestion !== undefined && { suggestion }) },
   });
 }
 
@@ -140,11 +137,6 @@ export function describeValue(value: unknown): string {
 function quote(given: string): string {
   const text = withoutTokens(given);
   return JSON.stringify(text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}…` : text);
-}
-
-/** Errors are logged and sent on: a token that was passed in the wrong place does not go with them. */
-function withoutTokens(text: string): string {
-  return replaceSpans(text, scanWords(text, KEYS).tokens);
 }
 
 /** Whether a value can have fields by name. */

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { InMemoryCheckpointStorage } from '../storage/memory/memory-storage.ts';
 import { CheckpointManager } from './checkpoint-manager.ts';
 import type { Session } from './session/session.ts';
+import { Workers } from './workers/workers.ts';
 
 type World = { readonly manager: CheckpointManager; readonly session: Session; readonly id: string };
 
@@ -62,23 +63,33 @@ const TYPOS: readonly [string, (world: World, options: never) => unknown, object
   ['delete', ({ manager, id }, options) => manager.delete(id, options), { reson: 'x' }, 'did you mean "reason"?'],
   ['gc', ({ manager }, options) => manager.gc(options), { sginal: 1 }, 'did you mean "signal"?'],
   ['verify', ({ manager }, options) => manager.verify(options), { readdata: false }, 'did you mean "readData"?'],
-  ['abandoned', ({ manager }, options) => manager.abandoned(options), { limits: 1 }, 'did you mean "limit"?'],
+  [
+    'abandoned',
+    ({ manager }, options) => new Workers(manager).abandoned(options),
+    { limits: 1 },
+    'did you mean "limit"?',
+  ],
   [
     'recoverAbandoned',
-    ({ manager }, options) => manager.recoverAbandoned(() => 1, options),
+    ({ manager }, options) => new Workers(manager).recoverAbandoned(() => 1, options),
     { maxAttempt: 1 },
     'did you mean "maxAttempts"?',
   ],
-  ['saveGroup', ({ manager }, options) => manager.saveGroup([], options), { groupid: 'g' }, 'did you mean "groupId"?'],
+  [
+    'saveGroup',
+    ({ manager }, options) => new Workers(manager).saveGroup([], options),
+    { groupid: 'g' },
+    'did you mean "groupId"?',
+  ],
   [
     'restoreGroup',
-    ({ manager, id }, options) => manager.restoreGroup(id, options),
+    ({ manager, id }, options) => new Workers(manager).restoreGroup(id, options),
     { onyl: [] },
     'did you mean "only"?',
   ],
   [
     'joinGroup',
-    ({ manager }, options) => manager.joinGroup('g', 'm', options),
+    ({ manager }, options) => new Workers(manager).joinGroup('g', 'm', options),
     { oncut: () => 1 },
     'did you mean "onCut"?',
   ],
@@ -141,7 +152,7 @@ const VALUES: readonly [string, (world: World, value: never) => unknown, unknown
     undefined,
     'A checkpoint id must be a string',
   ],
-  ['an id to fork', ({ manager }, id) => manager.fork(id), {}, 'A checkpoint id must be a string; found an object.'],
+  ['an id to fork', ({ manager }, id) => manager.fork(id), 3, 'A checkpoint id must be a string; found 3.'],
   [
     'an event',
     async ({ manager }, name) => manager.on(name, () => 1),
@@ -156,7 +167,7 @@ const VALUES: readonly [string, (world: World, value: never) => unknown, unknown
   ],
   [
     'a factory',
-    async ({ manager }, factory) => manager.registerAgent('A', factory),
+    async (_, factory) => new CheckpointManager({ storage: new InMemoryCheckpointStorage(), agents: { A: factory } }),
     {},
     'must be a function; found an object',
   ],
@@ -222,7 +233,7 @@ describe('calls of a manager', () => {
     const { manager, id } = await setUp();
     await expect(manager.compare(id, 'main')).rejects.toMatchObject({
       code: 'NOT_FOUND',
-      message: expect.stringContaining('branches() and tags()'),
+      message: expect.stringContaining("{ sessionId, at: 'main' }"),
     });
   });
 });
@@ -280,7 +291,7 @@ test("[value.5] an object's first save that cannot be read emits save_failed, wi
 
 test('[group.2] the session of a chat cannot be a group', async () => {
   const { manager, session } = await setUp();
-  const saving = manager.saveGroup([{ name: 'a', agent: { n: 1 } }], { groupId: session.id });
+  const saving = new Workers(manager).saveGroup([{ name: 'a', agent: { n: 1 } }], { groupId: session.id });
   await expect(saving).rejects.toThrow('Session "s" is not a group');
   expect((await manager.session('s')).state).toEqual({ n: 1 });
 });
@@ -304,5 +315,5 @@ test('[input.1] errors name what is at fault: a codec, a symbol, a short id, a s
   await expect(manager.save(new Emitting())).rejects.toThrow(/a symbol as key, Symbol\(.*\).*saveState/);
   for (const prefix of ['', 'c', 'chk', 'chk_']) await expect(manager.restore(prefix)).rejects.toThrow('Give its id');
   const members = [{ name: 'a', session, state: 1 }];
-  await expect(manager.saveGroup(members, { groupId: 's' })).rejects.toThrow("cannot be the group's too");
+  await expect(new Workers(manager).saveGroup(members, { groupId: 's' })).rejects.toThrow("cannot be the group's too");
 });

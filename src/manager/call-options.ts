@@ -25,7 +25,7 @@ import {
 } from '../core/options.ts';
 import { givenId, name } from '../core/record/id.ts';
 import type { RestoreOptions } from './agent/agent-saving.ts';
-import type { ForkOptions } from './branch/branching.ts';
+import { FORK_CHECKS } from './branch/branching.ts';
 import type { ListFilter, ListPage } from './branch/history.ts';
 import { SAVE_CHECKS } from './engine/save-options.ts';
 import type { SaveGroupOptions } from './group/group.ts';
@@ -35,8 +35,8 @@ import { LEASE_CHECKS, owner } from './lease/lease.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';
 import type { AbandonedOptions } from './recovery/abandoned.ts';
 import type { Backoff, RecoveryOptions } from './recovery/recovery-options.ts';
-import { RETENTION_CHECKS } from './retention/retention-policy.ts';
-import type { SessionOptions } from './session/session.ts';
+import { PRUNE_CHECKS, RETENTION_CHECKS } from './retention/retention-policy.ts';
+import { SESSION_CHECKS } from './write/session-options.ts';
 
 /** A list is read at once. */
 const MAX_LIMIT = 1000;
@@ -47,23 +47,7 @@ const count = wholeFrom(0);
 
 const { type: _type, agentId: _agentId, agentType: _agentType, ...SAVE_GROUP } = SAVE_CHECKS;
 
-const SESSION: OptionChecks<SessionOptions> = {
-  branch: name,
-  onConflict: oneOf('error', 'branch'),
-  mode: oneOf('live', 'recorded', 'frozen'),
-  replayFrom: oneOf('head', 'start'),
-  replayBranch: name,
-  freeze: flag,
-};
-
-const { branch: _branch, ...RECOVERED_SESSION } = SESSION;
-
-const FORK: OptionChecks<ForkOptions> = {
-  branch: name,
-  edit: either('a JSON Patch or a function', callback, listOf(record)),
-  author: anything,
-  reason: anything,
-};
+const { branch: _branch, ...RECOVERED_SESSION } = SESSION_CHECKS;
 
 const PAGE = { limit: wholeFrom(1, MAX_LIMIT), offset: count };
 
@@ -71,11 +55,6 @@ function isClassCodec(value: unknown): boolean {
   const { tag, class: instances, encode, decode } = isRecord(value) ? value : {};
   return filledString(tag) === undefined && [instances, encode, decode].every((part) => typeof part === 'function');
 }
-
-/** Rules of a policy that were given beside it: followed by nobody, they would let the defaults delete. */
-const MISPLACED_RULES = Object.fromEntries(
-  Object.keys(RETENTION_CHECKS).map((rule) => [rule, { renamedTo: `policy.${rule}` }] as const),
-);
 
 const MANAGER: OptionChecks<CheckpointManagerOptions> = {
   storage: {
@@ -108,9 +87,10 @@ const CHECKS = {
   'restore()': {
     into: accepts('an agent', (value) => isRecord(value) || typeof value === 'function'),
     factory: callback,
+    as: accepts('a class', (value) => typeof value === 'function'),
     allowOther: flag,
   } satisfies OptionChecks<RestoreOptions>,
-  'session()': SESSION,
+  'session()': SESSION_CHECKS,
   'recoverAbandoned()': {
     ttlMs: delayFrom(1),
     maxAttempts: limit,
@@ -170,9 +150,9 @@ const CHECKS = {
     cursor: filledString,
   } satisfies OptionChecks<ListPage>,
   'listByUser()': PAGE,
-  'fork()': FORK,
-  'rewind()': FORK,
-  'prune()': { ...MISPLACED_RULES, sessionId: name, policy: options(RETENTION_CHECKS), dryRun: flag },
+  'fork()': FORK_CHECKS,
+  'rewind()': FORK_CHECKS,
+  'prune()': { ...PRUNE_CHECKS, sessionId: name },
   'cleanupOldCheckpoints()': { maxAgeDays: { required: limit } },
   'delete()': { reason: anything },
   'gc()': { signal },
@@ -190,8 +170,8 @@ export const manager: OptionCheck = accepts(
 );
 
 /** Methods of the manager that take arguments only. */
-const WITHOUT_OPTIONS =
-  'retryPoisoned load open get tree children pathToRoot currentBranch branches compare switchBranch deleteBranch tag untag tags pin unpin completeOperation clearRecovery clearUserHistory deleteSession dropRecordings stats exportSession importSession exportCheckpoint'.split(
+export const WITHOUT_OPTIONS =
+  'load open get tree children pathToRoot currentBranch branches compare switchBranch deleteBranch tag untag tags pin unpin completeOperation clearRecovery clearUserHistory deleteSession dropRecordings stats exportSession importSession exportCheckpoint'.split(
     ' ',
   );
 
@@ -199,8 +179,8 @@ const WITHOUT_OPTIONS =
  * Lets methods refuse what is given to them beyond their arguments: it would be ignored, and somebody meant something by it. What is
  * undefined counts as left out.
  */
-export function takeNoOptions(prototype: object): void {
-  for (const name of WITHOUT_OPTIONS) {
+export function takeNoOptions(prototype: object, names: readonly string[]): void {
+  for (const name of names) {
     const method: unknown = Reflect.get(prototype, name);
     if (typeof method !== 'function') throw new InvalidInputError(`There is no method ${name}().`);
     const value = function (this: unknown, ...given: unknown[]): unknown {

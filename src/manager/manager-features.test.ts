@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, expectTypeOf, test, vi } from 'vitest';
 import { STORAGES } from '../../test/support/storages.ts';
 import { Checkpoint, type CheckpointJson } from '../core/record/checkpoint.ts';
 import { SecretRef } from '../core/value/secret-ref.ts';
@@ -6,6 +6,7 @@ import { InMemoryCheckpointStorage } from '../storage/memory/memory-storage.ts';
 import type { CheckpointStorage } from '../storage/whole/checkpoint-storage.ts';
 import { faultyStorage } from '../testing/faulty-storage.ts';
 import { CheckpointManager } from './checkpoint-manager.ts';
+import { Workers } from './workers/workers.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -332,9 +333,9 @@ test('[restore.4] an instance without a field that can be read, and without save
   }
   const nothing = { code: 'INVALID_INPUT', message: expect.stringContaining('there is nothing to save') };
   await expect(manager.save(new Closed(), { sessionId: 's' })).rejects.toMatchObject(nothing);
-  await expect(manager.saveGroup([{ name: 'a', agent: new Closed() }], { groupId: 'g' })).rejects.toMatchObject(
-    nothing,
-  );
+  await expect(
+    new Workers(manager).saveGroup([{ name: 'a', agent: new Closed() }], { groupId: 'g' }),
+  ).rejects.toMatchObject(nothing);
   expect(await manager.save({}, { sessionId: 's' })).toMatch(/^chk_/);
 });
 
@@ -351,7 +352,8 @@ test('[restore.4] an agent may say itself what its state is, and what it could n
       return [{ path: '$.connection', problem: 'The connection must be opened again.' }];
     }
   }
-  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const storage = new InMemoryCheckpointStorage();
+  const manager = new CheckpointManager({ storage });
   const tool = new Tool();
   const id = await manager.save(tool);
   tool.settings = { retries: 9 };
@@ -363,8 +365,11 @@ test('[restore.4] an agent may say itself what its state is, and what it could n
     message: expect.stringContaining('"Tool"'),
   });
   expect(await manager.restore(id, { factory: () => new Tool() })).toBeInstanceOf(Tool);
-  manager.registerAgent('Tool', () => new Tool());
-  expect(await manager.restore(id)).toBeInstanceOf(Tool);
+  const knowing = new CheckpointManager({ storage, agents: { Tool: () => new Tool() } });
+  expect(await knowing.restore(id)).toBeInstanceOf(Tool);
+  const known = await knowing.restore(id, { as: Tool });
+  expectTypeOf(known).toEqualTypeOf<Tool>();
+  await expect(knowing.restore(id, { as: Map })).rejects.toThrow('is of Tool, and Map was asked for with "as"');
 });
 
 test('[save.7] what a state or agent says about itself is recorded', async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { InMemoryCheckpointStorage } from '../storage/memory/memory-storage.ts';
 import { CheckpointManager } from './checkpoint-manager.ts';
+import { Workers } from './workers/workers.ts';
 
 const create = (secrets?: object) =>
   new CheckpointManager({ storage: new InMemoryCheckpointStorage(), ...(secrets && { secrets }) } as never);
@@ -28,12 +29,12 @@ test('[input.1] a call that takes no options refuses them', async () => {
   }
   expect(() => Reflect.apply(manager.exportSession, manager, ['s', { state: false }])).toThrow('takes no options');
   expect(await manager.load(id)).toEqual({ a: 1 });
-  await expect(manager.retryPoisoned('s', {} as never)).rejects.toThrow('The branch of retryPoisoned()');
+  await expect(new Workers(manager).retryPoisoned('s', {} as never)).rejects.toThrow('The branch of retryPoisoned()');
 });
 
 test('[input.1] an unknown key of a member is refused', async () => {
   const member = { name: 'a', agent: { a: 1 }, bogus: 1 };
-  await expect(create().saveGroup([member], { groupId: 'g' })).rejects.toThrow('"bogus"');
+  await expect(new Workers(create()).saveGroup([member], { groupId: 'g' })).rejects.toThrow('"bogus"');
 });
 
 test.each([{ extraPattern: [] }, { extrakeys: ['pin'] }, { value: ['hunter2'] }, { values: 'hunter2' }])(
@@ -43,3 +44,19 @@ test.each([{ extraPattern: [] }, { extrakeys: ['pin'] }, { value: ['hunter2'] },
     expect(() => create(secrets)).not.toThrow(/hunter2/);
   },
 );
+
+test.each([
+  ['load', (manager: CheckpointManager, id: string) => manager.load(id)],
+  ['fork', (manager: CheckpointManager, id: string) => manager.fork(id)],
+  ['session', (manager: CheckpointManager, id: string) => manager.session('s', { branch: id, from: id } as never)],
+  ['tag', (manager: CheckpointManager, id: string) => manager.tag(id, 'v1')],
+  ['exportSession', (manager: CheckpointManager, id: string) => manager.exportSession(id).next()],
+])('[input.1] %s() given a token in place of an id does not show it', async (_, call) => {
+  const token = `ghp_${'Ab3'.repeat(12)}`;
+  const error = await call(create(), token).then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(Error);
+  expect(JSON.stringify(error) + String(error)).not.toContain(token);
+});

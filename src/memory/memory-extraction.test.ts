@@ -117,6 +117,58 @@ describe('rules', () => {
     'Nice weather.',
   ])('[memory.1] nothing in: %s', (sentence) => expect(extractByRules(sentence)).toEqual([]));
 
+  test.each([
+    ['a quotation', 'He said: "I live in Rome"'],
+    ['one in other marks', 'She wrote “my name is Eve. I love jazz.” and left.'],
+    ['one in single marks', "The sign reads 'I don't like dogs'."],
+    ['code', 'Run `print("I live in Rome")` and ```\nI like tea\n``` please'],
+    ['a quoted mail', '> I live in Rome\n> I work at Acme'],
+    ['a speaker', 'Bob: I like tea. I live in Rome.'],
+    ['a transcript', 'Ann: Hi.\nBob: I work at Acme.'],
+    ['what someone said', 'So my mother told me that I work as a nurse.'],
+    ['what someone said, named last', 'I like tea, said Bob.'],
+    ['what others think', 'You think I prefer tea.'],
+    ['what others keep saying', 'My sister keeps telling people I live in Rome.'],
+    ['hearsay', 'I was told I work at Acme.'],
+    ['an example', 'For example, I live in Rome.'],
+    ['a source', 'According to the form, my name is Eve.'],
+    ['a task', 'Translate: I live in Paris'],
+    ['a task and its material', 'Please correct this text:\n\nI live in Paris. I like cheese.\n\nMy name is Eve.'],
+    ['a task without a colon', 'Translate I live in Paris into French.'],
+    ['a work of fiction', 'Write a poem in which I live in Rome.'],
+    ['a scene', 'Imagine that I live in Rome. I work at Acme.'],
+    ['a condition', 'If I live in Rome, call me.'],
+    ['a consequence', 'If all goes well, I work at Acme next year.'],
+    ['a wish', 'I wish I live in Rome.'],
+    ['a doubt', "I don't think I like tea."],
+    ['a denial', "It's not true that I live in Rome."],
+    ['a request', "I'd like a table for two."],
+    ['a state of mind', 'I live in constant fear of spiders.'],
+    ['another one', 'I live in isolation.'],
+    ['a manner of speaking', 'We live in uncertain times.'],
+    ['an idiom', 'I work for fun and I go by train.'],
+    ['nothing to speak of', 'I like it!'],
+  ])("[memory.1] nothing is the writer's own statement in %s", (_, text) => expect(extractByRules(text)).toEqual([]));
+
+  test.each([
+    ['Translate "I live in Paris" into French. I live in Rome.', ['I live in Rome.']],
+    ['Correct, I live in an apartment in the city.', ['I live in an apartment in the city.']],
+    ['i live in berlin now', ['i live in berlin now']],
+    ['FYI: I moved to Rome.', ['FYI: I moved to Rome.']],
+    ['About me:\nI live in Rome\nI like tea', ['I live in Rome', 'I like tea']],
+    ['I told you that I live in Rome.', ['I told you that I live in Rome.']],
+    ['My name is "Ann Lee".', ['My name is "Ann Lee".']],
+    ['If it is late, I prefer tea.', ['If it is late, I prefer tea.']],
+    ['Pretend to be a pirate. I live in Hope, Arkansas.', ['I live in Hope, Arkansas.']],
+    ['I live in St. Louis. I work at Acme Inc. in Berlin.', ['I live in St. Louis.', 'I work at Acme Inc. in Berlin.']],
+    ['My address is 12 Main St. Springfield.', ['My address is 12 Main St. Springfield.']],
+    ['My email is ann@example.com. I live in Rome.', ['My email is ann@example.com', 'I live in Rome.']],
+  ])('[memory.1] %s', (text, contents) => {
+    const found = extractByRules(text);
+    expect(found.map(({ content }) => content)).toEqual(contents);
+    expect(found.map(({ span }) => text.slice(...span))).toEqual(contents);
+  });
+
   test('[memory.1] a block is stripped whole, also an unfinished one', () => {
     const block = '<savestate-memory note="x">\n- I love tea\n</savestate-memory>';
     expect(stripMemoryBlocks(`a ${block} b ${block}`)).toBe('a  b ');

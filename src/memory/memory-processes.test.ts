@@ -113,7 +113,7 @@ test('[memory.12] the test above would notice: a configured endpoint is connecte
     const { Memory, endpointEmbedder } = await import('${DIST}memory/index.js');
     const embedder = endpointEmbedder({ baseUrl: 'http://127.0.0.1:9/v1', model: 'm' });
     const memory = new Memory({ path: ${JSON.stringify(path)}, embedder });
-    const { vectors } = await memory.add('tea', { userId: 'ann' });
+    const { vectors } = await memory.search('tea', { userId: 'ann' });
     process.stdout.write(vectors);
     process.exit(0);`);
   expect(said).toBe('TRIED fetch\nunavailable');

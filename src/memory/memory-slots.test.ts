@@ -79,6 +79,34 @@ describe('what was superseded is not served as true', () => {
     expect(await found(memory, 'Where do I live?')).toContain('live in Rome.');
   });
 
+  test.each([
+    ['My favourite colour is green.', 'Green is no longer my favourite colour.', 'My favourite colour is not red.'],
+    ['My budget is 500.', "My budget isn't 500 any more.", "My budget isn't 700."],
+    ['My name is Bob.', 'My name is not Bob.', 'My name is not Eve.'],
+    ['I live in Berlin.', "I don't live in Berlin any more.", "I don't live in Paris."],
+    ['I like tea.', "I don't like tea any more.", "I don't like coffee."],
+  ])('[memory.3] %s %s', async (before, denial, other) => {
+    const memory = open();
+    await memory.add(before, scope);
+    const known = async () => (await memory.getAll(scope)).map((record) => record.memory);
+    expect((await memory.add(other, scope)).superseded).toEqual([]);
+    expect(await known()).toContain(before);
+    expect((await memory.add(denial, scope)).superseded).toHaveLength(1);
+    expect(await known()).not.toContain(before);
+    expect(await known()).toContain(denial);
+  });
+
+  test('[memory.3] with showExpired the old ranks below what replaced it, and is marked', async () => {
+    const memory = open();
+    await memory.add('I live in Paris, where I live and live.', scope);
+    await memory.add('I moved to Berlin.', scope);
+    const { results } = await memory.search('Where do I live?', { ...scope, showExpired: true });
+    expect(results.map(({ memory: words, isOutdated }) => [words.includes('Paris'), isOutdated])).toEqual([
+      [false, undefined],
+      [true, true],
+    ]);
+  });
+
   test('[memory.3] an old turn that was corrected is served as it is now', async () => {
     const memory = open();
     const { results } = await memory.add('I live in Paris.', scope);

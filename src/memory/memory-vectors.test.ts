@@ -27,7 +27,6 @@ function matterEmbedder(id: string, calls: string[] = []): Embedder {
   const places = /rome|city|travel|town/i;
   return {
     id,
-    dimensions: 2,
     async embed(texts) {
       calls.push(...texts);
       return texts.map((text) => Float32Array.of(drinks.test(text) ? 1 : 0.1, places.test(text) ? 1 : 0.1));
@@ -80,10 +79,7 @@ describe('vectors', () => {
         return works.embed(texts);
       },
     });
-    expect(await memory.add('Green tea', { userId })).toMatchObject({
-      vectors: 'unavailable',
-      problem: 'out of order',
-    });
+    await memory.add('Green tea', { userId });
     const found = await memory.search('tea', { userId });
     expect(found).toMatchObject({
       vectors: 'unavailable',
@@ -98,6 +94,30 @@ describe('vectors', () => {
     expect(calls).toContain('Green tea');
   });
 
+  test('[memory.12] adding waits for no embedder; a question and closing do', async () => {
+    const path = newPath();
+    let open = (): void => undefined;
+    const opened = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const calls: string[] = [];
+    const works = matterEmbedder('m', calls);
+    const slow: Embedder = { id: 'm', embed: (texts) => opened.then(() => works.embed(texts)) };
+    const memory = openMemory(slow, path);
+    for (let n = 0; n < 40; n++) await memory.add(`Green tea ${n}`, { userId });
+    expect(calls).toEqual([]);
+    const asking = best(memory, 'Any beverage?');
+    open();
+    await asking;
+    expect(calls).toHaveLength(41);
+    await memory.add('Rome by night', { userId });
+    await memory.close();
+    expect(calls).toHaveLength(42);
+    const again = openMemory(matterEmbedder('m', calls), path);
+    expect(await best(again, 'Which town?')).toEqual(['Rome by night']);
+    expect(calls).toHaveLength(43); // the vector was stored before the file was closed
+  });
+
   test('[memory.12] changed words get a vector of their own', async () => {
     const memory = openMemory(matterEmbedder('m'));
     const { results } = await memory.add('Green tea', { userId });
@@ -107,8 +127,13 @@ describe('vectors', () => {
     expect(await best(memory, 'Which beverage?')).not.toEqual(['Rome by night']);
   });
 
-  test('[memory.12] the packaged local model finds by meaning', async () => {
+  test('[memory.12] the packaged local model finds by meaning, and the event loop turns meanwhile', async () => {
     const memory = openMemory(localEmbedder());
+    let turns = 0;
+    const turning = setInterval(() => turns++, 1);
+    onTestFinished(() => clearInterval(turning));
+    await localEmbedder().embed(Array.from({ length: 20 }, (_, n) => `The invoice number ${n} is due on Friday`));
+    expect(turns).toBeGreaterThan(20);
     await memory.add('I adopted a puppy last week', { userId });
     await memory.add('The invoice is due on Friday', { userId });
     expect(await best(memory, 'Do they have a dog?')).toEqual(['I adopted a puppy last week']);

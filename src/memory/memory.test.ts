@@ -269,6 +269,8 @@ describe.each([
     expect(await best('What hiking did Ann do in October 2023?')).toEqual(['We went hiking in the forest']);
     expect(await best('What hiking did Ann do in June 2023?')).toEqual(['We went hiking in the hills']);
     expect(await best('the spare key', 2)).toContain('Under the blue pot.');
+    // What the question asks and what the answer says count together, and each word once.
+    expect(await best('Which pot does Ann keep the spare key under?')).toEqual(['Under the blue pot.']);
     const [hit] = (await memory.search('spare key', { userId, explain: true })).results;
     const parts = Object.values(hit?.parts ?? {}).reduce((sum, part) => sum + part, 0);
     expect(hit?.score).toBeCloseTo(parts);

@@ -94,7 +94,7 @@ export class Memory {
 
   // Learning
 
-  /** Remembers what was said. Resolves when it is durable; what vectors and extractors add is best effort and said in the result. */
+  /** Remembers what was said. Resolves when it is durable; vectors are made afterwards, and what an extractor could not do is said in the result. */
   async add(messages: MemoryInput, options: AddOptions): Promise<AddResult> {
     this.#checkOpen();
     return this.#learning.add(messages, options);
@@ -184,10 +184,11 @@ export class Memory {
     await this.#open.storage.reset();
   }
 
-  /** Closes the storage. Idempotent. The manager stays open. */
+  /** Waits for vectors that are being made, and closes the storage. Idempotent. The manager stays open. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    await this.#context.vectors.settle();
     await this.#context.storage.close();
   }
 
@@ -208,7 +209,13 @@ export class Memory {
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 const ID_CHARS = 14;
 
+/** Random bytes are cheap by the hundred only. */
+let spare = randomBytes(0);
+
 /** Short, because ids are shown in prompts; 70 random bits. */
 function newMemoryId(): string {
-  return `mem_${Array.from(randomBytes(ID_CHARS), (byte) => ALPHABET[byte & 31]).join('')}`;
+  if (spare.length < ID_CHARS) spare = randomBytes(64 * ID_CHARS);
+  const own = spare.subarray(0, ID_CHARS);
+  spare = spare.subarray(ID_CHARS);
+  return `mem_${Array.from(own, (byte) => ALPHABET[byte & 31]).join('')}`;
 }

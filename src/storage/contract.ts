@@ -109,6 +109,14 @@ export type CheckpointQuery = {
 /** A checkpoint to turn into a tombstone, and the text that stays. */
 export type Deletion = { readonly id: CheckpointId; readonly body: string };
 
+/** A tombstone that stands for older ones of its line from now on: its text as it is and as it is to be, and the ones to remove. */
+export type TombstoneFold = {
+  readonly id: CheckpointId;
+  readonly expect: string;
+  readonly body: string;
+  readonly removes: readonly CheckpointId[];
+};
+
 /** What a collection removed. `bytes` counts what the storage gave back to the disk or to memory. */
 export type CollectResult = { readonly chunks: number; readonly bytes: number };
 
@@ -168,6 +176,11 @@ export interface ChunkStorage {
    * name, with its effects. Returns the ids that were deleted now.
    */
   deleteCheckpoints(deletions: readonly Deletion[], options?: { readonly force?: boolean }): Promise<CheckpointId[]>;
+  /**
+   * Folds tombstones, in one transaction: gives one a new text and removes the others, unless it does not have the expected text any
+   * more. What is not deleted is left alone. Returns the ids that were removed. Without it every tombstone stays.
+   */
+  foldTombstones?(folds: readonly TombstoneFold[]): Promise<CheckpointId[]>;
   /**
    * Removes a session, also a damaged one, with its checkpoints, tombstones, refs and effects. Returns whether it did. With `ifRefs`
    * it does so only if these, and no others, are the session's refs: nobody wrote to it since they were read.

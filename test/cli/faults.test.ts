@@ -55,6 +55,9 @@ const WITHOUT_STORAGE = [
   'demo',
   'langgraph',
   'complete',
+  'serve',
+  'studio',
+  'mcp',
 ];
 
 /** What an empty storage is to a command: nothing to show, or nothing of the kind. */

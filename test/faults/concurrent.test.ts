@@ -2,7 +2,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import type { Tombstone } from '../../src/core/record/checkpoint-header.ts';
+import type { CheckpointId } from '../../src/core/record/id.ts';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { isFoldedInto } from '../../src/manager/engine/records.ts';
 import type { ChunkStorage } from '../../src/storage/contract.ts';
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
@@ -67,18 +70,20 @@ function readLog(path: string): Logged[] {
   return lines.map((line) => JSON.parse(line) as Logged);
 }
 
-/** Everything that is still there must be what was saved, and what was acknowledged must be there or be a tombstone. */
+/** Everything that is still there must be what was saved, and what was acknowledged must be there, be a tombstone, or be folded into one. */
 async function findFaults(manager: CheckpointManager, logged: readonly Logged[]): Promise<string[]> {
   const faults: string[] = [];
   const verified = await manager.verify();
   faults.push(...verified.findings.map(({ subject, problem }) => `${subject}: ${problem}`));
   const live = new Set<string>();
   const known = new Set<string>();
+  const tombstones: Tombstone[] = [];
   const sessionIds = [...WRITERS.map((writer) => `own-${writer}`), 'shared'];
   for (const sessionId of sessionIds) {
     const tree = await manager.tree(sessionId);
-    for (const { id, checkpoint } of tree.nodes.values()) {
+    for (const { id, checkpoint, tombstone } of tree.nodes.values()) {
       known.add(id);
+      if (tombstone !== undefined) tombstones.push(tombstone);
       if (checkpoint === undefined) continue;
       live.add(id);
       const state = (await manager.load(id)) as Picked;
@@ -89,7 +94,9 @@ async function findFaults(manager: CheckpointManager, logged: readonly Logged[])
   }
   const heads = new Map<string, Logged>();
   for (const entry of logged) {
-    if (!known.has(entry.id)) faults.push(`${entry.id} was acknowledged and has vanished`);
+    const isFolded = () =>
+      tombstones.some((tombstone) => isFoldedInto(tombstone, { ...entry, id: entry.id as CheckpointId }));
+    if (!known.has(entry.id) && !isFolded()) faults.push(`${entry.id} was acknowledged and has vanished`);
     if (entry.isTagged && !live.has(entry.id)) faults.push(`${entry.id} was tagged and was deleted`);
     if (live.has(entry.id)) {
       const { picks } = (await manager.load(entry.id)) as Picked;

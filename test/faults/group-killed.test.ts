@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import type { RestoredGroup } from '../../src/manager/group/group-restoring.ts';
+import { Workers } from '../../src/manager/workers/workers.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { type Child, WarmChildren } from '../support/child.ts';
 import { IS_FULL, reportFaults, seededRandom } from '../support/fault-report.ts';
@@ -72,13 +73,15 @@ async function inspect(path: string, told: ReadonlySet<unknown>): Promise<{ faul
   const faults: string[] = [];
   const { checkpoints } = await manager.list({ type: 'group' }, { limit: 1000 });
   for (const { id } of checkpoints) {
-    const restored = await manager.restoreGroup(id).catch((error: unknown) => String(error));
+    const restored = await new Workers(manager).restoreGroup(id).catch((error: unknown) => String(error));
     faults.push(...(typeof restored === 'string' ? [restored] : findContradictions(restored)));
   }
   const stored = new Set<unknown>(checkpoints.map(({ id }) => id));
   for (const id of told) if (!stored.has(id)) faults.push(`${String(id)} was told and is not there`);
   await sleep(TIMEOUT_MS); // a cut that nobody was left to abort is over by now
-  const again = await manager.saveGroup([{ name: 'ann', agent: { n: 1 }, sessionId: 'ann' }], { groupId: 'team' });
+  const again = await new Workers(manager).saveGroup([{ name: 'ann', agent: { n: 1 }, sessionId: 'ann' }], {
+    groupId: 'team',
+  });
   await manager.prune();
   const pinned = (await storage.readRefs({ kind: 'pin' })).map(({ name }) => name.split(':')[1]);
   const live = new Set<unknown>([...stored, again.id]);

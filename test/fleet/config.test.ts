@@ -91,8 +91,8 @@ describe('workflow.yaml', () => {
 
 describe('long-term memory', () => {
   test('[run.14] people teach, agents only with the store flag, once each, and {memory} is filled', async () => {
-    const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
-    const memory = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager: checkpoints });
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const memory = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager });
     const scope = { userId: 'eve' };
     const speak = () => 'The library closes at eight.';
     const agent = (store: boolean) => ({
@@ -100,7 +100,7 @@ describe('long-term memory', () => {
     });
     const contents = async () => (await memory.getAll(scope)).map((record) => record.memory).toSorted();
     const hold = (store: boolean, sessionId: string) =>
-      createRunner(createCrew({ speak }, agent(store)), { checkpoints, sessionId, memory: { memory, scope } }).runner;
+      createRunner(createCrew({ speak }, agent(store)), { manager, sessionId, memory: { memory, scope } }).runner;
     await hold(false, 'one').run({ task: 'I am allergic to dust. Where can I read?' });
     const [first] = [await contents()];
     expect(first?.join(' ')).toContain('dust');
@@ -114,28 +114,28 @@ describe('long-term memory', () => {
     expect((await contents()).join(' ')).toContain('Eve');
     const assess = (request: ModelRequest) => ({ satisfied: countReplies(request) > 0, say: 'Is there dust?' });
     const crew = createCrew({ speak, assess }, agent(true));
-    await createRunner(crew, { checkpoints, sessionId: 'three', memory: { memory, scope } }).runner.run({
+    await createRunner(crew, { manager, sessionId: 'three', memory: { memory, scope } }).runner.run({
       task: 'Is there dust?',
     });
     expect(crew.model.requests.some(({ system }) => system?.includes('allergic to dust'))).toBe(true);
     await memory.close();
-    await checkpoints.close();
+    await manager.close();
   });
 
   test('[run.13] [run.14] memory is asked with the task and the plan, and who plans is given it, too', async () => {
-    const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
-    const memory = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager: checkpoints });
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const memory = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager });
     await memory.add('I prefer green tea without milk.', { userId: 'eve' });
     const assess = (request: ModelRequest) => ({ satisfied: countReplies(request) > 0, say: 'Do part 1.' });
     const crew = createCrew({ assess }, { researcher: { systemMessage: 'You cook. {memory}' } });
-    const { runner } = createRunner(crew, { checkpoints, memory, userId: 'eve' });
+    const { runner } = createRunner(crew, { manager, memory, userId: 'eve' });
     expect((await runner.run({ task: 'I would like some green tea' })).status).toBe('ended');
     const prompts = crew.model.requests.map(({ system }) => system ?? '');
     expect(prompts.every((prompt) => prompt.includes('without milk'))).toBe(true);
     expect(prompts.some((prompt) => prompt.startsWith('You cook.'))).toBe(true);
     expect(prompts.join('\n')).not.toContain('I would like some');
-    expect(() => createRunner(createCrew(), { checkpoints, memory })).toThrow('Give the run a userId');
+    expect(() => createRunner(createCrew(), { manager, memory })).toThrow('Give the run a userId');
     await memory.close();
-    await checkpoints.close();
+    await manager.close();
   });
 });

@@ -135,8 +135,8 @@ function speak({ system = '', messages }: ModelRequest): ScriptedAnswer {
 export function createRunner(
   crew: Crew,
   options: Partial<FleetRunnerOptions> & { readonly storage?: ChunkStorage } = {},
-): { runner: FleetRunner; checkpoints: CheckpointManager } {
+): { runner: FleetRunner; manager: CheckpointManager } {
   const { storage = new InMemoryCheckpointStorage(), ...rest } = options;
-  const checkpoints = rest.checkpoints ?? new CheckpointManager({ storage });
-  return { runner: new FleetRunner({ fleet: crew.fleet, sessionId: 'crew', ...rest, checkpoints }), checkpoints };
+  const manager = rest.manager ?? new CheckpointManager({ storage });
+  return { runner: new FleetRunner({ fleet: crew.fleet, sessionId: 'crew', ...rest, manager }), manager };
 }

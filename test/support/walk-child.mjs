@@ -44,7 +44,7 @@ let chats = 0;
 async function chat() {
   const agents = ['ann', 'ben'].map((name) => new StandardAgent({ name, defaultReply: `I am ${name}.` }));
   const group = new GroupChat({ agents, maxRounds: 2, speakerSelection: 'round_robin' });
-  await new CheckpointingGroupChatManager({ chat: group, checkpoints: manager, sessionId: `chat-${++chats}` }).run({
+  await new CheckpointingGroupChatManager({ chat: group, manager, sessionId: `chat-${++chats}` }).run({
     message: 'Hi',
   });
 }

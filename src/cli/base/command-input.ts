@@ -37,6 +37,11 @@ export class CommandInput {
     return this.#options[name] === true;
   }
 
+  /** Whether `--no-<name>` was given. */
+  isOff(name: string): boolean {
+    return this.#options[name] === false;
+  }
+
   text(name: string): string | undefined {
     const value = this.#options[name];
     return typeof value === 'string' ? value : undefined;

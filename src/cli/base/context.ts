@@ -2,6 +2,7 @@ import { setImmediate as giveWay } from 'node:timers/promises';
 import { InvalidInputError } from '../../core/errors.ts';
 import { parseSessionId } from '../../core/record/id.ts';
 import { formatStorageAddress, type StorageAddress } from '../../storage/open/address.ts';
+import type { Watch } from '../../view/history.ts';
 import {
   type FoundConfig,
   type FoundSettings,
@@ -216,6 +217,9 @@ export class Context {
       bar.end();
     }
   }
+
+  /** The same for what the views of histories go through. */
+  readonly watchCheckpoints: Watch = (items, total) => this.watch(items, { noun: 'checkpoints', total });
 
   /** Waits for something that cannot tell how far it is, and shows that it goes on. */
   busy<Result>(what: string, work: Promise<Result>): Promise<Result> {

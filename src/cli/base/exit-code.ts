@@ -1,35 +1,24 @@
+import { ERROR_OUTCOMES } from '../../core/error-outcomes.ts';
 import { hasErrorCode, SavestateError } from '../../core/errors.ts';
 
 /** How a command ends, for scripts; the scheme is restic's. */
 export const EXIT = {
   ok: 0,
-  failed: 1,
-  usage: 2,
+  failed: ERROR_OUTCOMES.STORAGE.exitCode,
+  usage: ERROR_OUTCOMES.INVALID_INPUT.exitCode,
   partial: 3,
-  damaged: 4,
+  damaged: ERROR_OUTCOMES.CORRUPT.exitCode,
   noStorage: 10,
   locked: 11,
-  notFound: 13,
-  conflict: 14,
-  unsupported: 15,
-  replayMismatch: 16,
-  model: 17,
+  notFound: ERROR_OUTCOMES.NOT_FOUND.exitCode,
+  conflict: ERROR_OUTCOMES.CONFLICT.exitCode,
+  unsupported: ERROR_OUTCOMES.UNSUPPORTED.exitCode,
+  replayMismatch: ERROR_OUTCOMES.REPLAY_MISMATCH.exitCode,
+  model: ERROR_OUTCOMES.MODEL.exitCode,
   interrupted: 130,
 } as const;
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
-
-const BY_CODE: Readonly<Record<SavestateError['code'], ExitCode>> = {
-  NOT_FOUND: EXIT.notFound,
-  CONFLICT: EXIT.conflict,
-  INVALID_INPUT: EXIT.usage,
-  CORRUPT: EXIT.damaged,
-  UNSUPPORTED: EXIT.unsupported,
-  REPLAY_MISMATCH: EXIT.replayMismatch,
-  STORAGE: EXIT.failed,
-  CLOSED: EXIT.failed,
-  MODEL: EXIT.model,
-};
 
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
@@ -38,7 +27,7 @@ const SQLITE_LOCKED = 6;
 export function exitCodeOf(error: unknown): ExitCode {
   if (isInterrupt(error)) return EXIT.interrupted;
   if (!isSavestateError(error)) return EXIT.failed;
-  return exitCodeByDetails(error) ?? BY_CODE[error.code] ?? EXIT.failed;
+  return exitCodeByDetails(error) ?? ERROR_OUTCOMES[error.code]?.exitCode ?? EXIT.failed;
 }
 
 function exitCodeByDetails({ code, details }: SavestateError): ExitCode | undefined {
@@ -56,7 +45,7 @@ export function isInterrupt(error: unknown): boolean {
 function isSavestateError(error: unknown): error is SavestateError {
   return (
     error instanceof SavestateError ||
-    (Object.keys(BY_CODE) as SavestateError['code'][]).some((code) => hasErrorCode(error, code))
+    (Object.keys(ERROR_OUTCOMES) as SavestateError['code'][]).some((code) => hasErrorCode(error, code))
   );
 }
 

@@ -1,5 +1,5 @@
-import { placeOf, sessionOf } from '../../adapter/langgraph/record/thread-session.ts';
-import { sessionsBelow } from '../../adapter/langgraph/record/thread-sessions.ts';
+import { sessionOf } from '../../adapter/langgraph/record/thread-session.ts';
+import { sessionsBelow } from '../../adapter/session-name.ts';
 import { withoutUndefined } from '../../core/defined.ts';
 import { NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
@@ -8,6 +8,7 @@ import type { CheckpointPage, ListFilter } from '../../manager/branch/history.ts
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
+import { threadOf } from '../../view/list-sessions.ts';
 
 /** A storage that is open for a command, and the session it is about. */
 export class OpenStorage {
@@ -108,14 +109,6 @@ export class OpenStorage {
 
 /** What the sessions of LangGraph's stores begin with. */
 const STORE_PREFIX = 'lg-store/';
-
-/** The thread that a session of a subgraph belongs to; of any other session itself. */
-export function threadOf(sessionId: SessionId): SessionId {
-  const place = placeOf(sessionId);
-  if (place !== undefined) return sessionOf({ ...place, namespace: '' });
-  const [, thread] = /^(lg\/[^/]+)\//.exec(sessionId) ?? []; // a long name stands there by its digest
-  return (thread ?? sessionId) as SessionId;
-}
 
 /** A session and, of a thread of LangGraph, those of its subgraphs: they are one conversation. */
 export async function withSubgraphs({ storage }: OpenStorage, sessionId: SessionId): Promise<readonly SessionId[]> {

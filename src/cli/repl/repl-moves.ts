@@ -1,15 +1,16 @@
 import { hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { parseSessionId, type SessionId } from '../../core/record/id.ts';
+import { type Round, readRounds } from '../../manager/revision/rounds.ts';
+import { readNames, toOutput } from '../../view/checkpoint-output.ts';
+import { splitPath } from '../../view/state-path.ts';
 import { parseCount } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
 import type { OpenStorage } from '../base/open-storage.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
-import { splitPath } from '../revision/state-path.ts';
-import { readNames, toOutput } from '../state/checkpoint-text.ts';
 import { newSessionName } from '../team/talk-options.ts';
 import { describePlace, findHere, findQuestion } from './repl-place.ts';
-import { describeRound, formatRounds, goBack, openRound, type Round, readRounds } from './repl-rounds.ts';
+import { describeRound, formatRounds, goBack, openRound } from './repl-rounds.ts';
 import type { ReplWords, WordKind } from './repl-words.ts';
 
 const DEFAULT_ROWS = 20;
@@ -87,13 +88,13 @@ export class ReplMoves {
     const rounds: Round[] = [];
     let left = limit;
     let hasMore = false;
-    for await (const { rows, ...round } of readRounds(opened, await resolveRevision(opened, '@'))) {
+    for await (const { rows, ...round } of readRounds(opened.storage, await resolveRevision(opened, '@'))) {
       hasMore = rows.length > left;
       if (left > 0) rounds.push({ ...round, rows: rows.slice(0, left) });
       if (hasMore) break;
       left -= rows.length;
     }
-    const names = await readNames(opened, sessionId);
+    const names = await readNames(opened.manager, sessionId);
     const output = rounds.flatMap(({ rows }) => rows.map((checkpoint) => toOutput(checkpoint, names)));
     await this.#context.answer(output, () => formatRounds(rounds, names, this.#context.terminal));
     if (hasMore) this.#context.say(`There are earlier ones. For twice as many: checkpoints ${limit * 2}`);

@@ -1,10 +1,10 @@
 import { relative } from 'node:path';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { formatStorageAddress, type StorageAddress, storageExists } from '../../storage/open/address.ts';
+import { findAt } from '../../view/state-path.ts';
 import type { Context } from '../base/context.ts';
 import type { OpenStorage } from '../base/open-storage.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
-import { findAt } from '../revision/state-path.ts';
 import { describeQuestion, replWords, toQuestion } from '../team/run-text.ts';
 import { describeRound } from './repl-rounds.ts';
 

@@ -1,80 +1,18 @@
-import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { CheckpointId } from '../../core/record/id.ts';
-import { readPath } from '../../manager/engine/records.ts';
-import { Repository } from '../../manager/engine/repository.ts';
+import { resolveRevision as resolveIn } from '../../manager/revision/resolve-revision.ts';
+import { readLive } from '../../manager/revision/rounds.ts';
 import { isAnswerBranch } from '../../runtime/run/request-answers.ts';
 import type { OpenStorage } from '../base/open-storage.ts';
-import { parseTime } from './parse-time.ts';
 
-/** Fewer characters fit too much by chance. */
-const MIN_PREFIX_CHARS = 4;
-
-/** What a person may write for a checkpoint, for messages. */
-export const REVISION_FORMS =
-  'an id or its beginning, a branch, a tag, @ (the head), @~3, name~2, #12 (its number on the branch), @{2h ago}, first-bad (after bisect)';
-
-const ID_LIKE = /^(chk_)?[0-9a-hjkmnp-tv-z]+$/;
-/** The last thing said about a revision: how far back, which number, or when. */
-const SUFFIX = /^(.*?)(?:~(\d*)|\^|#(\d+)|@?\{([^}]*)\})$/s;
-
-/** Finds the checkpoint a revision names. */
+/** Finds the checkpoint a revision names; `first-bad` is what the last bisect found. */
 export async function resolveRevision(opened: OpenStorage, text: string): Promise<Checkpoint> {
-  const id = await findWhole(opened, text);
-  if (id !== undefined) return opened.openCheckpoint(id);
-  const [, base, back, number, time] = SUFFIX.exec(text) ?? [];
-  if (base !== undefined) {
-    const from = await resolveRevision(opened, base === '' ? '@' : base);
-    if (number !== undefined) return find(opened, from, (each) => each.sequence === Number(number), `#${number}`);
-    if (time !== undefined) return atTime(opened, from, time);
-    return goBack(opened, from, back === undefined || back === '' ? 1 : Number(back));
-  }
-  return resolvePrefix(opened, text);
-}
-
-/** A name as it stands: branches and tags may look like anything else, so they come first. */
-async function findWhole(opened: OpenStorage, text: string): Promise<CheckpointId | undefined> {
-  if (text === '@') return opened.position ?? opened.head();
-  const sessionId = await opened.findSession();
-  if (sessionId === undefined || text === '') return undefined;
-  const firstBad = text === 'first-bad' ? await opened.readFirstBad() : undefined;
-  if (firstBad !== undefined) return firstBad;
-  return (await opened.findName(sessionId, 'branch', text)) ?? (await opened.findName(sessionId, 'tag', text));
-}
-
-async function resolvePrefix(opened: OpenStorage, text: string): Promise<Checkpoint> {
-  const isIdLike = ID_LIKE.test(text) && text.replace('chk_', '').length >= MIN_PREFIX_CHARS;
-  if (!isIdLike) {
-    throw new NotFoundError(`There is no checkpoint "${text}". A revision is ${REVISION_FORMS}.`, {
-      details: { revision: text },
-    });
-  }
-  return (await new Repository(opened.storage).open(text)).checkpoint;
-}
-
-async function goBack(opened: OpenStorage, from: Checkpoint, steps: number): Promise<Checkpoint> {
-  let left = steps;
-  for await (const checkpoint of readLive(opened, from)) if (left-- === 0) return checkpoint;
-  throw new NotFoundError(`There is no checkpoint ${steps} before ${from.id}: only ${steps - left - 1} are.`);
-}
-
-async function atTime(opened: OpenStorage, from: Checkpoint, text: string): Promise<Checkpoint> {
-  const time = parseTime(text, Date.now());
-  return find(opened, from, (each) => each.timestamp <= time, `checkpoint saved by ${time.toISOString()}`);
-}
-
-async function find(
-  opened: OpenStorage,
-  from: Checkpoint,
-  ...[isWanted, what]: [isWanted: (checkpoint: Checkpoint) => boolean, what: string]
-): Promise<Checkpoint> {
-  for await (const checkpoint of readLive(opened, from)) if (isWanted(checkpoint)) return checkpoint;
-  throw new NotFoundError(`Among the ancestors of ${from.id} there is no ${what}.`);
-}
-
-/** A checkpoint and its ancestors, newest first, without the deleted ones. */
-export async function* readLive(opened: OpenStorage, from: Checkpoint): AsyncGenerator<Checkpoint> {
-  for await (const { checkpoint } of readPath(opened.storage, from)) if (checkpoint !== undefined) yield checkpoint;
+  const place = {
+    sessionId: await opened.findSession(),
+    head: async () => opened.position ?? opened.head(),
+    findName: async (name: string) => (name === 'first-bad' ? opened.readFirstBad() : undefined),
+  };
+  return resolveIn(opened.manager.engine, place, text);
 }
 
 /** Reads `a..b`; either side may be left out and means the first checkpoint, or `@`. Undefined if it is no range. */
@@ -96,7 +34,7 @@ export async function readRange(
   const to = await resolveRevision(opened, range.to);
   const from = range.from === undefined ? undefined : await resolveRevision(opened, range.from);
   const found: Checkpoint[] = [];
-  for await (const checkpoint of readLive(opened, to)) {
+  for await (const checkpoint of readLive(opened.storage, to)) {
     if (checkpoint.id === from?.id) return (isClosed ? [...found, checkpoint] : found).reverse();
     found.push(checkpoint);
   }

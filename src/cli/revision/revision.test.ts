@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { parseDuration, parseTime } from './parse-time.ts';
+import { parseDuration, parseTime } from '../../manager/revision/parse-time.ts';
+import { findAt, openAt, parseStatePath, setAt } from '../../view/state-path.ts';
 import { parseRange } from './resolve-revision.ts';
-import { findAt, openAt, parseStatePath, setAt } from './state-path.ts';
 
 const NOW_MS = Date.UTC(2026, 0, 31, 12);
 

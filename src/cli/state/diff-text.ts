@@ -1,10 +1,12 @@
 import { diffText } from '../../core/diff/index.ts';
 import type { CheckpointComparison } from '../../manager/branch/compare.ts';
+import { fieldsOf } from '../../manager/revision/transcript.ts';
+import type { CheckpointOutput } from '../../view/checkpoint-output.ts';
+import { readMessage } from '../../view/message-text.ts';
+import type { StateView } from '../../view/state-view.ts';
 import { formatCount } from '../terminal/format.ts';
 import type { Style } from '../terminal/style.ts';
-import { type CheckpointOutput, describeCheckpoint } from './checkpoint-text.ts';
-import { readMessage } from './message-text.ts';
-import { fieldsOf, type StateView } from './state-view.ts';
+import { describeCheckpoint } from './checkpoint-text.ts';
 
 /** A comparison as commands print it. */
 export type DiffOutput = Pick<

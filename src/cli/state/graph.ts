@@ -1,5 +1,5 @@
+import type { CheckpointOutput } from '../../view/checkpoint-output.ts';
 import type { Style } from '../terminal/style.ts';
-import type { CheckpointOutput } from './checkpoint-text.ts';
 
 /** The parents of deleted checkpoints, by their ids. */
 export type Cuts = ReadonlyMap<string, string | undefined>;

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { ForeignInstance } from '../../core/value/class-codec.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
+import type { CheckpointOutput } from '../../view/checkpoint-output.ts';
+import { toJsonForm } from '../../view/json-form.ts';
+import { findMessages, readMessage } from '../../view/message-text.ts';
+import { viewOf } from '../../view/state-view.ts';
+import { Telling } from '../../view/telling.ts';
 import { createStyle } from '../terminal/style.ts';
-import type { CheckpointOutput } from './checkpoint-text.ts';
 import { formatGraph } from './graph.ts';
-import { toJsonForm } from './json-form.ts';
-import { findMessages, readMessage } from './message-text.ts';
 import { Redaction } from './redaction-rules.ts';
-import { viewOf } from './state-view.ts';
-import { Telling } from './telling.ts';
 
 describe('JSON for people', () => {
   test('[cli.7] every value that a state may hold has a form', () => {

@@ -1,7 +1,8 @@
+import { channelsOf, fieldsOf } from '../../manager/revision/transcript.ts';
+import { toJsonForm } from '../../view/json-form.ts';
+import { type ChatMessage, findMessages } from '../../view/message-text.ts';
+import { viewOf } from '../../view/state-view.ts';
 import type { Style } from '../terminal/style.ts';
-import { toJsonForm } from './json-form.ts';
-import { type ChatMessage, findMessages } from './message-text.ts';
-import { channelsOf, fieldsOf, viewOf } from './state-view.ts';
 
 /** A state for people: what else it holds as JSON, then its messages as a chat. */
 export function formatState(state: unknown, style: Style): string {

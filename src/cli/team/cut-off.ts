@@ -2,11 +2,12 @@ import { messageOf, SavestateError } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
 import type { AbandonedSession } from '../../manager/recovery/abandoned.ts';
 import type { Recovery } from '../../manager/recovery/recovery-options.ts';
+import { fieldsOf } from '../../manager/revision/transcript.ts';
 import type { Session } from '../../manager/session/session.ts';
+import { Workers } from '../../manager/workers/workers.ts';
 import type { CheckpointingSettings } from '../../runtime/config/config-schema.ts';
 import { beginOwner, isGone } from '../../runtime/run/seat.ts';
 import type { Context } from '../base/context.ts';
-import { fieldsOf } from '../state/state-view.ts';
 import type { Team } from './open-team.ts';
 import { follow } from './run-output.ts';
 import { commandWords, describeStop, type NextWords } from './run-text.ts';
@@ -88,7 +89,7 @@ function describeCutOff(cutOff: Omit<CutOff, 'branch'>, next: string): string {
 
 async function findCutOff(context: Context, isOurs: CutOffOptions['isOurs']): Promise<CutOff[]> {
   const found: CutOff[] = [];
-  for (const each of await (await context.open()).manager.abandoned({ isGone })) {
+  for (const each of await new Workers((await context.open()).manager).abandoned({ isGone })) {
     const { state, status } = (await readHead(context, each)) ?? {};
     if (state === undefined || status === undefined || status === 'completed') continue;
     const ours = isOurs(state, each.sessionId);
@@ -126,7 +127,7 @@ async function goOn(context: Context, { settings, mine, recover, ...options }: G
     context.say(`Session ${session.id}: ${await recover(session, { ...followAside(context), lease })}`);
   };
   try {
-    const { failed, poisoned } = await manager.recoverAbandoned(handler, {
+    const { failed, poisoned } = await new Workers(manager).recoverAbandoned(handler, {
       owner,
       isGone,
       isMine: ({ sessionId, branch }) => mine.some((each) => each.sessionId === sessionId && each.branch === branch),

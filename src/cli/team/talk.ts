@@ -173,11 +173,11 @@ export class Talk {
 
   async #depart(checkpointId: string, departure: Departure, following: Following): Promise<TeamResult> {
     const { team, opened, logs, onDifference } = this.#parts;
-    const { manager: checkpoints } = opened;
+    const { manager } = opened;
     let isCurrent = false;
     // From its first checkpoint on a run that is killed can be gone on with.
     const onCheckpoint = async ({ sessionId, branch }: { sessionId: string; branch: string }): Promise<void> => {
-      if (!isCurrent) await checkpoints.switchBranch(sessionId, branch);
+      if (!isCurrent) await manager.switchBranch(sessionId, branch);
       isCurrent = true;
     };
     const run = { ...departure, ...this.#runOptions, ...withoutUndefined({ onDifference }), onCheckpoint };
@@ -185,12 +185,12 @@ export class Talk {
     const { registry } = team.create();
     if (team.kind === 'chat') {
       const { CheckpointRestorer } = await import('../../runtime/chat/checkpoint-restorer.ts');
-      const restorer = new CheckpointRestorer({ checkpoints, registry });
+      const restorer = new CheckpointRestorer({ manager, registry });
       return restorer.continue(checkpointId, { ...run, ...followChat(following), logs });
     }
     const { FleetRestorer } = await import('../../runtime/fleet/fleet-restorer.ts');
     const { stripSignal: _, files: __, ...options } = run;
-    const restorer = new FleetRestorer({ checkpoints, registry });
+    const restorer = new FleetRestorer({ manager, registry });
     return restorer.continue(checkpointId, { ...options, ...this.#followFleet(following) });
   }
 
@@ -203,7 +203,7 @@ export class Talk {
   async #open(sessionId: string, following: Following): Promise<Runner> {
     const { team, opened, logs, onDifference } = this.#parts;
     const place = {
-      checkpoints: opened.manager,
+      manager: opened.manager,
       sessionId,
       ...withoutUndefined({ onDifference }),
       ...this.#runOptions,

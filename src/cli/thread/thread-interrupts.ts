@@ -2,9 +2,9 @@ import { findGraphHeader } from '../../adapter/langgraph/record/graph-header.ts'
 import { bucketOf, decodeWrites, parseWrites } from '../../adapter/langgraph/record/write-record.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { engineOf } from '../../manager/engine/engine.ts';
+import { fieldsOf } from '../../manager/revision/transcript.ts';
+import { formatValue } from '../../view/json-form.ts';
 import type { OpenStorage } from '../base/open-storage.ts';
-import { formatValue } from '../state/json-form.ts';
-import { fieldsOf } from '../state/state-view.ts';
 
 /** A question of a graph to a person, and what was answered. */
 export type Interrupt = { readonly question: string; readonly answer: string | undefined };

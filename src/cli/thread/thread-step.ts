@@ -2,11 +2,12 @@ import { timeOfGraphId } from '../../adapter/langgraph/record/checkpoint-id.ts';
 import { findGraphHeader } from '../../adapter/langgraph/record/graph-header.ts';
 import { formatPath } from '../../core/path.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { fieldsOf } from '../../manager/revision/transcript.ts';
+import { formatValue } from '../../view/json-form.ts';
+import { readMessage } from '../../view/message-text.ts';
+import { viewOf } from '../../view/state-view.ts';
 import type { Context } from '../base/context.ts';
 import type { OpenStorage } from '../base/open-storage.ts';
-import { formatValue } from '../state/json-form.ts';
-import { readMessage } from '../state/message-text.ts';
-import { fieldsOf, viewOf } from '../state/state-view.ts';
 import { clip } from '../terminal/format.ts';
 import { formatAsked, readInterrupts } from './thread-interrupts.ts';
 

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { fieldsOf } from '../../manager/revision/transcript.ts';
 import { SETTINGS } from '../../runtime/config/config-schema.ts';
 import { yamlSource } from '../../runtime/config/yaml-source.ts';
 import { parseWorkflow } from '../../runtime/workflow/definition/parse-workflow.ts';
@@ -12,7 +13,6 @@ import type { Context } from '../base/context.ts';
 import { BegunRuns, type WorkflowPlace } from '../place/own-files.ts';
 import { type FoundSettings, readSettings } from '../place/project.ts';
 import { readText, resolveFile } from '../place/read-text.ts';
-import { fieldsOf } from '../state/state-view.ts';
 import { importModule, requireBeside } from '../team/import-module.ts';
 
 /** A workflow file: its definition, and its settings over those of the project. */

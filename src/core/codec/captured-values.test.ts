@@ -34,7 +34,7 @@ function grow(list: readonly Note[], added: Note, change?: (added: Note) => void
   instances.add(codec.capture([added, 'and more']));
   change?.(added);
   encodings = 0;
-  const after = codec.compose(codec.capture({ list: [...list, added] }, before, instances));
+  const after = codec.compose(codec.capture({ list: [...list, added] }, before, { written: instances }));
   return { before, after, instances, encodings };
 }
 
@@ -59,7 +59,7 @@ describe('[value.2] an instance that was captured by itself', () => {
     const [before, instances, added] = [codec.encode({ list: notes(30) }), new CapturedValues(), note(33)];
     const alone = codec.capture([added]);
     instances.add(alone);
-    const after = codec.capture({ list: [...notes(30), added] }, before, instances);
+    const after = codec.capture({ list: [...notes(30), added] }, before, { written: instances });
     added.text = 'changed';
     const fresh = codec.encode({ list: [...notes(30), note(33)] });
     expect(codec.compose(after).root.digest).toBe(fresh.root.digest);
@@ -80,7 +80,7 @@ describe('[value.2] an instance that was captured by itself', () => {
     const { instances } = grow(notes(30), added);
     expect(instances.take(added)).toBeUndefined();
     const other = codec.encode({ list: notes(2) });
-    const { chunks } = codec.compose(codec.capture({ list: [...notes(20), added] }, other, instances));
+    const { chunks } = codec.compose(codec.capture({ list: [...notes(20), added] }, other, { written: instances }));
     expect(chunks.some(({ text }) => text.includes('31 31 31'))).toBe(true);
   });
 

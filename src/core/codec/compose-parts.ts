@@ -1,8 +1,7 @@
 import type { Digest } from '../tree/chunk.ts';
 import { Shadow, type ShadowChild, type TreeLevels } from '../tree/shadow.ts';
 import { type Entry, isMarkedDigest, isMarkedText, NO_TREE, type TreeBefore } from '../tree/tree.ts';
-import { encodeBytes } from '../value/atom.ts';
-import { BYTES_PIECE_BYTES, COLLECTION_MIN_ITEMS, FLAT_CHARS, OBJECT_MIN_ITEMS, REF_WEIGHT } from '../value/format.ts';
+import { COLLECTION_MIN_ITEMS, FLAT_CHARS, OBJECT_MIN_ITEMS, REF_WEIGHT } from '../value/format.ts';
 import { fieldLeads, REF_TEXT, wrapFields, writeTag } from '../value/grammar.ts';
 
 /** An element of a tree on its way into a node: its text, or a ref. */
@@ -13,27 +12,10 @@ export type Part = { readonly lead: string; readonly key: string | undefined; re
 
 const NO_REFS: readonly Digest[] = [];
 
-export function cutBytes(bytes: Uint8Array): string[] {
-  const pieces: string[] = [];
-  for (let at = 0; at < bytes.length; at += BYTES_PIECE_BYTES)
-    pieces.push(encodeBytes(bytes.subarray(at, at + BYTES_PIECE_BYTES)));
-  return pieces;
-}
-
-export function commonPieces(
-  now: readonly string[],
-  old: readonly string[],
-): { length: number; prefix: number; suffix: number } {
-  const end = Math.min(now.length, old.length);
-  let prefix = 0;
-  while (prefix < end && now[prefix] === old[prefix]) prefix++;
-  let suffix = 0;
-  while (suffix < end - prefix && now[now.length - 1 - suffix] === old[old.length - 1 - suffix]) suffix++;
-  return { length: old.length, prefix, suffix };
-}
-
-/** The tree of the shadow this one was changed from. A Map's children come in pairs. */
-export function treeBefore({ kind, change }: Shadow): TreeBefore {
+/** The tree that a shadow has already, or that of the one it was changed from. A Map's children come in pairs. */
+export function treeBefore(shadow: Shadow): TreeBefore {
+  const { kind, levels, change } = shadow;
+  if (levels !== undefined) return { levels, length: itemCount(shadow), prefix: itemCount(shadow), suffix: 0 };
   if (change?.from.levels === undefined) return NO_TREE;
   const { from, prefix, suffix } = change;
   const ends = kind === 'Map' ? { prefix: prefix >> 1, suffix: suffix >> 1 } : { prefix, suffix };

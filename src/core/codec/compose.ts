@@ -1,8 +1,8 @@
 import { type Chunk, type ChunkContent, createChunk, type Digest } from '../tree/chunk.ts';
 import { Shadow, type ShadowChild, type TreeLevels, type TreeNode } from '../tree/shadow.ts';
-import { cutText } from '../tree/text-pieces.ts';
+import { type CutBefore, cutBytes, cutText, type Pieces } from '../tree/text-pieces.ts';
 import { cutTree, NO_TREE, openEdges, type TreeBefore } from '../tree/tree.ts';
-import { encodeAtom, encodeSpecial } from '../value/atom.ts';
+import { encodeAtom, encodeBytes, encodeSpecial } from '../value/atom.ts';
 import {
   BYTES_PIECE_BYTES,
   FIELD_CHARS,
@@ -15,8 +15,6 @@ import {
 } from '../value/format.ts';
 import { REF_TEXT, writeTree } from '../value/grammar.ts';
 import {
-  commonPieces,
-  cutBytes,
   flatParts,
   type Item,
   isRecord,
@@ -44,7 +42,7 @@ type TreeItems = {
 
 const NO_REFS: readonly Digest[] = [];
 
-/** Texts up to this length are kept with their shadow, because their parents are written again and again. */
+/** Texts up to this length are kept with their shadow, because their parents are written again and again. Longer ones only until then. */
 const KEPT_TEXT_CHARS = 1024;
 
 /**
@@ -88,7 +86,7 @@ export class Composer {
     const content = this.#composeByKind(shadow, key);
     shadow.refs = content.refs;
     shadow.textChars = content.text.length;
-    shadow.text = content.text.length <= KEPT_TEXT_CHARS ? content.text : undefined;
+    shadow.text = content.text;
     shadow.change = undefined;
     return content;
   }
@@ -152,7 +150,9 @@ export class Composer {
   #inline(child: ShadowChild, key: string | undefined): ChunkContent {
     if (!(child instanceof Shadow)) return { text: this.#primitive(child, key), refs: NO_REFS };
     child.digest = undefined;
-    return this.#compose(child, key);
+    const { text, refs } = this.#compose(child, key);
+    if (text.length > KEPT_TEXT_CHARS) child.text = undefined;
+    return { text, refs };
   }
 
   /** Takes a child in if it is short, otherwise makes it a chunk. */
@@ -262,23 +262,39 @@ export class Composer {
     const redacted = this.#redact?.(text, key);
     if (text.length <= TEXT_TREE_CHARS || redacted !== undefined)
       return { text: redacted ?? JSON.stringify(text), refs: NO_REFS };
-    return this.#composePieces(shadow, 'text', cutText);
+    return this.#composePieces(shadow, { tag: 'text', cut: cutText, pieceOf: (from, to) => text.slice(from, to) });
   }
 
   #composeBytes(shadow: Shadow): ChunkContent {
     const bytes = shadow.children[0] as Uint8Array;
     const tag = shadow.keys[0] as string;
     if (bytes.length <= BYTES_PIECE_BYTES) return { text: encodeAtom(tag, bytes), refs: NO_REFS };
-    return this.#composePieces(shadow, tag, cutBytes);
+    return this.#composePieces(shadow, {
+      tag,
+      cut: cutBytes,
+      pieceOf: (from, to) => encodeBytes(bytes.subarray(from, to)),
+    });
   }
 
-  #composePieces<Whole>(shadow: Shadow, tag: string, cut: (whole: Whole) => string[]): ChunkContent {
+  #composePieces<Whole>(shadow: Shadow, { tag, cut, pieceOf }: Cutting<Whole>): ChunkContent {
     const wholeOf = ({ kind, source, children }: Shadow) => (kind === 'text' ? source : children[0]) as Whole;
-    const pieces = cut(wholeOf(shadow));
-    const { from } = shadow.change ?? {};
-    const before =
-      from?.levels === undefined ? NO_TREE : { levels: from.levels, ...commonPieces(pieces, cut(wholeOf(from))) };
-    const at = (index: number) => refItem([this.#add({ text: JSON.stringify(pieces[index]), refs: NO_REFS })]);
-    return this.#composeTree(shadow, { tag, length: pieces.length, before, at });
+    const from = shadow.change?.from ?? shadow;
+    const levels = from.levels ?? [];
+    const known = from.items as readonly number[] | undefined;
+    const { ends, prefix, suffix } = cut(wholeOf(shadow), known && { whole: wholeOf(from), ends: known });
+    shadow.items = ends;
+    const before = known === undefined ? NO_TREE : { levels, length: known.length, prefix, suffix };
+    const at = (index: number) => {
+      const piece = pieceOf(ends[index - 1] ?? 0, ends[index] as number);
+      return refItem([this.#add({ text: JSON.stringify(piece), refs: NO_REFS })]);
+    };
+    return this.#composeTree(shadow, { tag, length: ends.length, before, at });
   }
 }
+
+/** How a long text, or bytes, are cut, and what a piece of them is written as. */
+type Cutting<Whole> = {
+  readonly tag: string;
+  cut(whole: Whole, before?: CutBefore<Whole>): Pieces;
+  pieceOf(from: number, to: number): string;
+};

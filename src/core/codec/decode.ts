@@ -1,8 +1,8 @@
 import { CorruptError } from '../errors.ts';
 import type { ChunkContent, Digest } from '../tree/chunk.ts';
-import type { TreeLevels, TreeNode } from '../tree/shadow.ts';
+import { Shadow, type ShadowChild, type TreeNode } from '../tree/shadow.ts';
 import { OVERHEAD, PADDING, sizeOfAtom } from '../tree/size.ts';
-import { decodeAtom, decodeBase64, decodeBytes } from '../value/atom.ts';
+import { decodeAtom } from '../value/atom.ts';
 import type { ClassCodecs } from '../value/class-codec.ts';
 import { createError } from '../value/error-value.ts';
 import type { ValueLimits } from '../value/format.ts';
@@ -27,31 +27,19 @@ import {
   type TaggedFields,
   takeRef,
 } from '../value/grammar.ts';
-import { locate, ReadBudget, toReadError } from './read-budget.ts';
-
-/** Where the decoded containers came from: lets the next save know them without encoding them again. */
-export type Origins = {
-  readonly digests: Map<object, Digest>;
-  readonly levels: Map<object, TreeLevels>;
-};
+import { assemble, asText, createMap, createSet, NO_TEXTS } from './assemble.ts';
+import { addShadow, atomShadow, instanceShadow, kindShadow, noteChunk, toChild, treeShadow } from './decoded-shadow.ts';
+import type { Parts } from './parts.ts';
+import { addTo, locate, ReadBudget, toReadError } from './read-budget.ts';
 
 /** Finds a chunk by its digest; throws if it is absent or damaged. */
 export type FindChunk = (digest: Digest) => ChunkContent;
 
-/** What is asked of decoded parts: the value of a chunk inside so many containers, or the elements of a node of a tree. */
-export type PartPlace = { readonly digest: Digest; readonly depth: number; readonly codecs: ClassCodecs };
-export type NodePlace = PartPlace & { readonly kind: string; readonly height: number };
-
-/** Parts of states that need not be decoded, because they were before. */
-export interface Parts {
-  value(place: PartPlace, budget: ReadBudget, decode: () => unknown): unknown;
-  items(place: NodePlace, budget: ReadBudget, decode: () => unknown[]): unknown[];
-}
-
 type DecoderOptions = {
   readonly codecs: ClassCodecs;
   readonly limits: ValueLimits;
-  readonly origins?: Origins;
+  /** Whether the shadow is wanted. */
+  readonly isForEditing?: boolean;
   readonly parts?: Parts | undefined;
   /** Whether texts must be exactly as they are written. */
   readonly isStrict?: boolean;
@@ -60,14 +48,21 @@ type DecoderOptions = {
 /** Where a value stands: in the text of which chunk, inside how many containers. */
 type Place = { readonly cursor: Cursor<Digest>; readonly depth: number };
 
+/** The same of the elements of a collection, with where their shadows go. */
+type PairPlace = Place & { readonly children: Children };
+
 /** A tree that is being read. */
 type Expansion = {
   readonly kind: string;
   readonly depth: number;
   readonly levels: TreeNode[][];
+  readonly children: Children;
   /** How many elements were read. */
   done: number;
 };
+
+/** The shadows of what is in a container, if they are wanted. */
+type Children = ShadowChild[] | undefined;
 
 type ErrorFields = Record<string, unknown>;
 
@@ -80,15 +75,19 @@ const PAIRED_KINDS: ReadonlySet<string> = new Set(['Map', 'object', 'bare']);
 export class Decoder {
   readonly #find: FindChunk;
   readonly #codecs: ClassCodecs;
-  readonly #origins: Origins | undefined;
+  readonly #isForEditing: boolean;
   readonly #parts: Parts | undefined;
   readonly #parse: (text: string) => Json;
   readonly #budget: ReadBudget;
+  /** The shadow of the value that was read last: what the next save knows it by without encoding it again. */
+  #made: ShadowChild;
+  /** Whether a secret may be left out somewhere: none was met, and no codec that could have made one. */
+  mayHoldSecrets = false;
 
-  constructor(find: FindChunk, { codecs, limits, origins, parts, isStrict = false }: DecoderOptions) {
+  constructor(find: FindChunk, { codecs, limits, parts, isForEditing = false, isStrict = false }: DecoderOptions) {
     this.#find = find;
     this.#codecs = codecs;
-    this.#origins = origins;
+    this.#isForEditing = isForEditing;
     this.#parts = parts;
     this.#parse = isStrict ? parseExactText : parseChunkText;
     this.#budget = new ReadBudget(limits);
@@ -102,10 +101,15 @@ export class Decoder {
     }
   }
 
+  /** Decodes a state, and returns its shadow with it. */
+  decodeForEditing(content: ChunkContent): { readonly state: unknown; readonly shadow: ShadowChild } {
+    return { state: this.decode(content), shadow: this.#made };
+  }
+
   #decodeChunk(content: ChunkContent, depth: number): unknown {
     return this.#open(content, depth, (json, place) => {
       if (content.text.includes(TAG_START)) return this.#revive(json, place);
-      this.#budget.countPlain(json, depth);
+      this.#made = this.#budget.countPlain(json, depth, this.#isForEditing ? addShadow : addTo);
       return json;
     });
   }
@@ -130,17 +134,25 @@ export class Decoder {
     // Else a row of chunks that hold nothing but each other would be as deep as it is long.
     if (content.text === REF_TEXT) throw new CorruptError('A chunk holds nothing but a reference.');
     const value = this.#decodeChunk(content, depth);
-    if (this.#origins !== undefined && typeof value === 'object' && value !== null)
-      this.#origins.digests.set(value, digest);
+    if (this.#made instanceof Shadow) noteChunk(this.#made, digest, content);
     return value;
+  }
+
+  #note(shadow: () => ShadowChild): void {
+    if (this.#isForEditing) this.#made = shadow();
+  }
+
+  get #newChildren(): Children {
+    return this.#isForEditing ? [] : undefined;
   }
 
   #revive(json: Json, place: Place): unknown {
     if (typeof json !== 'object' || json === null) {
       this.#budget.countPrimitive(json);
+      this.#made = this.#isForEditing ? toChild(json) : undefined;
       return json;
     }
-    if (Array.isArray(json)) return this.#reviveItems(json, this.#enter(place));
+    if (Array.isArray(json)) return this.#reviveArray(json, this.#enter(place));
     if (!isTagged(json)) return this.#reviveFields(Object.entries(json), this.#enter(place), json);
     const tagged = readTag(json);
     if (tagged === 0) return this.#decodeRef(takeRef(place.cursor), place.depth);
@@ -154,6 +166,8 @@ export class Decoder {
     if (atom === undefined) return this.#reviveContainer(tag, args, this.#enter(place));
     if (typeof atom.value === 'object') this.#budget.enter(place.depth);
     this.#budget.count(sizeOfAtom(atom.value, args[0]));
+    this.mayHoldSecrets ||= tag === 'secret';
+    this.#note(() => atomShadow(tag, args, atom.value));
     return atom.value;
   }
 
@@ -163,11 +177,21 @@ export class Decoder {
     return { cursor, depth: depth + 1 };
   }
 
-  #reviveItems(json: Json[], place: Place): unknown[] {
+  #reviveArray(json: Json[], place: Place): unknown[] {
+    const children = this.#newChildren;
+    const values = this.#reviveItems(json, place, children);
+    this.#note(() => kindShadow(values, 'Array', children));
+    return values;
+  }
+
+  #reviveItems(json: Json[], place: Place, children: Children): unknown[] {
     const values: unknown[] = json;
     let at = 0;
     try {
-      for (; at < values.length; at++) values[at] = this.#revive(json[at] as Json, place);
+      for (; at < values.length; at++) {
+        values[at] = this.#revive(json[at] as Json, place);
+        children?.push(this.#made);
+      }
     } catch (error) {
       throw locate(error, at);
     }
@@ -175,7 +199,12 @@ export class Decoder {
   }
 
   #reviveFields(fields: readonly [string, Json][], place: Place, target: object): object {
-    for (const [key, json] of fields) setField(target, key, this.#reviveField(key, json, place));
+    const children = this.#newChildren;
+    for (const [key, json] of fields) {
+      setField(target, key, this.#reviveField(key, json, place));
+      children?.push(this.#made);
+    }
+    this.#note(() => kindShadow(target, 'object', children));
     return target;
   }
 
@@ -199,13 +228,11 @@ export class Decoder {
     if (object !== undefined) return this.#reviveTagged(object, place);
     switch (tag) {
       case 'Map':
-        return createMap(asList(args[0]).map((pair, at) => this.#reviveEntry(pair, place, at)));
       case 'Set':
-        return createSet(this.#reviveItems(asList(args[0]), place));
+        return this.#reviveEntries(tag, asList(args[0]), place);
       case 'Error':
-        return createError(String(args[0]), this.#revivePayload(args, place) as ErrorFields);
       case 'class':
-        return this.#codecs.decode(String(args[0]), this.#revivePayload(args, place));
+        return this.#reviveInstance(tag, args, place);
       default:
         throw new CorruptError(
           `The state holds a value tagged ${JSON.stringify(tag)}, which this version does not know.`,
@@ -213,7 +240,27 @@ export class Decoder {
     }
   }
 
-  #reviveEntry(pair: Json, place: Place, at: number): [unknown, unknown] {
+  #reviveEntries(tag: 'Map' | 'Set', json: Json[], place: Place): unknown {
+    const children = this.#newChildren;
+    const inside = { ...place, children };
+    const value =
+      tag === 'Map'
+        ? createMap(json.map((pair, at) => this.#reviveEntry(pair, inside, at)))
+        : createSet(this.#reviveItems(json, place, children));
+    this.#note(() => kindShadow(value, tag, children));
+    return value;
+  }
+
+  #reviveInstance(kind: 'Error' | 'class', [name, payload = null]: Json[], place: Place): unknown {
+    if (typeof name !== 'string') throw new CorruptError('An instance lacks the name of its class.');
+    const data = this.#revive(payload, place);
+    this.mayHoldSecrets ||= kind === 'class';
+    const value = kind === 'class' ? this.#codecs.decode(name, data) : createError(name, data as ErrorFields);
+    this.#note(() => instanceShadow(value, { kind, name, data: this.#made }, this.#codecs));
+    return value;
+  }
+
+  #reviveEntry(pair: Json, place: PairPlace, at: number): [unknown, unknown] {
     try {
       return this.#revivePair(pair, place, 'Map');
     } catch (error) {
@@ -221,35 +268,36 @@ export class Decoder {
     }
   }
 
-  #revivePayload([tag, payload = null]: Json[], place: Place): unknown {
-    if (typeof tag !== 'string') throw new CorruptError('An instance lacks the name of its class.');
-    return this.#revive(payload, place);
-  }
-
   /** A pair is no container of its own; in a tree it may be a chunk. The key of an object is no value. */
-  #revivePair(json: Json, place: Place, kind: string): [unknown, unknown] {
+  #revivePair(json: Json, place: PairPlace, kind: string): [unknown, unknown] {
+    const { children } = place;
     if (isRef(json)) {
       const content = this.#find(takeRef(place.cursor));
-      return this.#open(content, place.depth, (inner, at) => this.#revivePair(asList(inner), at, kind));
+      return this.#open(content, place.depth, (inner, at) =>
+        this.#revivePair(asList(inner), { ...at, children }, kind),
+      );
     }
     const [key, value] = asPair(json) as [Json, Json];
-    if (kind === 'Map') return asPair(this.#reviveItems([key, value], place));
-    return [key, this.#reviveField(asText(key), value, place)];
+    if (kind === 'Map') return asPair(this.#reviveItems([key, value], place, children));
+    const field = this.#reviveField(asText(key), value, place);
+    children?.push(this.#made);
+    return [key, field];
   }
 
   #reviveTree(args: Json[], outer: Place): unknown {
     const { kind, count, rows, items: last } = readTree(args);
     const place = kind === 'text' ? outer : this.#enter(outer);
     if (kind === 'text') this.#budget.count(OVERHEAD); // a long text is no container, whatever it is made of
-    const tree: Expansion = { kind, depth: place.depth, levels: rows.map(() => []), done: 0 };
+    const children = this.#newChildren;
+    const tree: Expansion = { kind, depth: place.depth, levels: rows.map(() => []), children, done: 0 };
     const items: unknown[] = [];
     for (const [at, counts] of rows.entries())
       for (const count of counts)
         this.#expand({ digest: takeRef(place.cursor), count, height: rows.length - at }, tree, items);
-    for (const item of this.#reviveElements(last, place, kind)) items.push(item);
+    for (const item of this.#reviveElements(last, { ...place, children }, kind)) items.push(item);
     if (items.length !== count) throw new CorruptError(`A tree says it has ${count} elements and has ${items.length}.`);
     const value = assemble(kind, items);
-    if (typeof value === 'object') this.#origins?.levels.set(value, tree.levels.map(toLevel));
+    this.#note(() => treeShadow(value, { kind, levels: tree.levels, items, children }));
     return value;
   }
 
@@ -284,17 +332,19 @@ export class Decoder {
   }
 
   /** The elements of a leaf, which is no container of its own. */
-  #decodeLeaf(content: ChunkContent, { kind, depth, done }: Expansion): unknown[] {
+  #decodeLeaf(content: ChunkContent, { kind, depth, done, children }: Expansion): unknown[] {
     try {
-      return this.#open(content, depth, (json, place) => this.#reviveElements(asList(json), place, kind));
+      return this.#open(content, depth, (json, place) =>
+        this.#reviveElements(asList(json), { ...place, children }, kind),
+      );
     } catch (error) {
       throw locate(error, `<from element ${done} on>`);
     }
   }
 
   /** Pieces of texts and bytes are no values of their own; pairs are no containers. */
-  #reviveElements(json: Json[], place: Place, kind: string): unknown[] {
-    if (kind === 'Array' || kind === 'Set') return this.#reviveItems(json, place);
+  #reviveElements(json: Json[], place: PairPlace, kind: string): unknown[] {
+    if (kind === 'Array' || kind === 'Set') return this.#reviveItems(json, place, place.children);
     if (PAIRED_KINDS.has(kind)) return json.map((pair) => this.#revivePair(pair, place, kind));
     return json.map((piece) => this.#readPiece(piece, place));
   }
@@ -309,50 +359,3 @@ export class Decoder {
 
 /** A closed node of a tree, and how many elements it says it holds. */
 type ClosedNode = { readonly digest: Digest; readonly count: number; readonly height: number };
-
-function toLevel(nodes: TreeNode[]): TreeLevels[number] {
-  return { nodes, entries: nodes.reduce((sum, node) => sum + node.entries, 0) };
-}
-
-const NO_TEXTS = 'A long text or a list of bytes is not made of texts.';
-
-/** A piece, or the name of a field. */
-function asText(value: unknown): string {
-  if (typeof value === 'string') return value;
-  throw new CorruptError(NO_TEXTS);
-}
-
-function createMap(entries: readonly [unknown, unknown][]): Map<unknown, unknown> {
-  const map = new Map(entries);
-  checkEntries(map.size, entries.length);
-  return map;
-}
-
-function createSet(items: readonly unknown[]): Set<unknown> {
-  const set = new Set(items);
-  checkEntries(set.size, items.length);
-  return set;
-}
-
-/** Makes a value of the elements of its tree. */
-function assemble(kind: string, items: unknown[]): string | object {
-  switch (kind) {
-    case 'Array':
-      return items;
-    case 'Set':
-      return createSet(items);
-    case 'Map':
-      return createMap(items.map(asPair));
-    case 'object':
-    case 'bare': {
-      const target = kind === 'object' ? {} : Object.create(null);
-      for (const [key, value] of items.map(asPair)) setField(target, asText(key), value);
-      checkEntries(Object.keys(target).length, items.length);
-      return target;
-    }
-    case 'text':
-      return items.map(asText).join('');
-    default:
-      return decodeBytes(kind, Buffer.concat(items.map(decodeBase64)));
-  }
-}

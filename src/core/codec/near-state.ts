@@ -4,7 +4,7 @@ import { decodeAtom, decodeBytes } from '../value/atom.ts';
 import type { ClassCodecs } from '../value/class-codec.ts';
 import { createError } from '../value/error-value.ts';
 import { setField } from '../value/grammar.ts';
-import type { NodePlace, PartPlace, Parts } from './decode.ts';
+import type { NodePlace, PartPlace, Parts } from './parts.ts';
 
 /** A value that is a chunk of its own, or some elements of an array that are one. */
 type Part = { readonly shadow: Shadow; readonly from: number; readonly to: number };

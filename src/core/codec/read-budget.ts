@@ -73,13 +73,14 @@ export class ReadBudget {
   }
 
   /** Counts a value without tags, with all that is in it: at once, and only if that is too much step by step, to name the place. */
-  countPlain(json: Json, depth: number): void {
+  countPlain(json: Json, depth: number, add: (tally: Tally, json: Json, depth: number) => unknown = addTo): unknown {
     const { maxNodes, maxBytes, maxDepth } = this.#limits;
     const tally: Tally = { nodes: this.#nodes, bytes: this.#bytes, maxDepth, isTooDeep: false };
-    addTo(tally, json, depth);
+    const made = add(tally, json, depth);
     const { nodes, bytes, isTooDeep } = tally;
     if (nodes > maxNodes || bytes > maxBytes || isTooDeep) this.#countSteps(json, depth);
     else [this.#nodes, this.#bytes] = [nodes, bytes];
+    return made;
   }
 
   #countSteps(json: Json, depth: number): void {
@@ -101,10 +102,10 @@ export class ReadBudget {
 }
 
 /** What values come to. */
-type Tally = { nodes: number; bytes: number; readonly maxDepth: number; isTooDeep: boolean };
+export type Tally = { nodes: number; bytes: number; readonly maxDepth: number; isTooDeep: boolean };
 
 /** Adds a value and all that is in it to a tally. Every load comes through here, for every value. */
-function addTo(tally: Tally, json: Json, depth: number): void {
+export function addTo(tally: Tally, json: Json, depth: number): void {
   tally.nodes++;
   if (typeof json === 'string') tally.bytes += json.length + OVERHEAD;
   else if (typeof json !== 'object' || json === null) tally.bytes += OTHER_PRIMITIVE;

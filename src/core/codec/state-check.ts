@@ -2,7 +2,8 @@ import type { ChunkContent } from '../tree/chunk.ts';
 import { ClassCodecs } from '../value/class-codec.ts';
 import type { ValueLimits } from '../value/format.ts';
 import { asPair } from '../value/grammar.ts';
-import { Decoder, type FindChunk, type NodePlace, type PartPlace, type Parts } from './decode.ts';
+import { Decoder, type FindChunk } from './decode.ts';
+import type { NodePlace, PartPlace, Parts } from './parts.ts';
 import type { ReadBudget, Totals } from './read-budget.ts';
 
 /** Checks that states can be read, by reading them: whatever loading one refuses is refused. Instances are left to their codecs. */

@@ -6,12 +6,11 @@ import { atomTag } from '../value/atom.ts';
 import { type ClassCodec, ClassCodecs, type UnknownClasses } from '../value/class-codec.ts';
 import { DEFAULT_LIMITS, type ValueLimits } from '../value/format.ts';
 import type { JsonValue } from '../value/json.ts';
-import type { CapturedValues } from './captured-values.ts';
 import { Composer, type Redact } from './compose.ts';
-import { Decoder, type FindChunk, type Origins } from './decode.ts';
+import { Decoder, type FindChunk } from './decode.ts';
 import { NearState } from './near-state.ts';
 import { copyPlainJson } from './plain-json.ts';
-import { Walker } from './walk.ts';
+import { Walker, type WalkOptions } from './walk.ts';
 
 /** What a state was last encoded to; pass it to the next `encode` so that only the changes cost. */
 export type EncodedState = {
@@ -76,12 +75,9 @@ export class StateCodec {
     return this.compose(this.capture(state, before));
   }
 
-  /**
-   * Reads a state, against the one before: the part of `encode` that must happen before the state changes. New elements of lists that
-   * were captured already are taken from there.
-   */
-  capture(state: unknown, before?: EncodedState, reuse?: CapturedValues): CapturedState {
-    const walker = new Walker(this.#classes, this.limits, reuse);
+  /** Reads a state, against the one before: the part of `encode` that must happen before the state changes. */
+  capture(state: unknown, before?: EncodedState, options?: WalkOptions): CapturedState {
+    const walker = new Walker(this.#classes, this.limits, options);
     const shadow = walker.walk(state, before?.shadow);
     this.#checkSize(sizeOf(shadow));
     return { shadow, before, adopted: walker.adopted };
@@ -165,21 +161,20 @@ export class StateCodec {
   }
 
   /** Decodes a state together with what `encode` needs to save changes of it cheaply. */
-  decodeForEditing(root: Chunk, find: FindChunk): { readonly state: unknown; readonly encoded: EncodedState } {
-    const origins: Origins = { digests: new Map(), levels: new Map() };
-    const state = new Decoder(find, { codecs: this.#classes, limits: this.limits, origins }).decode(root);
-    const shadow = new Walker(this.#classes, this.limits).walk(state, undefined);
-    applyOrigins(shadow, origins);
-    return { state, encoded: { root, chunks: [], sizeBytes: sizeOf(shadow), shadow } };
+  decodeForEditing(root: Chunk, find: FindChunk): EditableState {
+    const decoder = new Decoder(find, { codecs: this.#classes, limits: this.limits, isForEditing: true });
+    const { state, shadow } = decoder.decodeForEditing(root);
+    const encoded = { root, chunks: [], sizeBytes: sizeOf(shadow), shadow };
+    return { state, encoded, mayHoldSecrets: decoder.mayHoldSecrets };
   }
 }
 
-function applyOrigins(child: ShadowChild, origins: Origins): void {
-  if (!(child instanceof Shadow) || child.kind === 'text') return;
-  child.digest = origins.digests.get(child.source as object);
-  child.levels = origins.levels.get(child.source as object);
-  for (const inner of child.children) applyOrigins(inner, origins);
-}
+/** A decoded state, what it was encoded to, and whether a secret may have been left out of it. */
+export type EditableState = {
+  readonly state: unknown;
+  readonly encoded: EncodedState;
+  readonly mayHoldSecrets: boolean;
+};
 
 /**
  * A part of an encoded state, by the keys that lead to it. Put in place of the same part into a state that is encoded next against the

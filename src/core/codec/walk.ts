@@ -1,39 +1,42 @@
 import { InvalidInputError, SavestateError } from '../errors.ts';
 import { formatPath, type PathStep } from '../path.ts';
 import { noteChange } from '../tree/alignment.ts';
-import { withTraces } from '../tree/list-trace.ts';
-import { commonEnds, countExactly, countSame, isSame, isSameList, replaceIfNew } from '../tree/sameness.ts';
+import { type Look, withTraces } from '../tree/list-trace.ts';
+import { countExactly, countSame, isSame, isSameList, replaceIfNew } from '../tree/sameness.ts';
 import {
   frozenItems,
   isFrozenChild,
   isFrozenContainer,
+  KnownChildren,
   keep,
   Shadow,
   type ShadowChild,
   type ShadowKind,
-  shadowsBySource,
 } from '../tree/shadow.ts';
 import { isUnchanged, STRAY_CHECK_ITEMS } from '../tree/unchanged.ts';
 import { atomBytes, atomTag, encodeAtom, isTooLong, MAX_BIGINT_DIGITS } from '../value/atom.ts';
 import type { ClassCodecs } from '../value/class-codec.ts';
 import { errorClass, errorFields } from '../value/error-value.ts';
-import { isUntouched, traceFields } from '../value/field-trace.ts';
-import { FIELD_CHARS, type ValueLimits } from '../value/format.ts';
+import { traceFields } from '../value/field-trace.ts';
+import { FIELD_CHARS, OBJECT_MIN_ITEMS, type ValueLimits } from '../value/format.ts';
 import { describeStray, findImpossible } from '../value/genuine.ts';
 import type { CapturedValues } from './captured-values.ts';
+import { changedContent, isSameSequence, isTraced, type NewContent, type Sequence } from './sequence.ts';
 import type { CapturedState } from './state-codec.ts';
-
-/** `fresh`: the children that are not known to be frozen already; all, if absent. */
-type NewContent = {
-  readonly keys?: readonly string[];
-  readonly children?: readonly ShadowChild[];
-  readonly fresh?: readonly ShadowChild[];
-  /** Whether a child is 0; looked for if absent. */
-  readonly holdsZero?: boolean;
-};
 
 type Entries = Map<unknown, unknown> | Set<unknown>;
 type Fields = { readonly [key: string]: unknown };
+
+/** What a walk may take for granted. */
+export type WalkOptions = {
+  /** New elements of lists that were captured already are taken from there. */
+  readonly written?: CapturedValues;
+  /** How many elements of long lists of instances are looked into, if not all. */
+  readonly look?: Look | undefined;
+};
+
+/** A part of a sequence: from a place on, up to another one from the end. */
+type Range = { readonly from: number; readonly suffix: number };
 
 /**
  * Walks a live value against the shadow of its last known form. Answers the same shadow where nothing changed and a new one
@@ -43,16 +46,16 @@ type Fields = { readonly [key: string]: unknown };
 export class Walker {
   readonly #codecs: ClassCodecs;
   readonly #limits: ValueLimits;
-  readonly #instances: CapturedValues | undefined;
+  readonly #options: WalkOptions;
   /** What holds instances that were found captured already. */
   readonly adopted: CapturedState[] = [];
   readonly #steps: PathStep[] = [];
-  readonly #ancestors: object[] = [];
+  readonly #ancestors = new Set<object>();
   #nodes = 0;
 
-  constructor(codecs: ClassCodecs, limits: ValueLimits, instances?: CapturedValues) {
+  constructor(codecs: ClassCodecs, limits: ValueLimits, options: WalkOptions = {}) {
     this.#codecs = codecs;
-    this.#instances = instances;
+    this.#options = options;
     this.#limits = limits;
   }
 
@@ -87,21 +90,21 @@ export class Walker {
     if (old instanceof Shadow && old.source === value) return old;
     const shadow = this.#create('text', value, {});
     shadow.isFrozen = true;
-    if (old instanceof Shadow && old.kind === 'text') withChange(shadow, old, NO_ENDS);
+    if (old instanceof Shadow && old.kind === 'text') withChange(shadow, old);
     return shadow;
   }
 
   #walkObject(value: object, old: Shadow | undefined): Shadow {
     if (old?.isFrozen === true && old.source === value) return old;
     if (isTraced(value, old)) return old as Shadow;
-    if (this.#ancestors.includes(value))
+    if (this.#ancestors.has(value))
       throw this.#refuse('a reference to one of its own containers (a cycle)', 'Break the cycle');
-    if (this.#ancestors.length >= this.#limits.maxDepth) {
+    if (this.#ancestors.size >= this.#limits.maxDepth) {
       throw this.#refuse(`nested deeper than ${this.#limits.maxDepth} levels`, 'Flatten it, or raise limits.maxDepth');
     }
-    this.#ancestors.push(value);
+    this.#ancestors.add(value);
     const shadow = this.#walkByPrototype(value, old);
-    this.#ancestors.pop();
+    this.#ancestors.delete(value);
     return shadow;
   }
 
@@ -116,8 +119,8 @@ export class Walker {
 
   #walkEntries(value: Entries, old: Shadow | undefined): Shadow {
     this.#checkStray(value);
-    if (value instanceof Map) return this.#walkItems('Map', [...value].flat(1), { source: value, old });
-    return this.#walkItems('Set', [...value], { source: value, old });
+    if (value instanceof Map) return this.#walkItems('Map', { items: [...value].flat(1), source: value, old });
+    return this.#walkItems('Set', { items: [...value], source: value, old });
   }
 
   #walkInstance(value: object, prototype: object, old: Shadow | undefined): Shadow {
@@ -146,7 +149,7 @@ export class Walker {
       if (known?.kind === 'bytes' && Buffer.compare(known.children[0] as Uint8Array, bytes) === 0)
         return keep(known, value);
       const shadow = this.#create('bytes', value, { keys: [tag], children: [Uint8Array.from(bytes)] });
-      return withChange(shadow, known, NO_ENDS);
+      return withChange(shadow, known);
     }
     const text = encodeAtom(tag, value);
     if (known?.kind === 'atom' && known.children[0] === text) return keep(known, value);
@@ -166,20 +169,31 @@ export class Walker {
   }
 
   #walkRecord(kind: ShadowKind, value: Fields, old: Shadow | undefined): Shadow {
-    if (old?.kind !== kind) return this.#buildRecord(kind, value, undefined);
+    if (old?.kind !== kind) return this.#walkFields(kind, value, undefined);
     const { keys, children } = old;
+    if (keys.length >= OBJECT_MIN_ITEMS) return this.#walkFields(kind, value, old);
     let changed: ShadowChild[] | undefined;
     let at = 0;
     for (const key in value) {
-      if (key !== keys[at]) return this.#buildRecord(kind, value, old);
+      if (key !== keys[at]) return this.#walkFields(kind, value, old);
       const before = children[at];
       const after = this.#walkChild(value[key], before, key);
       if (after !== before || after === 0) changed = replaceIfNew(changed, { children, at, after });
       at++;
     }
-    if (at !== keys.length) return this.#buildRecord(kind, value, old);
-    if (changed === undefined) return keep(old, value);
-    return withChange(this.#create(kind, value, { keys, children: changed }), old);
+    if (at !== keys.length) return this.#walkFields(kind, value, old);
+    return changed === undefined ? keep(old, value) : this.#create(kind, value, { keys, children: changed });
+  }
+
+  /** An object with many keys, or with others than before. */
+  #walkFields(kind: ShadowKind, value: Fields, old: Shadow | undefined): Shadow {
+    let keys: readonly string[] = Object.keys(value);
+    if (old !== undefined && isSameList(keys, old.keys)) keys = old.keys;
+    else this.#checkObject(value, null);
+    const items = keys.map((key) => value[key]);
+    const shadow = this.#walkSequence(kind, { items, keys, source: value, old });
+    if (shadow.isFrozen && keys.length >= OBJECT_MIN_ITEMS) shadow.items = items;
+    return shadow;
   }
 
   #checkObject(value: object, prototype: object | null): void {
@@ -200,104 +214,103 @@ export class Walker {
     return after;
   }
 
-  /** The keys differ: reuses what is known of each key by its name. */
-  #buildRecord(kind: ShadowKind, value: Fields, old: Shadow | undefined): Shadow {
-    const keys = Object.keys(value);
-    this.#checkObject(value, null);
-    const places = old === undefined ? NO_PLACES : new Map(old.keys.map((key, at) => [key, at]));
-    const children = keys.map((key) => {
-      const place = places.get(key);
-      return this.#walkChild(value[key], place === undefined ? undefined : old?.children[place], key);
-    });
-    if (old !== undefined && isSameList(keys, old.keys) && isSameList(children, old.children)) return keep(old, value);
-    return withChange(this.#create(kind, value, { keys, children }), old);
-  }
-
   #walkArray(value: readonly unknown[], old: Shadow | undefined): Shadow {
-    if (!Object.isFrozen(value)) return this.#walkItems('Array', value, { source: value, old });
+    if (!Object.isFrozen(value)) return this.#walkItems('Array', { items: value, source: value, old });
     if (old === undefined || value.length <= STRAY_CHECK_ITEMS) this.#checkArray(value);
     const items = [...value];
-    const shadow = this.#walkItems('Array', items, { source: value, old });
+    const shadow = this.#walkItems('Array', { items, source: value, old });
     shadow.items = items;
     return shadow;
   }
 
-  #walkItems(
-    kind: ShadowKind,
-    items: readonly unknown[],
-    { source, old }: { source: object; old: Shadow | undefined },
-  ): Shadow {
-    if (old?.kind !== kind) {
-      this.#checkArray(items);
-      const children = this.#walkRange(items, { from: 0, to: items.length, old: undefined });
-      return withTraces(this.#create(kind, source, { children }), undefined);
+  #walkItems(kind: ShadowKind, sequence: Sequence): Shadow {
+    const old = sequence.old?.kind === kind ? sequence.old : undefined;
+    if (old === undefined || sequence.items.length <= STRAY_CHECK_ITEMS) this.#checkArray(sequence.items);
+    return this.#walkSequence(kind, { ...sequence, old });
+  }
+
+  /** Walks what changed between the elements that are the same at both ends. */
+  #walkSequence(kind: ShadowKind, sequence: Sequence): Shadow {
+    const { items, keys, source, old } = sequence;
+    if (old === undefined) {
+      const children = this.#walkRange(sequence, { from: 0, suffix: 0 });
+      return withTraces(this.#create(kind, source, { ...(keys && { keys }), children }), undefined);
     }
-    if (items.length <= STRAY_CHECK_ITEMS) this.#checkArray(items);
-    const prefix = this.#countPrefix(items, old);
+    const prefix = this.#countPrefix(sequence, old);
     if (prefix === items.length && prefix === old.children.length) return keep(old, source);
-    const suffix = this.#countSuffix(items, old, prefix);
-    const middle = this.#walkRange(items, { from: prefix, to: items.length - suffix, old });
+    const suffix = this.#countSuffix(sequence, old, prefix);
+    const middle = this.#walkRange(sequence, { from: prefix, suffix });
     const kept = prefix === old.children.length ? old.children : old.children.slice(0, prefix);
     const children = suffix === 0 ? kept.concat(middle) : kept.concat(middle, old.children.slice(-suffix));
-    if (isSameList(children, old.children)) return keep(old, source);
-    const shadow = withTraces(this.#create(kind, source, changedContent(old, middle, children)), old, prefix);
+    if (isSameSequence(sequence, old, { prefix, middle })) return keep(old, source);
+    const content = { ...(keys && { keys }), ...changedContent(old, middle, children) };
+    const shadow = withTraces(this.#create(kind, source, content), old, prefix);
     return noteChange(shadow, old, { prefix, suffix });
   }
 
   /** How many elements from the front are what they were. */
-  #countPrefix(items: readonly unknown[], old: Shadow): number {
-    const end = Math.min(items.length, old.children.length);
+  #countPrefix({ items, keys, source }: Sequence, old: Shadow): number {
+    const most = Math.min(items.length, old.children.length);
+    const end = keys === undefined || keys === old.keys ? most : countSame(keys, old.keys, most);
     const frozen = frozenItems(old);
     if (frozen !== undefined) return old.holdsZero ? countExactly(items, frozen, end) : countSame(items, frozen, end);
-    let at = old.traces?.countUntouched(items, end) ?? 0;
-    while (at < end && (isTraced(items[at], old.children[at]) || this.#isUnchanged(items[at], old.children[at], at)))
-      at++;
+    let at = old.traces?.countUntouched(items, end, this.#options.look) ?? 0;
+    // What was frozen since it was last seen is walked once more, which takes note of that.
+    const isFrozen = Object.isFrozen(source);
+    while (at < end && this.#isUnchanged(items[at], old.children[at], { step: stepTo(keys, at), isFrozen })) at++;
     return at;
   }
 
-  #countSuffix(items: readonly unknown[], old: Shadow, prefix: number): number {
+  #countSuffix({ items, keys, source }: Sequence, old: Shadow, prefix: number): number {
     const end = Math.min(items.length, old.children.length) - prefix;
     const frozen = frozenItems(old);
     const shift = old.children.length - items.length;
+    const isFrozen = Object.isFrozen(source);
     let count = 0;
     for (let at = items.length - 1; count < end; at--, count++) {
+      if (keys !== undefined && keys[at] !== old.keys[at + shift]) break;
       if (
         frozen !== undefined
           ? !isSame(items[at], frozen[at + shift])
-          : !this.#isUnchanged(items[at], old.children[at + shift], at)
+          : !this.#isUnchanged(items[at], old.children[at + shift], { step: stepTo(keys, at), isFrozen })
       )
         break;
     }
     return count;
   }
 
-  #isUnchanged(item: unknown, before: ShadowChild, at: number): boolean {
+  #isUnchanged(
+    item: unknown,
+    before: ShadowChild,
+    { step, isFrozen }: { readonly step: PathStep; readonly isFrozen: boolean },
+  ): boolean {
     if (!(before instanceof Shadow)) return isSame(item, before);
     if (before.source !== item) return false;
-    if (!before.isFrozen && Object.isFrozen(item)) return this.#walkChild(item, before, at) === before; // takes note of that
-    return isUnchanged(item, before) || this.#walkChild(item, before, at) === before;
+    if (isFrozen && !before.isFrozen && Object.isFrozen(item)) return this.#walkChild(item, before, step) === before;
+    return isUnchanged(item, before) || this.#walkChild(item, before, step) === before;
   }
 
-  /** Walks elements that changed or moved, pairing each with the shadow of the same live object, else of the same place. */
-  #walkRange(
-    items: readonly unknown[],
-    { from, to, old }: { from: number; to: number; old: Shadow | undefined },
-  ): ShadowChild[] {
+  /** Walks elements that changed or moved, each against the shadow of the same key or live object, else of the same place. */
+  #walkRange({ items, keys, old }: Sequence, { from, suffix }: Range): ShadowChild[] {
     const children: ShadowChild[] = [];
-    if (to === from) return children;
-    const known = old?.children ?? [];
-    const bySource = shadowsBySource(known, from);
+    const to = items.length - suffix;
+    const known = old && new KnownChildren(old, from, old.children.length - suffix);
     for (let at = from; at < to; at++) {
       const item = items[at];
       if (item === undefined && !(at in items))
         throw this.#refuse(`a hole at index ${at} of an array`, 'Fill it, or use null');
-      children.push(this.#walkChild(item, bySource.get(item) ?? this.#adopt(item) ?? known[at], at));
+      const before = keys === undefined ? this.#pair(item, known, at) : known?.ofKey(keys[at] as string, at);
+      children.push(this.#walkChild(item, before, stepTo(keys, at)));
     }
     return children;
   }
 
+  #pair(item: unknown, known: KnownChildren | undefined, at: number): ShadowChild {
+    return known?.ofItem(item, at) ?? this.#adopt(item) ?? known?.at(at);
+  }
+
   #adopt(item: unknown): Shadow | undefined {
-    const found = this.#instances?.take(item);
+    const found = this.#options.written?.take(item);
     if (found !== undefined) this.adopted.push(found.within);
     return found?.shadow;
   }
@@ -326,22 +339,12 @@ export class Walker {
   }
 }
 
-const NO_ENDS = { prefix: 0, suffix: 0 };
-const NO_PLACES: ReadonlyMap<string, number> = new Map();
-
-/** The children of a list that changed, and what is known of those it had before. */
-function changedContent(old: Shadow, middle: readonly ShadowChild[], children: readonly ShadowChild[]): NewContent {
-  return { children, fresh: old.isFrozen ? middle : children, holdsZero: old.holdsZero || middle.includes(0) };
+function stepTo(keys: readonly string[] | undefined, at: number): PathStep {
+  return keys?.[at] ?? at;
 }
 
-/** Lets the composer build on the tree of the older shadow; without known ends it finds them itself. */
-function withChange(shadow: Shadow, from: Shadow | undefined, ends?: { prefix: number; suffix: number }): Shadow {
-  if (from?.levels !== undefined) shadow.change = { from, ...(ends ?? commonEnds(shadow, from)) };
+/** Lets the composer build on the pieces of the older text or bytes; how many it shares with them it finds itself. */
+function withChange(shadow: Shadow, from: Shadow | undefined): Shadow {
+  if (from?.levels !== undefined) shadow.change = { from, prefix: 0, suffix: 0 };
   return shadow;
-}
-
-/** Whether an element is the instance it was, with the fields it had. Nearly all of a long conversation is told by this alone. */
-function isTraced(item: unknown, before: ShadowChild): boolean {
-  const trace = before instanceof Shadow ? before.trace : undefined;
-  return trace !== undefined && trace[0] === item && isUntouched(trace);
 }

@@ -65,7 +65,15 @@ const TOMBSTONE_CHECKS: { readonly [Field in keyof Required<Tombstone>]: Check }
   stateDigest,
   reason,
   deletedAtMs: isTime,
+  folded: isCount,
+  foldedFrom: isId,
 };
+
+/** Whether a header or tombstone has no field but those of its kind. A newer release may write more, which loading takes as it is. */
+export function findUnknownField(record: object, kind: 'checkpoint' | 'tombstone'): string | undefined {
+  const known = kind === 'checkpoint' ? HEADER_CHECKS : TOMBSTONE_CHECKS;
+  return Object.keys(record).find((field) => !Object.hasOwn(known, field));
+}
 
 /** The fields that every header has, in the order in which they are written. */
 export const HEADER_KEYS = 'id sessionId branch sequence type timestampMs stateDigest stateBytes'.split(' ');

@@ -50,6 +50,10 @@ export type Tombstone = {
   readonly stateDigest: Digest;
   readonly deletedAtMs: number;
   readonly reason: string;
+  /** How many deleted ancestors of the same branch were folded into this one; `parentId` is then the parent of the oldest. */
+  readonly folded?: number;
+  /** The oldest of them. */
+  readonly foldedFrom?: CheckpointId;
 };
 
 /** The digest of a checkpoint: covers its whole header, and with the parent's digest in it all that came before. */

@@ -102,3 +102,65 @@ test('[value.2] states that are each encoded against the same one before do not 
     { numRuns: trials(3_000) },
   );
 });
+
+const fieldEdit = fc.record({
+  kind: fc.constantFrom('set', 'add', 'drop', 'first', 'freeze', 'inner', 'copy'),
+  at: fc.nat(200),
+  value: odd,
+});
+
+const FIELD_EDITS: {
+  readonly [kind: string]: (docs: { [key: string]: unknown }, key: string, value: unknown) => object;
+} = {
+  set: (docs, key, value) => ({ ...docs, [key]: { text: value } }),
+  add: (docs, key, value) => Object.assign(docs, { [`${key}x`]: value }),
+  drop: (docs, key) => Object.fromEntries(Object.entries(docs).filter(([name]) => name !== key)),
+  first: (docs, key, value) => ({ [`a${key}`]: value, ...docs }),
+  freeze: (docs) =>
+    Object.freeze(Object.fromEntries(Object.entries(docs).map(([key, doc]) => [key, Object.freeze(doc)]))),
+  inner: (docs, key, value) => {
+    const doc = docs[key];
+    if (typeof doc === 'object' && doc !== null && !Object.isFrozen(doc)) Object.assign(doc, { text: value });
+    return docs;
+  },
+  copy: (docs) => ({ ...docs }),
+};
+
+test('[value.2] an object with many keys that is changed anywhere is encoded as a fresh one is', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 28, max: 200 }), fc.array(fieldEdit, { maxLength: 12 }), (length, edits) => {
+      let docs: object = Object.fromEntries(
+        Array.from({ length }, (_, at) => [`doc ${at}`, { text: `${at} `.repeat(20) }]),
+      );
+      let encoded = codec.encode({ docs });
+      for (const { kind, at, value } of edits) {
+        const fields = Object.isFrozen(docs) && kind !== 'freeze' ? { ...docs } : docs;
+        const keys = Object.keys(fields);
+        docs = FIELD_EDITS[kind]?.(fields as { [key: string]: unknown }, keys[at % keys.length] ?? '', value) ?? docs;
+        encoded = codec.encode({ docs }, encoded);
+        expect(encoded.root.digest).toBe(codec.encode({ docs }).root.digest);
+        expect(encoded.sizeBytes).toBe(codec.encode({ docs }).sizeBytes);
+      }
+    }),
+    { numRuns: trials(2_000) },
+  );
+});
+
+test('[value.2] a look into a long list finds what is new at once, and what was changed in place when its turn comes', () => {
+  const look = { recent: 10, inTurn: 25 };
+  let list: Note[] = Array.from({ length: 100 }, (_, at) => new Message(at));
+  const [old, last, replaced] = [list[70], list[95], new Message('replaced')];
+  let encoded = codec.encode({ list });
+  const save = () => {
+    list = [...list, new Message('next')];
+    encoded = codec.compose(codec.capture({ list }, encoded, { look }));
+    return encoded.root.digest === codec.encode({ list }).root.digest;
+  };
+  expect(save()).toBe(true);
+  Object.assign(last as Note, { text: 'changed' });
+  list = list.with(3, replaced);
+  expect(save()).toBe(true);
+  Object.assign(old as Note, { text: 'changed' });
+  expect([save(), save(), save(), save(), save()]).toContain(true);
+  expect(save()).toBe(true);
+});

@@ -1,4 +1,5 @@
-import type { Shadow, ShadowChild } from './shadow.ts';
+import { OBJECT_MIN_ITEMS } from '../value/format.ts';
+import type { ShadowChild } from './shadow.ts';
 
 /** How many elements are the same from the front. Four at a time: this is where a save of a long frozen list spends its time. */
 export function countSame(a: readonly unknown[], b: readonly unknown[], end: number): number {
@@ -26,7 +27,7 @@ export function isSame(a: unknown, b: unknown): boolean {
 }
 
 export function isSameList(a: readonly unknown[], b: readonly unknown[]): boolean {
-  return a.length === b.length && a.every((item, at) => isSame(item, b[at]));
+  return a.length === b.length && countExactly(a, b, a.length) === a.length;
 }
 
 export function replaceIfNew(
@@ -39,13 +40,17 @@ export function replaceIfNew(
   return copy;
 }
 
-/** How many pairs of a large object are the same at both ends. */
-export function commonEnds(a: Shadow, b: Shadow): { prefix: number; suffix: number } {
-  const isEqualAt = (i: number, j: number) => a.keys[i] === b.keys[j] && isSame(a.children[i], b.children[j]);
-  const end = Math.min(a.keys.length, b.keys.length);
-  let prefix = 0;
-  while (prefix < end && isEqualAt(prefix, prefix)) prefix++;
-  let suffix = 0;
-  while (suffix < end - prefix && isEqualAt(a.keys.length - 1 - suffix, b.keys.length - 1 - suffix)) suffix++;
-  return { prefix, suffix };
+/** By its first key the list of keys that was met last: nearly all records have theirs in common with others. */
+const sharedKeys = new Map<string | undefined, readonly string[]>();
+const MAX_SHARED_KEYS = 1000;
+
+/** The same list of keys, held once for the records that have it one after the other. */
+export function shareKeys(keys: readonly string[]): readonly string[] {
+  const [first] = keys;
+  const known = sharedKeys.get(first);
+  if (known !== undefined && isSameList(keys, known)) return known;
+  if (keys.length >= OBJECT_MIN_ITEMS) return keys;
+  if (sharedKeys.size >= MAX_SHARED_KEYS) sharedKeys.clear();
+  sharedKeys.set(first, keys);
+  return keys;
 }

@@ -37,7 +37,10 @@ export class Shadow {
   readonly children: readonly ShadowChild[];
   /** The source and everything below it is frozen, so it is still what it was. */
   isFrozen = false;
-  /** The elements of a frozen array, in an array that is not: V8 reads those many times faster. */
+  /**
+   * The elements of a frozen array or large object, in an array that is not frozen: V8 reads those many times faster. Of a long text
+   * or bytes: where the pieces end.
+   */
   items: readonly unknown[] | undefined;
   /** Of a list: what its first elements held. It goes on to the next shadow of a list that changes. */
   traces: ListTrace | undefined;
@@ -99,12 +102,46 @@ export function frozenItems(shadow: Shadow): readonly unknown[] | undefined {
   return shadow.isFrozen ? shadow.items : undefined;
 }
 
-/** The shadows among children from a place on, by the live objects they were taken from. */
-export function shadowsBySource(known: readonly ShadowChild[], from: number): Map<unknown, Shadow> {
-  const bySource = new Map<unknown, Shadow>();
-  for (let at = from; at < known.length; at++) {
-    const child = known[at];
-    if (child instanceof Shadow) bySource.set(child.source, child);
+/** The children of an older shadow between two places, each found by what it may be paired with now. */
+export class KnownChildren {
+  readonly #old: Shadow;
+  readonly #from: number;
+  readonly #to: number;
+  #bySource: Map<unknown, ShadowChild> | undefined;
+  #byKey: Map<string, ShadowChild> | undefined;
+
+  constructor(old: Shadow, from: number, to: number) {
+    this.#old = old;
+    this.#from = from;
+    this.#to = to;
   }
-  return bySource;
+
+  at(place: number): ShadowChild {
+    return this.#old.children[place];
+  }
+
+  /** The shadow that was taken from this live element: nearly always it is still in its place. */
+  ofItem(item: unknown, at: number): ShadowChild {
+    const child = this.#old.children[at];
+    if (child instanceof Shadow && child.source === item) return child;
+    this.#bySource ??= this.#map((shadow) => (shadow instanceof Shadow ? shadow.source : undefined));
+    return this.#bySource.get(item);
+  }
+
+  /** What stood under this key. */
+  ofKey(key: string, at: number): ShadowChild {
+    const { keys, children } = this.#old;
+    if (keys[at] === key) return children[at];
+    this.#byKey ??= this.#map((_, place) => keys[place] as string);
+    return this.#byKey.get(key);
+  }
+
+  #map<Name>(nameOf: (child: ShadowChild, place: number) => Name | undefined): Map<Name, ShadowChild> {
+    const found = new Map<Name, ShadowChild>();
+    for (let at = this.#from; at < this.#to; at++) {
+      const name = nameOf(this.#old.children[at], at);
+      if (name !== undefined) found.set(name, this.#old.children[at]);
+    }
+    return found;
+  }
 }

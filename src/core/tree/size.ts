@@ -24,18 +24,17 @@ export function sizeOf(child: ShadowChild): number {
 function measure(shadow: Shadow): number {
   if (shadow.kind === 'text') return (shadow.source as string).length + OVERHEAD;
   if (shadow.kind === 'bytes') return Math.ceil(((shadow.children[0] as Uint8Array).length * 4) / 3) + OVERHEAD;
-  const keys = shadow.keys.reduce((sum, key) => sum + key.length + OVERHEAD, 0);
-  const { change, children } = shadow;
-  if (change === undefined) return OVERHEAD + keys + sum(children);
+  const { change } = shadow;
+  if (change === undefined) return OVERHEAD + sumBetween(shadow, 0, 0);
   const { from, prefix, suffix } = change;
-  const added = sum(children.slice(prefix, children.length - suffix));
-  const removed = sum(from.children.slice(prefix, from.children.length - suffix));
-  const oldKeys = from.keys.reduce((total, key) => total + key.length + OVERHEAD, 0);
-  return sizeOf(from) - oldKeys + keys - removed + added;
+  return sizeOf(from) - sumBetween(from, prefix, suffix) + sumBetween(shadow, prefix, suffix);
 }
 
-function sum(children: readonly ShadowChild[]): number {
+/** The size of the children, and of their keys, without so many at both ends. */
+function sumBetween({ keys, children }: Shadow, prefix: number, suffix: number): number {
+  const end = children.length - suffix;
   let total = 0;
-  for (const child of children) total += sizeOf(child);
+  for (let at = prefix; at < end; at++) total += sizeOf(children[at]);
+  for (let at = prefix; at < Math.min(end, keys.length); at++) total += (keys[at] as string).length + OVERHEAD;
   return total;
 }

@@ -47,7 +47,7 @@ function isShown(error: object, key: string): boolean {
 export function createError(classAndShown: string, fields: ErrorFields): Error {
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields))
     throw new CorruptError('An error lacks its fields.');
-  const [className = 'Error', ...shown] = classAndShown.split('+');
+  const { className, shown } = readClass(classAndShown);
   const error = createBlank(className);
   for (const key of ['stack', 'errors']) if (!Object.hasOwn(fields, key)) Reflect.deleteProperty(error, key);
   for (const [key, value] of Object.entries(fields)) {
@@ -57,16 +57,21 @@ export function createError(classAndShown: string, fields: ErrorFields): Error {
   return error;
 }
 
+function readClass(written: string): { className: keyof typeof BUILT_IN; shown: readonly string[] } {
+  const [className = '', ...shown] = written.split('+');
+  if (Object.hasOwn(BUILT_IN, className) && shown.every((key) => HIDDEN.includes(key)))
+    return { className: className as keyof typeof BUILT_IN, shown };
+  throw new CorruptError(`An error is written as ${JSON.stringify(written.slice(0, 60))}, which no error is.`);
+}
+
 /** A name that the class has already is not put on the error. */
 function hide(error: Error, key: string, value: unknown): void {
   if (key !== 'name' || error.name !== value) define(error, key, value, { enumerable: false });
 }
 
-function createBlank(className: string): Error {
+function createBlank(className: keyof typeof BUILT_IN): Error {
   if (className === 'AggregateError') return new AggregateError([]);
-  const classes = BUILT_IN as Record<string, new (message?: string) => Error>;
-  const Class = Object.hasOwn(BUILT_IN, className) ? classes[className] : undefined;
-  return new (Class ?? Error)();
+  return new BUILT_IN[className]();
 }
 
 function define(target: object, key: string, ...[value, flags]: [unknown, PropertyDescriptor?]): void {

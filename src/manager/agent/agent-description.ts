@@ -1,10 +1,11 @@
 import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import { describeValue } from '../../core/options.ts';
+import { describeValue, isRecord } from '../../core/options.ts';
 import { MAX_NAME_CHARS } from '../../core/record/id.ts';
 import { MAX_TEXT_CHARS, MAX_VALUE_CHARS, type SaveOptions } from '../engine/save-options.ts';
-import { COMPARES_CODE, isAgent } from './agent.ts';
+import { COMPARES_CODE, hasMethod, isAgent } from './agent.ts';
+import { fieldsWithInstances } from './put-fields.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -26,9 +27,23 @@ export function describeAgent(value: unknown, said: SaveOptions, codec: StateCod
     contextSummary: () => readText(fields.contextSummary, MAX_TEXT_CHARS, codec),
     collectedFields: () => readValue(fields.collectedFields, codec),
     requiredFields: () => readValue(fields.requiredFields, codec),
+    fingerprint: () => readInstances(value),
   };
   const unsaid = Object.entries(readers).filter(([name]) => said[name as keyof SaveOptions] === undefined);
   return withoutUndefined(Object.fromEntries(unsaid.map(([name, read]) => [name, read()])));
+}
+
+/** Of an agent that says what is saved of it, and not how it is put back: what its state only describes. */
+function readInstances(agent: object): unknown {
+  if (!hasMethod(agent, 'saveState') || hasMethod(agent, 'loadState')) return undefined;
+  const instances = fieldsWithInstances(agent);
+  return instances.length === 0 ? undefined : { kind: 'agent', instances };
+}
+
+/** The fields of an agent that held instances of classes, by the fingerprint of its checkpoint. */
+export function parseInstances(fingerprint: unknown): readonly string[] {
+  const { kind, instances } = isRecord(fingerprint) ? fingerprint : {};
+  return kind === 'agent' && Array.isArray(instances) ? instances.map(String) : [];
 }
 
 /** Who a live object is, as far as it says so; an agent of a team is known by its name. */

@@ -13,6 +13,8 @@ export type Loading = {
   readonly isNew: boolean;
   /** Fields that stay the agent's own. */
   readonly keep?: readonly string[];
+  /** Fields that held instances of classes when they were saved. */
+  readonly instances?: readonly string[];
 };
 
 /** Puts a state into an agent; returns what could not be put back, and what the agent has from elsewhere. */
@@ -124,9 +126,28 @@ function compareStates(
     return same(state, loaded) ? [] : [{ path: '$', problem: 'loadState did not take the state over.' }];
   return [...new Set([...Object.keys(state), ...Object.keys(loaded)])].flatMap((key) => {
     if (!Object.hasOwn(state, key)) return [keptField([key])];
-    if (Object.hasOwn(loaded, key) && same(state[key], loaded[key])) return [];
-    return [notTaken(key, 'loadState')];
+    if (!Object.hasOwn(loaded, key)) return [leftOut([key])];
+    if (same(state[key], loaded[key])) return [];
+    const left = findLeftOut(state[key], loaded[key], same);
+    return left.length > 0 ? left.map((inner) => leftOut([key, inner])) : [notTaken(key, 'loadState')];
   });
+}
+
+/** The fields of a value that are not there any more, if that is all that is different. */
+function findLeftOut(
+  saved: unknown,
+  loaded: unknown,
+  same: (saved: unknown, loaded: unknown) => boolean,
+): readonly string[] {
+  if (!isRecord(saved) || !isRecord(loaded)) return [];
+  const isKept = Object.entries(loaded).every(([key, value]) => Object.hasOwn(saved, key) && same(saved[key], value));
+  return isKept ? Object.keys(saved).filter((key) => !Object.hasOwn(loaded, key)) : [];
+}
+
+/** The problem of a field that the code does not save any more. */
+function leftOut(path: readonly string[]): RestoreProblem {
+  const problem = `The checkpoint has ${describeValue(path.at(-1))}, which saveState does not return any more: the next checkpoint will not hold it.`;
+  return { path: formatPath(path), problem };
 }
 
 function notTaken(key: string, by: string): RestoreProblem {
@@ -148,7 +169,8 @@ function compareDigests(saved: Digests, loaded: Digests): RestoreProblem[] {
   const keys = new Set([...saved.keys(), ...loaded.keys()]);
   return [...keys].flatMap((key) => {
     if (saved.get(key) === loaded.get(key) && saved.has(key) === loaded.has(key)) return [];
-    return [saved.has(key) ? notTaken(key, 'Setting the fields') : keptField([key])];
+    if (!saved.has(key)) return [keptField([key])];
+    return [loaded.has(key) ? notTaken(key, 'Setting the fields') : leftOut([key])];
   });
 }
 

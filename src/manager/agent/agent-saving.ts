@@ -1,16 +1,9 @@
 import type { EncodedState } from '../../core/codec/state-codec.ts';
 import { withoutUndefined } from '../../core/defined.ts';
 import { ConflictError, InvalidInputError } from '../../core/errors.ts';
-import { callback, checkValue, describeValue, isRecord } from '../../core/options.ts';
+import { isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import {
-  type CheckpointId,
-  type GivenId,
-  parseId,
-  parseName,
-  parseSessionId,
-  type SessionId,
-} from '../../core/record/id.ts';
+import { type CheckpointId, type GivenId, parseId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { Engine } from '../engine/engine.ts';
 import {
   createReport,
@@ -23,8 +16,8 @@ import {
 import { DEFAULT_BRANCH } from '../engine/records.ts';
 import type { StoredCheckpoint } from '../engine/repository.ts';
 import type { SaveOptions } from '../engine/save-options.ts';
-import type { Session } from '../session/session.ts';
-import type { SessionOpener } from '../session/session-opener.ts';
+import type { SessionOpener } from '../write/session-opener.ts';
+import type { SessionWriter } from '../write/session-writer.ts';
 import {
   type AgentFactory,
   AgentTypes,
@@ -35,15 +28,17 @@ import {
   readOwnSave,
   stateOf,
 } from './agent.ts';
-import { type AgentIdentity, describeAgent, identifyAgent } from './agent-description.ts';
+import { type AgentIdentity, describeAgent, identifyAgent, parseInstances } from './agent-description.ts';
 import { liveState, loadInto } from './agent-loading.ts';
 import { AgentSessions, type Assignment } from './agent-sessions.ts';
 
 /** Where a state is put on restore; without either, the checkpoint's agent type is looked up. */
-export type RestoreOptions = {
+export type RestoreOptions<Agent extends object = object> = {
   /** A live agent that takes the state over. */
-  readonly into?: object | undefined;
-  readonly factory?: AgentFactory | undefined;
+  readonly into?: Agent | undefined;
+  readonly factory?: AgentFactory<Agent> | undefined;
+  /** The class that the checkpoint's registered agent type makes; another one is refused. */
+  readonly as?: (abstract new (...args: never[]) => Agent) | undefined;
   /** Takes the state of another agent or class, too. The agent stays who it is, and its saves go to a session of its own. */
   readonly allowOther?: boolean | undefined;
 };
@@ -127,7 +122,7 @@ export class AgentSaving {
   }
 
   /** What a session that begins needs: an encoded state may lack the chunks of one it was restored from, deleted since with its session. */
-  #complete(state: unknown, encoded: EncodedState, { id, head }: Session): EncodedState {
+  #complete(state: unknown, encoded: EncodedState, { id, head }: SessionWriter): EncodedState {
     if (head !== undefined) return encoded;
     const whole = this.#engine.codec.encode(state);
     if (whole.root.digest === encoded.root.digest) return whole;
@@ -166,6 +161,7 @@ export class AgentSaving {
       throw new InvalidInputError('A state goes into a live agent or into one from a factory: pass into or factory.');
     const loaded = await loadState(this.#engine, stored);
     const agent = this.#createAgent(checkpoint, options);
+    checkClass(checkpoint, agent, options.as);
     const prepared = { checkpoint, loaded, agent };
     if (agent !== undefined) checkFields(agent, loaded.state);
     if (agent === undefined || !this.#isOther(prepared, agent, options)) return prepared;
@@ -195,17 +191,20 @@ export class AgentSaving {
 
   /** The part of a restore that touches the agent; returns what could not be put back. */
   async load(prepared: PreparedRestore): Promise<readonly RestoreProblem[]> {
-    const { loaded, agent, elsewhere } = prepared;
+    const { checkpoint, loaded, agent, elsewhere } = prepared;
     if (agent === undefined) return [];
-    const isNew = this.#agentSessions.get(agent) === undefined;
-    const { codec } = this.#engine;
-    if (elsewhere === undefined) return loadInto(agent, loaded.state, { codec, isNew });
+    const loading = {
+      codec: this.#engine.codec,
+      isNew: this.#agentSessions.get(agent) === undefined,
+      instances: parseInstances(checkpoint.fingerprint),
+    };
+    if (elsewhere === undefined) return loadInto(agent, loaded.state, loading);
     const identity = this.#identify(agent);
     const owner = ownerOf(prepared);
     const keep = differ(identity.agentId, owner.agentId) ? ['id', 'agentId'] : [];
     const problem = `The state is that of ${describe(owner)}; it was put into ${describe(identity)}, which stays who it is.`;
     const state = COMPARES_CODE in agent && keep.length > 0 ? withName(loaded.state, agent) : loaded.state;
-    return [{ path: '$', problem }, ...(await loadInto(agent, state, { codec, isNew, keep }))];
+    return [{ path: '$', problem }, ...(await loadInto(agent, state, { ...loading, keep }))];
   }
 
   /** The last part, once the state is in the agent: remembers where its saves go on, and tells. */
@@ -213,9 +212,9 @@ export class AgentSaving {
     { checkpoint, loaded, agent, elsewhere }: PreparedRestore,
     problems: readonly RestoreProblem[],
   ): Promise<{ readonly restored: unknown; readonly report: RestoreReport }> {
-    const { state, encoded, migratedThrough } = loaded;
+    const { state, encoded, mayHoldSecrets, migratedThrough } = loaded;
     const restored = agent ?? state;
-    const leftOut = findLeftOutSecrets(state, agent === undefined ? undefined : liveState(agent));
+    const leftOut = mayHoldSecrets ? findLeftOutSecrets(state, agent && liveState(agent)) : [];
     const report = createReport(checkpoint.id, [...leftOut, ...problems], migratedThrough);
     if (typeof restored === 'object' && restored !== null) {
       this.#reports.set(restored, report);
@@ -243,12 +242,6 @@ export class AgentSaving {
   reportOf(agent: object): RestoreReport | undefined {
     return this.#reports.get(agent);
   }
-
-  /** Lets `restore` make agents of this type by itself. */
-  registerAgent(agentType: string, factory: AgentFactory): void {
-    checkValue(factory, callback, `The factory of ${describeValue(agentType)}`);
-    this.#agents.register(parseName(agentType, 'An agent type'), factory);
-  }
 }
 
 function toText(agentId: GivenId | undefined): string | undefined {
@@ -263,6 +256,15 @@ function differ(one: string | undefined, other: string | undefined): boolean {
 function describe({ agentId, agentType }: AgentIdentity): string {
   const name = agentId === undefined ? 'an agent without an id' : `agent "${agentId}"`;
   return agentType === undefined ? name : `${name} of type ${agentType}`;
+}
+
+/** Throws if an agent is not of the class that was asked for. */
+function checkClass({ id, agentType = PLAIN }: Checkpoint, agent: object | undefined, as: RestoreOptions['as']): void {
+  if (as === undefined || agent instanceof as) return;
+  throw new InvalidInputError(
+    `Checkpoint ${id} is of ${agentType}, and ${as.name} was asked for with "as". Register ${as.name} in agents for that type, or pass into or factory.`,
+    { details: { id, agentType } },
+  );
 }
 
 /** What plain data is in the place of a class. */

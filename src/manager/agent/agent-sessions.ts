@@ -1,12 +1,12 @@
 import type { EncodedState } from '../../core/codec/state-codec.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { SaveOptions } from '../engine/save-options.ts';
-import type { Session } from '../session/session.ts';
+import type { SessionWriter } from '../write/session-writer.ts';
 
 /** Where the saves of a live object go, and what is known of it. */
 export type Assignment = {
   readonly sessionId: SessionId;
-  readonly open: () => Promise<Session>;
+  readonly open: () => Promise<SessionWriter>;
   /** The state it was restored from, as the next save needs it. */
   readonly before?: EncodedState | undefined;
   /** What its checkpoints said about it: holds until it or the caller says otherwise. */
@@ -15,8 +15,8 @@ export type Assignment = {
 
 type Entry = {
   readonly assignment: Assignment;
-  session?: Session;
-  opening?: Promise<Session> | undefined;
+  session?: SessionWriter;
+  opening?: Promise<SessionWriter> | undefined;
   before: EncodedState | undefined;
   /** Saves that wait for the session to open: later ones must not overtake them. */
   waiting: number;
@@ -37,7 +37,7 @@ export class AgentSessions {
   }
 
   /** The session if it is open already: then a save needs not wait for it. */
-  openSession(agent: object): Session | undefined {
+  openSession(agent: object): SessionWriter | undefined {
     const entry = this.#entries.get(agent);
     return entry?.waiting === 0 ? entry.session : undefined;
   }
@@ -51,7 +51,7 @@ export class AgentSessions {
   }
 
   /** Uses the session as soon as it is open, in the order of the calls. */
-  async whenOpen<Result>(agent: object, use: (session: Session) => Promise<Result>): Promise<Result> {
+  async whenOpen<Result>(agent: object, use: (session: SessionWriter) => Promise<Result>): Promise<Result> {
     const entry = this.#entries.get(agent);
     if (entry === undefined) throw new TypeError('whenOpen needs an object that was assigned a session');
     entry.waiting++;
@@ -63,7 +63,7 @@ export class AgentSessions {
     }
   }
 
-  async #open(entry: Entry): Promise<Session> {
+  async #open(entry: Entry): Promise<SessionWriter> {
     entry.opening ??= entry.assignment.open();
     try {
       entry.session = await entry.opening;

@@ -3,9 +3,9 @@ import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError, messageOf, NotFoundError } from '../../core/errors.ts';
 import { callback, checkValue, describeValue, isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { RestoreProblem } from '../engine/loading.ts';
 import type { SaveOptions } from '../engine/save-options.ts';
-import type { Session } from '../session/session.ts';
 
 /** What an agent may implement to say itself what its state is. */
 export interface StatefulAgent {
@@ -24,7 +24,7 @@ export interface CodeComparing {
 }
 
 /** Makes an empty agent that a checkpoint is then restored into. Code cannot be saved, so it is looked up by name. */
-export type AgentFactory = (checkpoint: Checkpoint) => object;
+export type AgentFactory<Agent extends object = object> = (checkpoint: Checkpoint) => Agent;
 
 /** Agent types by the name their checkpoints carry. */
 export class AgentTypes {
@@ -161,7 +161,13 @@ export function hasMethod(value: object, name: string): boolean {
 export const SAVES_ITSELF: unique symbol = Symbol.for('savestate.savesItself');
 
 /** Where an object is saved, its state as of now, and what its checkpoint says. */
-export type OwnSave = { readonly session: Session; readonly state: unknown; readonly options: SaveOptions };
+export type OwnSave = { readonly session: SavingSession; readonly state: unknown; readonly options: SaveOptions };
+
+/** What is saved to: a session that somebody holds. */
+export type SavingSession = {
+  readonly id: SessionId;
+  save(state: unknown, options?: SaveOptions): Promise<CheckpointId>;
+};
 
 /** An object that is saved in a session of its own. */
 export interface SelfSaving {

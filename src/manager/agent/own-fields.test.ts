@@ -2,6 +2,7 @@ import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test } from 'vitest';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
+import { Workers } from '../workers/workers.ts';
 
 const createManager = () => new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
 
@@ -71,9 +72,11 @@ describe('a state with an own key `__proto__`', () => {
 
   test('[group.3] has it again in a member of a group', async () => {
     const manager = createManager();
-    const saved = await manager.saveGroup([{ name: 'a', agent: withProto({ id: 'a' }) }], { groupId: 'g' });
+    const saved = await new Workers(manager).saveGroup([{ name: 'a', agent: withProto({ id: 'a' }) }], {
+      groupId: 'g',
+    });
     const into = { id: 'a' };
-    await manager.restoreGroup(saved.id, { into: { a: into } });
+    await new Workers(manager).restoreGroup(saved.id, { into: { a: into } });
     expectRestored(into, manager);
   });
 });
@@ -151,5 +154,56 @@ describe('what is not made of named fields', () => {
     const id = await manager.save(new Bag([['a', 1]]));
     const bag = await manager.restore<Bag>(id, { factory: () => new Bag() });
     expect([bag.get('a'), manager.reportOf(bag)?.status]).toEqual([1, 'complete']);
+  });
+});
+
+describe('an agent that says what is saved of it and not how it is put back', () => {
+  class Task {
+    readonly title: string;
+    constructor(title: string) {
+      this.title = title;
+    }
+    run() {
+      return this.title;
+    }
+  }
+  class Worker {
+    id = 'worker';
+    list: Task[] = [];
+    byName = new Map<string, Task>();
+    all = new Set<Task>();
+    current: Task | undefined = undefined;
+    notes: object[] = [];
+    saveState() {
+      const plain = ({ title }: Task) => ({ title });
+      return {
+        id: this.id,
+        list: this.list.map(plain),
+        byName: new Map([...this.byName].map(([name, task]) => [name, plain(task)])),
+        all: new Set([...this.all].map(plain)),
+        current: this.current && plain(this.current),
+        notes: this.notes,
+      };
+    }
+  }
+
+  test('[restore.4] is reported where it has nothing, and instances of a class were', async () => {
+    const manager = createManager();
+    const [worker, task] = [new Worker(), new Task('write')];
+    Object.assign(worker, { list: [task], byName: new Map([['a', task]]), all: new Set([task]), current: task });
+    worker.notes.push({ text: 'plain' });
+    const restored = await manager.restore<Worker>(await manager.save(worker), { factory: () => new Worker() });
+    const report = manager.reportOf(restored);
+    expect(report?.status).toBe('partial');
+    const fields = new Set(report?.problems.map(({ path }) => /\w+/.exec(path)?.[0]));
+    expect(fields).toEqual(new Set(['list', 'byName', 'all', 'current']));
+  });
+
+  test('[restore.4] is whole where it held plain data', async () => {
+    const manager = createManager();
+    const worker = new Worker();
+    worker.notes.push({ text: 'plain' });
+    const restored = await manager.restore<Worker>(await manager.save(worker), { factory: () => new Worker() });
+    expect([manager.reportOf(restored)?.status, restored.notes]).toEqual(['complete', [{ text: 'plain' }]]);
   });
 });

@@ -16,6 +16,8 @@ export type Putting = {
   readonly keep?: readonly string[];
   /** The state is what the agent's saveState returned, so that a field may be of another kind than its saved value. */
   readonly isDescribed?: boolean;
+  /** Fields that held instances of classes when they were saved. */
+  readonly instances?: readonly string[];
 };
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -89,12 +91,24 @@ class Putter {
   /** What is to stand at a place: the saved value, or the agent's own object with the saved fields. */
   #place(live: unknown, saved: unknown, path: Path): unknown {
     if (saved instanceof SecretRef) return isSecretSet(live) ? live : saved;
-    if (!isObject(live) || !isNews(live, saved)) return saved;
+    if (!isObject(live)) return this.#putAlone(saved, path);
+    if (!isNews(live, saved)) return saved;
     if (this.#placed.has(saved)) return this.#placed.get(saved);
     if (hasOwnCode(live) && isPlain(saved)) return this.#fillOnce(live, saved, path);
     if (this.#isMismatch(live, saved)) return this.#refuse(live, saved, path);
     if (isObject(saved)) this.#placeInside(live, saved, path);
     return saved;
+  }
+
+  /** A saved value where the agent has no object. */
+  #putAlone(saved: unknown, path: Path): unknown {
+    if (isPlain(saved) && this.#heldInstances(path)) this.#report(path, NOT_MADE);
+    return saved;
+  }
+
+  /** Whether instances of classes were in a field of the agent, which may have nothing there now. */
+  #heldInstances([key, ...inner]: Path): boolean {
+    return inner.length === 0 && typeof key === 'string' && this.#putting.instances?.includes(key) === true;
   }
 
   #fillOnce(live: object, saved: Fields, path: Path): object {
@@ -126,16 +140,22 @@ class Putter {
     if (isPlain(live) && isPlain(saved)) this.#placeFields(live, saved, path);
     if (Array.isArray(live) && Array.isArray(saved))
       this.#placeItems(this.#sameItems(live, saved), saved.entries(), {
+        at: path,
         place: (at) => [...path, at],
         put: (at, item) => saved.splice(at, 1, item),
       });
     if (live instanceof Map && saved instanceof Map)
       this.#placeItems(live, [...saved], {
+        at: path,
         place: (key) => [...path, `<key ${String(key)}>`],
         put: (key, item) => saved.set(key, item),
       });
-    const isLost = live instanceof Set && saved instanceof Set && losesInstances(live, saved);
-    if (isLost) this.#report([...path, '<element>'], NOT_MADE);
+    if (live instanceof Set && saved instanceof Set) this.#checkElements(live, saved, path);
+  }
+
+  #checkElements(live: ReadonlySet<unknown>, saved: ReadonlySet<unknown>, path: Path): void {
+    const hadInstances = [...live].some(hasOwnCode) || this.#heldInstances(path);
+    if (hadInstances && [...saved].some(isPlain)) this.#report([...path, '<element>'], NOT_MADE);
   }
 
   /** The items of a list by their place; a secret stays only in an item that is otherwise as it was. */
@@ -147,7 +167,7 @@ class Putter {
   }
 
   #placeItems<Key>(live: ReadonlyMap<Key, unknown>, saved: Iterable<[Key, unknown]>, items: Items<Key>): void {
-    const hasInstances = [...live.values()].some(hasOwnCode);
+    const hasInstances = [...live.values()].some(hasOwnCode) || this.#heldInstances(items.at);
     for (const [key, item] of saved) {
       if (hasInstances && !live.has(key) && isPlain(item)) this.#report(items.place(key), NOT_MADE);
       const put = this.#place(live.get(key), item, items.place(key));
@@ -175,10 +195,25 @@ class Putter {
 const COMPUTED = 'The agent computes this field, and now to another value than was saved.';
 const CHANGED = 'The agent has a setter for this field, which makes another value of the saved one.';
 const NOT_MADE =
-  'The agent has instances of a class here, and the checkpoint has plain data, of which none can be made. Give the agent a loadState method.';
+  'Instances of a class were here, and the checkpoint has plain data, of which none can be made. Give the agent a loadState method.';
 
-function losesInstances(live: ReadonlySet<unknown>, saved: ReadonlySet<unknown>): boolean {
-  return [...live].some(hasOwnCode) && [...saved].some(isPlain);
+/** The fields of an agent that are, or hold, instances of classes. */
+export function fieldsWithInstances(agent: object): string[] {
+  const fields = Object.entries(dataOf(agent)).filter(([, value]) => !isHandle(value));
+  return fields.filter(([, value]) => hasOwnCode(value) || holdsInstances(value)).map(([key]) => key);
+}
+
+/** So many items of a list are looked at: the others are of the same kind. */
+const MAX_LOOKED_AT = 100;
+
+function holdsInstances(value: unknown): boolean {
+  if (!Array.isArray(value) && !(value instanceof Map) && !(value instanceof Set)) return false;
+  let count = 0;
+  for (const item of value.values()) {
+    if (hasOwnCode(item)) return true;
+    if (++count === MAX_LOOKED_AT) return false;
+  }
+  return false;
 }
 
 /** The objects with code that an agent has, itself included: what a restore may write to. */
@@ -248,6 +283,7 @@ function sharePrototype(one: object, other: unknown): boolean {
 
 /** How an item of a list or map is named and replaced. */
 type Items<Key> = {
+  readonly at: Path;
   readonly place: (key: Key) => Path;
   readonly put: (key: Key, item: unknown) => void;
 };

@@ -1,7 +1,8 @@
 import { applyPatch, type JsonPatchOperation } from '../../core/diff/index.ts';
 import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { anything, callback, either, listOf, type OptionChecks, record } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { type CheckpointId, parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import { type CheckpointId, name, parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { RefChange, RefKind } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import { isRefused } from '../../storage/refusal.ts';
@@ -9,20 +10,24 @@ import type { Engine } from '../engine/engine.ts';
 import { loadState } from '../engine/loading.ts';
 import { makeCurrent, readPath } from '../engine/records.ts';
 import type { StoredCheckpoint } from '../engine/repository.ts';
+import { takeReturned } from '../engine/returned-state.ts';
 import { describeCheckpoint, type SaveOptions } from '../engine/save-options.ts';
 import type { WriteContent, Writer } from '../engine/writer.ts';
 import { endLease } from '../lease/lease-refs.ts';
 import type { BranchHead } from './history.ts';
 
-/** Changes a copy of a state: a JSON Patch, or a function that changes its argument or answers a new state. */
-export type StateEdit = readonly JsonPatchOperation[] | ((state: unknown) => unknown);
+/** Changes a copy of a state: a JSON Patch, or a function that changes its argument or returns a new state. */
+export type StateEdit<State = unknown> =
+  | readonly JsonPatchOperation[]
+  | ((state: State) => State | undefined)
+  | ((state: State) => void);
 
 /** How a fork is made. */
-export type ForkOptions = {
+export type ForkOptions<State = unknown> = {
   /** The new branch's name; chosen if absent. */
   readonly branch?: string | undefined;
   /** The new branch begins with a checkpoint of the edited state. */
-  readonly edit?: StateEdit | undefined;
+  readonly edit?: StateEdit<State> | undefined;
   readonly author?: string | undefined;
   readonly reason?: string | undefined;
 };
@@ -38,6 +43,14 @@ type Beginning = {
 
 const NAME_TRIES = 100;
 
+/** What the options of a fork accept. */
+export const FORK_CHECKS: OptionChecks<ForkOptions> = {
+  branch: name,
+  edit: either('a JSON Patch or a function', callback, listOf(record)),
+  author: anything,
+  reason: anything,
+};
+
 /** Makes branches, tags and pins. History is only ever added to. */
 export class Branching {
   readonly #engine: Engine;
@@ -47,20 +60,20 @@ export class Branching {
   }
 
   /** A new branch at a checkpoint; costs the same however long the history is. */
-  async fork(idOrPrefix: string, options: ForkOptions = {}): Promise<BranchHead> {
+  async fork(idOrPrefix: string, options: ForkOptions<never> = {}): Promise<BranchHead> {
     const origin = await this.#engine.repository.open(idOrPrefix);
     return this.#fork(origin, options, 'fork');
   }
 
-  /** A new branch at an ancestor of the current head, made current: the next `session()` opens it. */
-  async rewind(idOrPrefix: string, options: ForkOptions = {}): Promise<BranchHead> {
+  /** A new branch at an ancestor of the head of a branch, by default the current one, made current: the next `session()` opens it. */
+  async rewind(idOrPrefix: string, options: ForkOptions<never> = {}, branch?: string): Promise<BranchHead> {
     const origin = await this.#engine.repository.open(idOrPrefix);
-    await this.#checkAncestor(origin.checkpoint);
+    const { sessionId } = origin.checkpoint;
+    await this.#checkAncestor(origin.checkpoint, branch ?? (await this.#engine.currentBranch(sessionId)));
     return this.#fork(origin, options, 'rewind');
   }
 
-  async #checkAncestor({ id, sessionId }: Checkpoint): Promise<void> {
-    const branch = await this.#engine.currentBranch(sessionId);
+  async #checkAncestor({ id, sessionId }: Checkpoint, branch: string): Promise<void> {
     const headId = await this.#engine.repository.readRef(sessionId, 'branch', branch);
     if (headId === id) return;
     const head = headId === undefined ? undefined : (await this.#engine.repository.open(headId)).checkpoint;
@@ -71,7 +84,7 @@ export class Branching {
     );
   }
 
-  async #fork(origin: StoredCheckpoint, options: ForkOptions, how: Beginning['how']): Promise<BranchHead> {
+  async #fork(origin: StoredCheckpoint, options: ForkOptions<never>, how: Beginning['how']): Promise<BranchHead> {
     const { checkpoint } = origin;
     const base = options.branch ?? `${how}-${checkpoint.sequence}`;
     const begin = async (writer: Writer): Promise<BranchHead> => {
@@ -108,10 +121,16 @@ export class Branching {
     return { sessionId, branch, headId: id };
   }
 
-  async #edit(origin: StoredCheckpoint, { edit, author, reason }: ForkOptions): Promise<WriteContent> {
+  async #edit(origin: StoredCheckpoint, { edit, author, reason }: ForkOptions<never>): Promise<WriteContent> {
     const { state, encoded: before } = await loadState(this.#engine, origin);
-    const changed = typeof edit === 'function' ? (edit(state) ?? state) : applyPatch(state, edit ?? []);
-    const encoded = this.#engine.codec.encode(changed, before);
+    const { codec } = this.#engine;
+    const { digest } = (before ?? codec.encode(state)).root; // one that was migrated is not stored as it is now
+    const isChanged = (): boolean => codec.encode(state, before).root.digest !== digest;
+    const changed =
+      typeof edit === 'function'
+        ? (takeReturned(edit(state as never), { state, isChanged, name: 'edit' }) ?? state)
+        : applyPatch(state, edit ?? []);
+    const encoded = codec.encode(changed, before);
     const { agentId, agentType, userId, status } = origin.checkpoint;
     const said: SaveOptions = {
       type: 'manual',

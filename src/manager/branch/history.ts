@@ -13,7 +13,15 @@ import type { CheckpointQuery } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
 import { PendingImports } from '../engine/import-claim.ts';
-import { type LineageEntry, parseRow, parseRows, readPath, readSession } from '../engine/records.ts';
+import {
+  type LineageEntry,
+  parseRow,
+  parseRows,
+  readPages,
+  readPath,
+  readSession,
+  toEntry,
+} from '../engine/records.ts';
 
 /** Which checkpoints a list is about; conditions are combined with "and", names match exactly. */
 export type ListFilter = {
@@ -126,29 +134,17 @@ export class History {
   async tree(sessionId: string): Promise<SessionTree> {
     await this.#engine.settled();
     const id = parseSessionId(sessionId);
-    const entries: LineageEntry[] = [];
-    for await (const entry of readSession(this.#engine.storage, id)) entries.push(entry);
-    const children = groupByParent(entries);
-    const nodes = new Map(
-      entries.toReversed().map(({ id: nodeId, parentId, checkpoint, tombstone }): [CheckpointId, SessionTreeNode] => [
-        nodeId,
-        {
-          id: nodeId,
-          parentId,
-          checkpoint,
-          tombstone,
-          children: (children.get(nodeId) ?? []).map((child) => child.id).toReversed(),
-        },
-      ]),
-    );
-    const all = [...nodes.values()];
-    return {
-      sessionId: id,
-      roots: all.filter((node) => node.parentId === undefined).map((node) => node.id),
-      leaves: all.filter((node) => node.children.length === 0).map((node) => node.id),
-      nodes,
-      branches: await this.branches(id),
-    };
+    const nodes = new Map<CheckpointId, SessionTreeNode>();
+    const place = { sessionId: id, order: 'oldest', include: 'all' } as const;
+    for await (const rows of readPages(this.#engine.storage, place))
+      for (const row of rows) addNode(nodes, toEntry(row)); // a parent comes before its children
+    const roots: CheckpointId[] = [];
+    const leaves: CheckpointId[] = [];
+    for (const node of nodes.values()) {
+      if (node.parentId === undefined) roots.push(node.id);
+      if (node.children.length === 0) leaves.push(node.id);
+    }
+    return { sessionId: id, roots, leaves, nodes, branches: await this.branches(id) };
   }
 
   /** The checkpoints saved directly on top of this one, oldest first. */
@@ -192,14 +188,13 @@ function checkAnswer(checkpoint: Checkpoint, filter: NamedFields): Checkpoint {
   });
 }
 
-function groupByParent(entries: readonly LineageEntry[]): Map<CheckpointId | undefined, LineageEntry[]> {
-  const groups = new Map<CheckpointId | undefined, LineageEntry[]>();
-  for (const entry of entries) {
-    const group = groups.get(entry.parentId);
-    if (group === undefined) groups.set(entry.parentId, [entry]);
-    else group.push(entry);
-  }
-  return groups;
+function addNode(
+  nodes: Map<CheckpointId, SessionTreeNode>,
+  { id, parentId, checkpoint, tombstone }: LineageEntry,
+): void {
+  nodes.set(id, { id, parentId, checkpoint, tombstone, children: [] });
+  const parent = parentId === undefined ? undefined : nodes.get(parentId);
+  (parent?.children as CheckpointId[] | undefined)?.push(id);
 }
 
 function toPaging({

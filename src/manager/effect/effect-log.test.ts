@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { type FaultPlan, faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
-import type { Session, SessionOptions } from '../session/session.ts';
+import type { Session } from '../session/session.ts';
+import type { SessionOptions } from '../write/session-options.ts';
 
 /** Runs a script of steps and notes which of them really ran. */
 async function play(

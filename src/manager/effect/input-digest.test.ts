@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
-import type { SessionOptions } from '../session/session.ts';
+import type { SessionOptions } from '../write/session-options.ts';
 import type { InputDigest } from './input-digest.ts';
 import { digestInput, isSameInput } from './input-digest.ts';
 

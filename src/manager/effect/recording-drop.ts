@@ -2,11 +2,10 @@ import type { SessionId } from '../../core/record/id.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import type { EffectRow } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
-import { parseRow, readPages } from '../engine/records.ts';
+import { eachSession, parseRow, readPages } from '../engine/records.ts';
 import { formatEffect, parseEffect } from './effect-record.ts';
 
 const BATCH = 200;
-const PAGE = 500;
 
 /** A branch, and the first of its recordings that a kept checkpoint goes on from. */
 type Floor = { readonly branch: string; readonly ordinal: number };
@@ -31,13 +30,7 @@ export async function dropRecordings(engine: Engine, sessionId: SessionId): Prom
 /** The same of all sessions. */
 export async function dropAllRecordings(engine: Engine): Promise<number> {
   let count = 0;
-  let after: SessionId | undefined;
-  do {
-    const page = { limit: PAGE, ...(after !== undefined && { after }) };
-    const sessions = await engine.storage.listSessions(page);
-    for (const sessionId of sessions) count += await dropRecordings(engine, sessionId);
-    after = sessions.length < PAGE ? undefined : sessions.at(-1);
-  } while (after !== undefined);
+  for await (const sessionId of eachSession(engine.storage)) count += await dropRecordings(engine, sessionId);
   return count;
 }
 

@@ -13,15 +13,22 @@ import { OWN_TYPES } from './save-options.ts';
 export type LoadedState = {
   readonly state: unknown;
   readonly encoded: EncodedState | undefined;
+  /** Whether a secret may have been left out: if not, nobody need look for one. */
+  readonly mayHoldSecrets: boolean;
   readonly migratedThrough: readonly number[];
 };
 
 /** Loads the state of a checkpoint, checks it, and brings it to the current schema version. */
 export async function loadState(engine: Engine, stored: StoredCheckpoint): Promise<LoadedState> {
-  const { state, encoded } = await decode(engine, stored, (find) => engine.codec.decodeForEditing(stored.root, find));
-  const migrated = migrate(engine, stored, state);
-  const isCurrent = migrated.through.length === 0;
-  return { state: migrated.state, encoded: isCurrent ? encoded : undefined, migratedThrough: migrated.through };
+  const read = await decode(engine, stored, (find) => engine.codec.decodeForEditing(stored.root, find));
+  const { state, through } = migrate(engine, stored, read.state);
+  const isCurrent = through.length === 0;
+  return {
+    state,
+    encoded: isCurrent ? read.encoded : undefined,
+    mayHoldSecrets: !isCurrent || read.mayHoldSecrets,
+    migratedThrough: through,
+  };
 }
 
 /** The same for callers that only want to look. */
@@ -50,7 +57,7 @@ async function decode<Decoded>(
 }
 
 /** Brings a state of version `from` to version `from + 1`. Gets a copy it may change; answers the new state, or nothing if it changed the copy. */
-export type Migration = { readonly from: number; readonly migrate: (state: unknown) => unknown };
+export type Migration = { readonly from: number; migrate(state: unknown): unknown };
 
 /** A state after its migrations, and the versions it went through. */
 export type Migrated = { readonly state: unknown; readonly through: readonly number[] };

@@ -66,8 +66,21 @@ export function formatTombstone({ header, digest }: Checkpoint, deletedAtMs: num
   const { id, sessionId, branch, parentId, sequence, timestampMs, stateDigest } = header;
   const parent = parentId === undefined ? {} : { parentId };
   const place = { id, sessionId, branch, ...parent, sequence, timestampMs, stateDigest };
-  const tombstone: Tombstone = { ...place, deletedAtMs, reason };
+  return sealTombstone({ ...place, deletedAtMs, reason }, digest);
+}
+
+/** The text of a tombstone, with its check. */
+export function sealTombstone(tombstone: Tombstone, digest: Digest): string {
   return JSON.stringify({ ...tombstone, check: checkOf(tombstone, digest) });
+}
+
+/** Whether a checkpoint is one of those that were folded into a tombstone: its place says so, because its id is gone. */
+export function isFoldedInto(
+  { id, branch, sequence, folded = 0, foldedFrom = id }: Tombstone,
+  record: Pick<Tombstone, 'id' | 'branch' | 'sequence'>,
+): boolean {
+  const isBetween = record.id >= foldedFrom && record.id < id;
+  return isBetween && record.branch === branch && record.sequence >= sequence - folded && record.sequence < sequence;
 }
 
 /** Reads a tombstone's text; throws a CorruptError if it is not what was written. */
@@ -121,6 +134,16 @@ export async function* readPages(
     yield rows;
     after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
   } while (after !== undefined);
+}
+
+/** Every session, in the order of their ids. */
+export async function* eachSession(storage: ChunkStorage): AsyncGenerator<SessionId> {
+  for (let after: SessionId | undefined; ; ) {
+    const sessions = await storage.listSessions({ limit: PAGE, ...(after !== undefined && { after }) });
+    yield* sessions;
+    after = sessions.at(-1);
+    if (sessions.length < PAGE) return;
+  }
 }
 
 /** All checkpoints and tombstones of a session, newest first. */

@@ -49,7 +49,7 @@ export class Repository {
     const candidates = rows.slice(0, CANDIDATES).map((row) => row.id);
     throw new NotFoundError(
       first === undefined
-        ? `No checkpoint has an id that starts with ${JSON.stringify(prefix)}.${isCheckpointIdPart(wanted) ? '' : ' Give a checkpoint id; branches() and tags() return those of names.'}`
+        ? `No checkpoint has an id that starts with ${JSON.stringify(prefix)}.${isCheckpointIdPart(wanted) ? '' : ` Give a checkpoint id, or { sessionId, at: '${prefix}' } for a branch, a tag or another revision.`}`
         : `"${prefix}" fits more than one checkpoint: ${candidates.join(', ')}${rows.length > CANDIDATES ? ', ...' : ''}. Give more characters.`,
       { details: { prefix, candidates } },
     );

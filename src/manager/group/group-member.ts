@@ -17,10 +17,10 @@ import {
   wholeFrom,
 } from '../../core/options.ts';
 import { name, parseName, type SessionId } from '../../core/record/id.ts';
+import type { SavingSession } from '../agent/agent.ts';
 import type { AgentSaving } from '../agent/agent-saving.ts';
 import type { Engine } from '../engine/engine.ts';
 import { SAVE_CHECKS, type SaveOptions } from '../engine/save-options.ts';
-import type { Session } from '../session/session.ts';
 import type { MemberSave } from './cut.ts';
 import type { Channels, SentMessages } from './group-state.ts';
 
@@ -36,7 +36,7 @@ export type GivenChannels = {
 export type MemberState = GivenChannels &
   (
     | { readonly agent: unknown; readonly sessionId?: string }
-    | { readonly session: Session; readonly state: unknown }
+    | { readonly session: SavingSession; readonly state: unknown }
   ) & {
     /** What its own checkpoint says besides; its type is `group_member` unless said otherwise. */
     readonly options?: SaveOptions | undefined;
@@ -49,7 +49,7 @@ export type GroupMember = string | (MemberState & { readonly name: string });
 type GivenMember = GivenChannels & {
   readonly agent?: unknown;
   readonly sessionId?: string | undefined;
-  readonly session?: Session | undefined;
+  readonly session?: SavingSession | undefined;
   readonly state?: unknown;
   readonly options?: SaveOptions | undefined;
 };

@@ -4,6 +4,7 @@ import { hasErrorCode } from '../../core/errors.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { type FaultPlan, faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
+import { Workers } from '../workers/workers.ts';
 import type { MemberState } from './group-member.ts';
 import type { CutOutcome, GroupCut, GroupMembership } from './group-membership.ts';
 import type { GroupState } from './group-state.ts';
@@ -31,7 +32,7 @@ class Process {
   }
 
   async join(name: string, give: (cut: GroupCut) => MemberState | Promise<MemberState>): Promise<this> {
-    this.membership = await this.manager.joinGroup(groupId, name, {
+    this.membership = await new Workers(this.manager).joinGroup(groupId, name, {
       pollMs,
       onError: (error) => this.errors.push(error),
       onCut: async (cut) => {
@@ -99,7 +100,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     });
     const { manager } = open();
     const members = ['coder', { name: 'lead', agent: { n: 1 }, sessionId: 'l' }, 'planner'];
-    const first = await manager.saveGroup(members, { groupId, pollMs });
+    const first = await new Workers(manager).saveGroup(members, { groupId, pollMs });
     await until(() => coder.outcomes.length === 1 && planner.outcomes.length === 1);
     expect(coder.outcomes).toEqual([{ isCommitted: true, checkpointId: first.id }]);
     expect(planner.outcomes).toEqual(coder.outcomes);
@@ -109,12 +110,12 @@ describe.each(STORAGES)('on %s', (_, create) => {
       ['lead', 'l'],
       ['planner', 'p'],
     ]);
-    const { members: back } = await manager.restoreGroup(first.id);
+    const { members: back } = await new Workers(manager).restoreGroup(first.id);
     expect(back.get('coder')).toMatchObject({
       state: { files: ['a'] },
       inFlight: [{ from: 'planner', to: 'coder', number: 2, message: 'second' }],
     });
-    const second = await manager.saveGroup(['coder', 'planner'], { groupId, pollMs });
+    const second = await new Workers(manager).saveGroup(['coder', 'planner'], { groupId, pollMs });
     expect(second.parentId).toBe(first.id);
     await until(() => coder.outcomes.length === 2 && planner.outcomes.length === 2);
     for (const { membership } of [coder, planner]) await membership?.close();
@@ -138,9 +139,13 @@ describe.each(STORAGES)('on %s', (_, create) => {
       return { agent: { run: () => 1 }, sessionId: 'unsaved' };
     });
     const silent = open();
-    await silent.manager.joinGroup(groupId, 'silent', { pollMs, onCut: goodWasAsked, onError: () => undefined });
+    await new Workers(silent.manager).joinGroup(groupId, 'silent', {
+      pollMs,
+      onCut: goodWasAsked,
+      onError: () => undefined,
+    });
     const hasty = open();
-    await hasty.manager.joinGroup(groupId, 'hasty', {
+    await new Workers(hasty.manager).joinGroup(groupId, 'hasty', {
       pollMs,
       onError: (error) => hasty.errors.push(error),
       onCut: async (cut) => {
@@ -149,7 +154,8 @@ describe.each(STORAGES)('on %s', (_, create) => {
       },
     });
     const { manager } = open();
-    const save = (names: string[], timeoutMs = TIMEOUT_MS) => manager.saveGroup(names, { groupId, pollMs, timeoutMs });
+    const save = (names: string[], timeoutMs = TIMEOUT_MS) =>
+      new Workers(manager).saveGroup(names, { groupId, pollMs, timeoutMs });
     for (const [name, problem, timeoutMs] of [
       ['failing', /member "failing" failed: I have lost my head/],
       ['unsaved', /member "unsaved" failed: .*\$\.run/],
@@ -177,12 +183,14 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const { open, close, leftovers } = start();
     const { manager } = open();
     const controller = new AbortController();
-    const saving = manager.saveGroup(['nobody'], { groupId, pollMs, signal: controller.signal });
+    const saving = new Workers(manager).saveGroup(['nobody'], { groupId, pollMs, signal: controller.signal });
     await until(async () => (await leftovers()).includes('cut'));
     controller.abort(new Error('no patience'));
     await expect(saving).rejects.toThrow('no patience');
     expect(await leftovers()).toEqual([]);
-    await expect(manager.saveGroup(['x'], { groupId, signal: controller.signal })).rejects.toThrow('no patience');
+    await expect(new Workers(manager).saveGroup(['x'], { groupId, signal: controller.signal })).rejects.toThrow(
+      'no patience',
+    );
     await close();
   });
 
@@ -192,7 +200,11 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const gate = new Gate();
     // Its commits: the cut, the pin, the group. Before the last one it stands still for longer than it has.
     const coordinator = open({ delay: (method, nth) => (method === 'commit' && nth === 3 ? gate.pass() : undefined) });
-    const saving = coordinator.manager.saveGroup(['member'], { groupId, pollMs, timeoutMs: SHORT_TIMEOUT_MS });
+    const saving = new Workers(coordinator.manager).saveGroup(['member'], {
+      groupId,
+      pollMs,
+      timeoutMs: SHORT_TIMEOUT_MS,
+    });
     saving.catch(() => undefined);
     await until(() => member.outcomes.length === 1);
     expect(member.outcomes).toMatchObject([{ isCommitted: false }]);
@@ -211,7 +223,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const member = await open().join('member', () => ({ agent: { n: 1 }, sessionId: 'member' }));
     const coordinators = Array.from({ length: 3 }, () => open().manager);
     const results = await Promise.allSettled(
-      coordinators.map((manager) => manager.saveGroup(['member'], { groupId, pollMs, timeoutMs: 10_000 })),
+      coordinators.map((manager) => new Workers(manager).saveGroup(['member'], { groupId, pollMs, timeoutMs: 10_000 })),
     );
     const refused = results.filter((result) => result.status === 'rejected');
     expect(refused.length).toBeLessThan(results.length);
@@ -227,12 +239,12 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const member = await open().join('member', () => ({ agent: { n: 1 }, sessionId: 'member' }));
     const gate = new Gate();
     const late = open({ delay: (method) => (method === 'commit' ? gate.pass() : undefined) });
-    const refused = expect(late.manager.saveGroup(['member'], { groupId, pollMs })).rejects.toMatchObject({
+    const refused = expect(new Workers(late.manager).saveGroup(['member'], { groupId, pollMs })).rejects.toMatchObject({
       code: 'CONFLICT',
       message: expect.stringContaining('by someone else'),
     });
     await until(() => gate.isReached);
-    await open().manager.saveGroup(['member'], { groupId, pollMs });
+    await new Workers(open().manager).saveGroup(['member'], { groupId, pollMs });
     gate.open();
     await refused;
     expect(member.asked).toBe(1);
@@ -246,7 +258,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const { manager } = open({ delay: (method, nth) => (method === 'commit' && nth === 4 ? gate.pass() : undefined) });
     const session = await manager.session('member');
     const refused = expect(
-      manager.saveGroup([{ name: 'member', session, state: { n: 1 } }], { groupId }),
+      new Workers(manager).saveGroup([{ name: 'member', session, state: { n: 1 } }], { groupId }),
     ).rejects.toMatchObject({ code: 'CONFLICT', details: { missing: expect.any(String) } });
     await until(async () => (await leftovers()).length === 2);
     await open().manager.prune({ policy: { maxCheckpoints: 1 } });
@@ -265,7 +277,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const dieOnce = async (options: { readonly timeoutMs: number }) => {
       const { manager } = open({ delay: (method, nth) => (method === 'commit' && nth === 3 ? never() : undefined) });
       const told = member.outcomes.length;
-      manager.saveGroup(['member'], { groupId, pollMs, ...options }).catch(() => undefined);
+      new Workers(manager).saveGroup(['member'], { groupId, pollMs, ...options }).catch(() => undefined);
       await until(() => member.outcomes.length > told);
     };
     await dieOnce({ timeoutMs: SHORT_TIMEOUT_MS });
@@ -280,13 +292,13 @@ describe.each(STORAGES)('on %s', (_, create) => {
     // A cut that nobody is there to abort, and reports that nobody removed.
     const { manager } = open({ delay: (method, nth) => (method === 'commit' && nth === 4 ? never() : undefined) });
     const alone = { name: 'alone', agent: { n: 2 }, sessionId: 'alone' };
-    manager.saveGroup([alone], { groupId, timeoutMs: 1 }).catch(() => undefined);
+    new Workers(manager).saveGroup([alone], { groupId, timeoutMs: 1 }).catch(() => undefined);
     await until(async () => (await leftovers()).length === 2);
     const lost = await manager.get((await storage.readRefs({ kind: 'pin' }))[0]?.target ?? '');
     const forgotten = await member.manager.session(`${groupId}/cut/${lost?.id}`);
     await forgotten.save({ some: 'report' });
     await forgotten.close();
-    const group = await member.manager.saveGroup([alone], { groupId, pollMs });
+    const group = await new Workers(member.manager).saveGroup([alone], { groupId, pollMs });
     await member.manager.prune();
     expect(await leftovers()).toEqual([expect.stringContaining(group.id)]);
     await member.membership?.close();
@@ -300,7 +312,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const process = open();
     const controller = new AbortController();
     const options = { pollMs, onCut: () => undefined, onError: () => undefined, signal: controller.signal };
-    const membership = await process.manager.joinGroup(groupId, 'member', options);
+    const membership = await new Workers(process.manager).joinGroup(groupId, 'member', options);
     controller.abort();
     await membership.ended;
     await membership.close();
@@ -308,10 +320,16 @@ describe.each(STORAGES)('on %s', (_, create) => {
       member.manager.close().catch((error: unknown) => member.errors.push(error));
       return { agent: { n: 1 }, sessionId: 'member' };
     });
-    expect(await process.manager.saveGroup(['member'], { groupId, pollMs })).toMatchObject({ type: 'group' });
+    expect(await new Workers(process.manager).saveGroup(['member'], { groupId, pollMs })).toMatchObject({
+      type: 'group',
+    });
     await until(() => member.outcomes.length === 1);
-    await expect(member.manager.joinGroup(groupId, 'member', options)).rejects.toMatchObject({ code: 'CLOSED' });
-    await expect(process.manager.joinGroup(groupId, '', options)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    await expect(new Workers(member.manager).joinGroup(groupId, 'member', options)).rejects.toMatchObject({
+      code: 'CLOSED',
+    });
+    await expect(new Workers(process.manager).joinGroup(groupId, '', options)).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+    });
     await close();
   });
 });

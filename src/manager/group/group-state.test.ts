@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
+import { Workers } from '../workers/workers.ts';
 import type { GivenChannels } from './group-member.ts';
 import { findInFlight } from './group-state.ts';
 
@@ -49,7 +50,7 @@ test('[group.5] what cannot be said of messages is refused', async () => {
     { received: { stranger: 0 } },
   ])
     await expect(
-      manager.saveGroup(
+      new Workers(manager).saveGroup(
         [
           { name: 'a', agent: { id: 'a' }, ...given },
           { name: 'b', agent: { id: 'b' } },

@@ -7,6 +7,7 @@ import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.t
 import { type FaultPlan, faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import type { Session } from '../session/session.ts';
+import { Workers } from '../workers/workers.ts';
 import type { GroupMember } from './group-member.ts';
 import type { GroupState } from './group-state.ts';
 
@@ -41,7 +42,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const notes = { lines: ['one'] };
     planner.plan.push('write');
     coder.files.push('a.ts');
-    const saving = manager.saveGroup(
+    const saving = new Workers(manager).saveGroup(
       [
         { name: 'planner', agent: planner },
         { name: 'coder', agent: coder },
@@ -60,7 +61,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
       ['coder', 'coder-1'],
       ['notes', 'notes'],
     ]);
-    const { members } = await manager.restoreGroup(group.id, {
+    const { members } = await new Workers(manager).restoreGroup(group.id, {
       into: { planner },
       factory: { coder: () => new Coder() },
     });
@@ -77,20 +78,22 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const saved: string[] = [];
     manager.on('checkpoint_saved', ({ id, type }) => void (type === 'group' && saved.push(id)), { await: true });
     const members = [{ name: 'one', agent: { n: 1 }, sessionId: 'one' }];
-    const first = await manager.saveGroup(members, { groupId, idempotencyKey: 'turn-1' });
-    expect((await manager.saveGroup(members, { groupId, idempotencyKey: 'turn-1' })).id).toBe(first.id);
+    const first = await new Workers(manager).saveGroup(members, { groupId, idempotencyKey: 'turn-1' });
+    expect((await new Workers(manager).saveGroup(members, { groupId, idempotencyKey: 'turn-1' })).id).toBe(first.id);
     const others = members.map((member) => ({ ...member, agent: { n: 9 } }));
-    await expect(manager.saveGroup(others, { groupId, idempotencyKey: 'turn-1' })).rejects.toMatchObject({
+    await expect(new Workers(manager).saveGroup(others, { groupId, idempotencyKey: 'turn-1' })).rejects.toMatchObject({
       code: 'INVALID_INPUT',
       details: { members: ['one'] },
     });
     expect((await manager.list({ sessionId: 'one' })).checkpoints).toHaveLength(1); // a member is saved once for one key, too
-    const second = await manager.saveGroup(members, { groupId });
+    const second = await new Workers(manager).saveGroup(members, { groupId });
     expect(second).toMatchObject({ parentId: first.id, sequence: 2 });
     expect(saved).toEqual([first.id, first.id, second.id]);
     expect((await manager.list({ type: 'group' })).checkpoints.map(({ id }) => id)).toEqual([second.id, first.id]);
     await expect(manager.save({ n: 1 }, { type: 'group' })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
-    await expect(manager.restoreGroup(await manager.save({ n: 1 }))).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    await expect(new Workers(manager).restoreGroup(await manager.save({ n: 1 }))).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+    });
     expect(await manager.verify()).toMatchObject({ status: 'clean' });
     await manager.close();
   });
@@ -102,7 +105,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
       { name: 'good', agent: { n: 1 }, sessionId: 'good' },
       { name: 'bad', agent: { run: () => 1 }, sessionId: 'bad' },
     ];
-    await expect(manager.saveGroup(members, { groupId })).rejects.toMatchObject({
+    await expect(new Workers(manager).saveGroup(members, { groupId })).rejects.toMatchObject({
       code: 'INVALID_INPUT',
       message: expect.stringMatching(/Group "team-1" was not saved\. "bad": .*\$\.run/),
       details: { members: ['bad'] },
@@ -117,8 +120,10 @@ describe.each(STORAGES)('on %s', (_, create) => {
       [[{ name: '', agent: {} }], groupId],
       [[{ name: 'good', agent: {} }], ''],
     ] as const)
-      await expect(manager.saveGroup(bad, { groupId: groupOf })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
-    await expect(manager.saveGroup(members, { groupId, timeoutMs: 0 })).rejects.toMatchObject({
+      await expect(new Workers(manager).saveGroup(bad, { groupId: groupOf })).rejects.toMatchObject({
+        code: 'INVALID_INPUT',
+      });
+    await expect(new Workers(manager).saveGroup(members, { groupId, timeoutMs: 0 })).rejects.toMatchObject({
       code: 'INVALID_INPUT',
     });
     await manager.close();
@@ -131,9 +136,9 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const session = await manager.session('one');
     const members = [{ name: 'one', session, state: { n: 1 } }];
     await session.lease({ ttlMs: 1000, renew: 'manual' });
-    const group = await manager.saveGroup(members, { groupId });
+    const group = await new Workers(manager).saveGroup(members, { groupId });
     await (await other.session('one')).lease({ waitMs: 60_000 });
-    await expect(manager.saveGroup(members, { groupId })).rejects.toMatchObject({
+    await expect(new Workers(manager).saveGroup(members, { groupId })).rejects.toMatchObject({
       code: 'CONFLICT',
       details: { members: ['one'] },
     });
@@ -146,7 +151,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const manager = new CheckpointManager({ storage: create().storage });
     const key = `sk-${'proj'}-${'a1B2'.repeat(12)}`;
     const unconfirmed = [{ text: 'third' }, { text: `use ${key}` }];
-    const saving = manager.saveGroup(
+    const saving = new Workers(manager).saveGroup(
       [
         { name: 'a', agent: { n: 1 }, sessionId: 'a', sent: { b: { count: 4, unconfirmed } }, received: { b: 7 } },
         { name: 'b', agent: { n: 2 }, sessionId: 'b', sent: { a: { count: 7, unconfirmed: [] } }, received: { a: 2 } },
@@ -156,7 +161,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     );
     unconfirmed.pop();
     const group = await saving;
-    const { members } = await manager.restoreGroup(group.id);
+    const { members } = await new Workers(manager).restoreGroup(group.id);
     expect(members.get('b')).toMatchObject({ sent: { a: 7 }, received: { a: 2 } });
     expect(members.get('b')?.inFlight).toEqual([
       { from: 'a', to: 'b', number: 3, message: { text: 'third' } },
@@ -170,7 +175,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });
     const save = (count: number, received: number) =>
-      manager.saveGroup(
+      new Workers(manager).saveGroup(
         [
           { name: 'a', agent: { n: 1 }, sessionId: 'a', sent: { b: { count, unconfirmed: [] } } },
           { name: 'b', agent: { n: 2 }, sessionId: 'b', received: { a: received } },
@@ -190,7 +195,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const live = { n: 1 };
     const gone = await manager.session('gone');
     const damaged = await manager.session('damaged');
-    const group = await manager.saveGroup(
+    const group = await new Workers(manager).saveGroup(
       [
         { name: 'live', agent: live, sessionId: 'live' },
         { name: 'gone', session: gone, state: { n: 2 } },
@@ -204,12 +209,12 @@ describe.each(STORAGES)('on %s', (_, create) => {
     await manager.deleteSession('gone');
     plan.alteredRoots = damagedHead === undefined ? [] : [damagedHead.id];
     const failure = { code: 'NOT_FOUND', details: { members: ['gone', 'damaged', 'unknown'] } };
-    await expect(manager.restoreGroup(group.id, { into: { live } })).rejects.toMatchObject(failure);
+    await expect(new Workers(manager).restoreGroup(group.id, { into: { live } })).rejects.toMatchObject(failure);
     expect(live).toEqual({ n: 99 });
-    await manager.restoreGroup(group.id, { into: { live }, only: ['live'] });
+    await new Workers(manager).restoreGroup(group.id, { into: { live }, only: ['live'] });
     expect(live).toEqual({ n: 1 });
     for (const options of [{ only: ['nobody'] }, { into: { nobody: {} } }, { factory: { nobody: () => ({}) } }])
-      await expect(manager.restoreGroup(group.id, options)).rejects.toMatchObject({
+      await expect(new Workers(manager).restoreGroup(group.id, options)).rejects.toMatchObject({
         code: 'INVALID_INPUT',
         details: { unknown: ['nobody'] },
       });
@@ -223,7 +228,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const bad = new Coder();
     bad.id = 'coder-2';
     for (const coder of [good, bad]) coder.files.push('saved');
-    const group = await manager.saveGroup(
+    const group = await new Workers(manager).saveGroup(
       [
         { name: 'planner', agent: planner },
         { name: 'good', agent: good },
@@ -235,7 +240,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     (planner as Planner & { extra?: unknown }).extra = () => 'cannot be saved';
     for (const coder of [good, bad]) coder.files.push('later');
     bad.failsToLoad = true;
-    const restoring = manager.restoreGroup(group.id, { into: { planner, good, bad } });
+    const restoring = new Workers(manager).restoreGroup(group.id, { into: { planner, good, bad } });
     await expect(restoring).rejects.toMatchObject({ message: expect.stringMatching(/left changed.*"bad": The disk/) });
     expect(planner).toMatchObject({ plan: ['later'], extra: expect.any(Function) });
     expect(good.files).toEqual(['saved', 'later']);
@@ -245,7 +250,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
       bad.files.splice(0, bad.files.length, ...(state as { files: string[] }).files);
     };
     bad.files.push('even later');
-    await expect(manager.restoreGroup(group.id, { into: { planner, good, bad } })).rejects.toMatchObject({
+    await expect(new Workers(manager).restoreGroup(group.id, { into: { planner, good, bad } })).rejects.toMatchObject({
       message: expect.stringMatching(/no agent was changed\. "bad": not now/),
       details: { members: ['bad'] },
     });
@@ -257,18 +262,18 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const manager = new CheckpointManager({ storage: create().storage });
     const state = { n: 1 };
     const members = [{ name: 'one', agent: state, sessionId: 'one' }];
-    const first = await manager.saveGroup(members, { groupId });
+    const first = await new Workers(manager).saveGroup(members, { groupId });
     state.n = 2;
-    const second = await manager.saveGroup(members, { groupId });
-    const { members: back } = await manager.restoreGroup(first.id, { into: { one: state } });
+    const second = await new Workers(manager).saveGroup(members, { groupId });
+    const { members: back } = await new Workers(manager).restoreGroup(first.id, { into: { one: state } });
     expect(state).toEqual({ n: 1 });
-    const third = await manager.saveGroup(members, { groupId });
-    const fourth = await manager.saveGroup(members, { groupId });
+    const third = await new Workers(manager).saveGroup(members, { groupId });
+    const fourth = await new Workers(manager).saveGroup(members, { groupId });
     expect(third).toMatchObject({ parentId: first.id, branch: 'fork-1' });
     expect(fourth).toMatchObject({ parentId: third.id, branch: 'fork-1' });
     const [entry] = ((await manager.load(third.id)) as GroupState).members;
     expect((await manager.get(entry?.checkpointId ?? ''))?.parentId).toBe(back.get('one')?.checkpoint.id);
-    await manager.restoreGroup(second.id, { into: { one: state } });
+    await new Workers(manager).restoreGroup(second.id, { into: { one: state } });
     expect(state).toEqual({ n: 2 });
     await manager.close();
   });
@@ -276,10 +281,10 @@ describe.each(STORAGES)('on %s', (_, create) => {
   test('[group.7] retention keeps the members of a group checkpoint, and lets them go with it', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const session = await manager.session('one');
-    const group = await manager.saveGroup([{ name: 'one', session, state: { n: 1 } }], { groupId });
+    const group = await new Workers(manager).saveGroup([{ name: 'one', session, state: { n: 1 } }], { groupId });
     const member = session.head?.id ?? '';
     await session.save({ n: 2 });
-    await manager.saveGroup([{ name: 'one', session, state: { n: 3 } }], { groupId });
+    await new Workers(manager).saveGroup([{ name: 'one', session, state: { n: 3 } }], { groupId });
     const policy = { keepLast: 1 };
     const { verdicts } = await manager.prune({ policy: { keepLast: 99 }, dryRun: true });
     expect(verdicts.find(({ id }) => id === member)).toMatchObject({ reason: `part of group ${group.id}` });
@@ -301,12 +306,12 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const members = [{ name: 'one', session: await manager.session('one'), state: { n: 1 } }];
     // Commits: the member, the cut, the pin, the group.
     plan.commits = { 4: 'loses_reply', 8: 'fails' };
-    const group = await manager.saveGroup(members, { groupId });
-    expect(await manager.restoreGroup(group.id)).toMatchObject({ checkpoint: { id: group.id } });
-    await expect(manager.saveGroup(members, { groupId })).rejects.toMatchObject({ code: 'STORAGE' });
+    const group = await new Workers(manager).saveGroup(members, { groupId });
+    expect(await new Workers(manager).restoreGroup(group.id)).toMatchObject({ checkpoint: { id: group.id } });
+    await expect(new Workers(manager).saveGroup(members, { groupId })).rejects.toMatchObject({ code: 'STORAGE' });
     expect(await storage.readRefs({ kind: 'pin' })).toHaveLength(1);
     expect(await storage.readRefs({ kind: 'group' })).toEqual([]);
-    expect(await manager.saveGroup(members, { groupId })).toMatchObject({ parentId: group.id });
+    expect(await new Workers(manager).saveGroup(members, { groupId })).toMatchObject({ parentId: group.id });
     await manager.close();
   });
 });
@@ -341,7 +346,7 @@ test.each<[string, (world: { session: Session; agent: object }) => unknown, RegE
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   const given = give({ session: await manager.session('s'), agent: { v: 1 } }) as GroupMember[];
   const good = { name: 'good', agent: { v: 2 } };
-  await expect(manager.saveGroup([good, ...given], { groupId })).rejects.toMatchObject({
+  await expect(new Workers(manager).saveGroup([good, ...given], { groupId })).rejects.toMatchObject({
     code: 'INVALID_INPUT',
     message: expect.stringMatching(message),
   });
@@ -357,14 +362,14 @@ test('[group.3] with the session of something else for a group, nothing is saved
     { name: 'one', agent: { n: 1 }, sessionId: 'one' },
     { name: 'notes', session: opened, state: { n: 1 } },
   ];
-  await expect(manager.saveGroup(members, { groupId: 'chat' })).rejects.toMatchObject({
+  await expect(new Workers(manager).saveGroup(members, { groupId: 'chat' })).rejects.toMatchObject({
     code: 'INVALID_INPUT',
     message: expect.stringContaining('Session "chat" is not a group'),
   });
   expect((await manager.list()).checkpoints.map(({ sessionId }) => sessionId).toSorted()).toEqual(['chat', 'notes']);
   expect(opened.state).toEqual({ n: 0 });
   expect(await manager.load(await opened.save({ n: 2 }))).toEqual({ n: 2 });
-  await manager.saveGroup(members, { groupId });
+  await new Workers(manager).saveGroup(members, { groupId });
   await manager.close();
 });
 
@@ -375,11 +380,11 @@ test('[group.2] migrations are for the members, not for the record of the group'
     { name: 'one', agent: { n: 1 }, sessionId: 'one', sent: { two: { count: 1, unconfirmed: ['hello'] } } },
     { name: 'two', agent: { n: 2 }, sessionId: 'two' },
   ];
-  const group = await old.saveGroup(members, { groupId });
+  const group = await new Workers(old).saveGroup(members, { groupId });
   const migrations = [{ from: 1, migrate: (state: unknown) => ({ ...(state as object), isNew: true }) }];
   const manager = new CheckpointManager({ storage, schemaVersion: 2, migrations });
   expect(await manager.load(group.id)).not.toHaveProperty('isNew');
-  const { members: back } = await manager.restoreGroup(group.id);
+  const { members: back } = await new Workers(manager).restoreGroup(group.id);
   expect(back.get('two')).toMatchObject({ state: { n: 2, isNew: true }, inFlight: [{ message: 'hello' }] });
 });
 
@@ -387,14 +392,14 @@ test('[group.4] secrets under a name stay out of messages too, and names of memb
   const storage = new InMemoryCheckpointStorage();
   const manager = new CheckpointManager({ storage });
   const sent = JSON.parse('{"__proto__": {"count": 1, "unconfirmed": [{"apiKey": "p4ssw0rd-of-mine"}]}}');
-  const group = await manager.saveGroup(
+  const group = await new Workers(manager).saveGroup(
     [
       { name: 'constructor', agent: { n: 1 }, sessionId: 'sk-session', sent },
       { name: '__proto__', agent: { n: 2 }, sessionId: 'b' },
     ],
     { groupId },
   );
-  const { members } = await manager.restoreGroup(group.id, { into: {} });
+  const { members } = await new Workers(manager).restoreGroup(group.id, { into: {} });
   const [message] = members.get('__proto__')?.inFlight ?? [];
   expect(message).toMatchObject({ from: 'constructor', number: 1, message: { apiKey: expect.any(SecretRef) } });
 });
@@ -402,14 +407,16 @@ test('[group.4] secrets under a name stay out of messages too, and names of memb
 test('[group.7] group checkpoints that a user has a part in are forgotten with the user', async () => {
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   const ofUser = (userId: string) => ({ name: userId, agent: { userId }, sessionId: userId });
-  const other = await manager.saveGroup([ofUser('u2')], { groupId: 'shared' });
+  const other = await new Workers(manager).saveGroup([ofUser('u2')], { groupId: 'shared' });
   expect(other.userId).toBe('u2');
-  const own = await manager.saveGroup([ofUser('u1')], { groupId: 'own' });
-  const shared = await manager.saveGroup([ofUser('u1'), ofUser('u2')], { groupId: 'shared' });
+  const own = await new Workers(manager).saveGroup([ofUser('u1')], { groupId: 'own' });
+  const shared = await new Workers(manager).saveGroup([ofUser('u1'), ofUser('u2')], { groupId: 'shared' });
   expect(shared.userId).toBeUndefined();
   expect(await manager.clearUserHistory('u1')).toBe(4);
   expect([await manager.get(own.id), await manager.get(shared.id)]).toEqual([undefined, undefined]);
-  expect(await manager.saveGroup([ofUser('u2')], { groupId: 'shared' })).toMatchObject({ parentId: other.id });
+  expect(await new Workers(manager).saveGroup([ofUser('u2')], { groupId: 'shared' })).toMatchObject({
+    parentId: other.id,
+  });
   expect(await manager.verify()).toMatchObject({ status: 'clean' });
 });
 
@@ -425,7 +432,7 @@ test.each(['{"a":1}', '5', '{"members":[{}],"inFlight":[]}'])(
     const header = { ...place, stateDigest: root.digest, stateBytes: 9 };
     const body = JSON.stringify(header);
     await storage.commit({ sessionId, checkpoint: { header, body, digest: digestText(body), root } });
-    await expect(manager.restoreGroup(id)).rejects.toMatchObject({
+    await expect(new Workers(manager).restoreGroup(id)).rejects.toMatchObject({
       code: 'CORRUPT',
       message: expect.stringContaining('another state than groups have'),
     });

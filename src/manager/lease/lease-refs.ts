@@ -1,6 +1,7 @@
 import { ConflictError, CorruptError, hasErrorCode, isOutcomeUnknown, type SavestateError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { RefChange, RefKind } from '../../storage/contract.ts';
+import { isProcessAlive, MACHINE, PROCESS_ID } from '../../storage/process-identity.ts';
 import type { Engine } from '../engine/engine.ts';
 
 /** A branch that can be leased. */
@@ -9,7 +10,7 @@ export type LeasePlace = { readonly sessionId: SessionId; readonly branch: strin
 /** Who may write. Nobody holds a lease without a `holder`; its epoch stays, so that epochs only ever rise. */
 export type LeaseHolder = {
   readonly epoch: number;
-  /** Unique to one acquisition. */
+  /** Unique to one acquisition, with the process that made it. */
   readonly holder: string;
   /** The readable name the holder gave itself. */
   readonly owner?: string | undefined;
@@ -34,6 +35,26 @@ const NOT_DUE: LeaseDue = { dueAtMs: 0, attempts: 0 };
 const TIME_DIGITS = 15;
 /** Sorts after all digits, so that no time is ever late enough for it. */
 const POISONED = 'poisoned';
+
+/** The random part of an id. */
+const RANDOM_CHARS = 12;
+
+/** Names an acquisition by this process. */
+export function nameHolder(id: string): string {
+  return `${id.slice(-RANDOM_CHARS)}@${MACHINE}/${PROCESS_ID}`;
+}
+
+/** The process of a holder, if it is of this machine, and its start time is known: a name alone does not tell two machines apart. */
+function processOf(holder: string): string | undefined {
+  const [, machine, processId] = /@(.*)\/(\d+-[1-9]\d*)$/.exec(holder) ?? [];
+  return machine === MACHINE ? processId : undefined;
+}
+
+/** Whether the process that holds a lease is of this machine, and is not there any more: then nobody will renew it. */
+export function isHolderDead({ holder }: Pick<LeaseHolder, 'holder'>): boolean {
+  const processId = processOf(holder);
+  return processId !== undefined && !isProcessAlive(processId);
+}
 
 /** The target of a `lease` ref. */
 export function formatHolder({ epoch, holder, owner }: LeaseHolder): string {
@@ -144,9 +165,10 @@ export function isLeaseConflict(error: unknown): error is SavestateError {
 }
 
 /** Says who holds a lease, and until when. */
-export function describeHeld({ sessionId, branch, epoch, owner, dueAtMs }: LeaseState): ConflictError {
+export function describeHeld({ sessionId, branch, epoch, holder, owner, dueAtMs }: LeaseState): ConflictError {
+  const pid = processOf(holder)?.split('-')[0];
   return new ConflictError(
-    `Branch "${branch}" of session "${sessionId}" is leased by ${describeOwner(owner)} until ${new Date(dueAtMs).toISOString()} (epoch ${epoch}). Wait with waitMs, or try again later.`,
+    `Branch "${branch}" of session "${sessionId}" is leased by ${describeOwner(owner)} until ${new Date(dueAtMs).toISOString()} (epoch ${epoch}${pid === undefined ? '' : `, process ${pid} of this machine`}). Wait with waitMs, or try again later.`,
     { details: { ...detailsOf({ sessionId, branch }), epoch, owner: owner ?? null, expiresAtMs: dueAtMs } },
   );
 }

@@ -1,12 +1,48 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { TestClock } from '../../../test/support/clock.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
-import type { ChunkStorage } from '../../storage/contract.ts';
+import type { ChunkStorage, RefChange } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { type FaultPlan, faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
+import { Workers } from '../workers/workers.ts';
+import { formatDue, nameHolder } from './lease-refs.ts';
 
 const TTL_MS = 30_000;
+
+test('[lease.4] a lease of a process of this machine is taken over at once when that process is dead', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const manager = new CheckpointManager({ storage });
+  const child = spawn(process.execPath, ['-e', 'console.log(1); setInterval(() => 0, 1000)']);
+  onTestFinished(() => void child.kill('SIGKILL'));
+  await once(child.stdout, 'data');
+  const session = await manager.session('s');
+  await (await session.lease({ renew: 'manual' })).release();
+  const held = await storage.commit({ sessionId: session.id, refs: await leaseOf(storage, Number(child.pid)) });
+  expect(held.status).toBe('stored');
+  const message = expect.stringContaining(`process ${child.pid} of this machine`);
+  await expect(session.lease()).rejects.toMatchObject({ code: 'CONFLICT', message });
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  expect(await session.lease()).toMatchObject({ epoch: 3, isHeld: true });
+  await manager.close();
+});
+
+/** What a process writes that takes the lease of the branch. */
+async function leaseOf(storage: ChunkStorage, pid: number): Promise<RefChange[]> {
+  const [released] = await storage.readRefs({ kind: 'lease' });
+  const ticks = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[19];
+  const target = `2:${nameHolder('0123456789ab').replace(/[^/]+$/, `${pid}-${ticks}`)}`;
+  expect(released?.target).toMatch(/^1:/);
+  const due = formatDue({ dueAtMs: Date.now() + TTL_MS, attempts: 0 });
+  return [
+    { kind: 'lease', name: 'main', target },
+    { kind: 'due', name: 'main', target: due },
+  ];
+}
 
 describe.each(STORAGES)('leases on %s', (_, create) => {
   /** Two managers on one storage, as two processes have them; what the first one does may go wrong as planned. */
@@ -193,7 +229,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await clock.pass(0);
     await expect(session.save({ n: 1 })).rejects.toMatchObject({ code: 'CONFLICT', details: { kind: 'lease' } });
     await lease.release(); // what was lost at its work is still to be recovered
-    expect(await here.abandoned()).toMatchObject([{ sessionId: 's' }]);
+    expect(await new Workers(here).abandoned()).toMatchObject([{ sessionId: 's' }]);
     expect(await session.lease()).toMatchObject({ epoch: 2, isHeld: true });
     await session.save({ n: 1 });
     await close();
@@ -229,7 +265,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await (await there.session('s')).lease();
     await there.close();
     expect(await one.lease()).toMatchObject({ epoch: 4 });
-    expect(await here.abandoned()).toEqual([]);
+    expect(await new Workers(here).abandoned()).toEqual([]);
     await close();
   });
 
@@ -336,7 +372,7 @@ describe.each(STORAGES)('leases on %s', (_, create) => {
     await there.deleteBranch('s', 'side');
     await expect(side.step('late', () => 1)).rejects.toMatchObject({ code: 'CONFLICT', details: { kind: 'lease' } });
     await clock.pass(TTL_MS);
-    expect(await there.abandoned()).toEqual([]);
+    expect(await new Workers(there).abandoned()).toEqual([]);
     await there.fork(main.head?.id ?? '', { branch: 'side' });
     expect(await (await there.session('s', { branch: 'side' })).lease()).toMatchObject({ epoch: 2 });
     await close();

@@ -11,12 +11,14 @@ import {
   formatDue,
   formatHolder,
   type IsGone,
+  isHolderDead,
   isLeaseConflict,
   type LeaseDue,
   type LeaseHolder,
   type LeasePlace,
   type LeaseState,
   moveLease,
+  nameHolder,
   readClock,
   readLease,
 } from './lease-refs.ts';
@@ -246,7 +248,7 @@ export async function acquireLease(engine: Engine, place: LeasePlace, options: L
     signal?.throwIfAborted();
     const found = await readLease(engine, place);
     const nowMs = await readClock(engine);
-    if (isFree(found, nowMs) || options.isGone?.(found.owner) === true) {
+    if (isFree(found, nowMs) || isHolderDead(found) || options.isGone?.(found.owner) === true) {
       const lease = await claimLease(engine, found, { ...terms, attempts: found.attempts });
       if (lease !== undefined) return lease;
       continue; // someone else was faster: see who
@@ -271,14 +273,11 @@ export async function claimLease(
 ): Promise<HeldLease | undefined> {
   const askedAtMs = engine.ports.now();
   const expiresAtMs = (await readClock(engine)) + terms.ttlMs;
-  const lease = { epoch: found.epoch + 1, holder: engine.ports.nextId().slice(-HOLDER_CHARS), owner };
+  const lease = { epoch: found.epoch + 1, holder: nameHolder(engine.ports.nextId()), owner };
   if (!(await moveLease(engine, found, { lease, due: { dueAtMs: expiresAtMs, attempts } }))) return undefined;
   const { sessionId, branch } = found;
   return new HeldLease(engine, { sessionId, branch, ...lease, attempts, expiresAtMs, askedAtMs }, terms);
 }
-
-/** The random part of an id. */
-const HOLDER_CHARS = 12;
 
 /** Adds the defaults to what the caller said about a lease. */
 export function toTerms({

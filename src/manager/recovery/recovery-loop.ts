@@ -4,7 +4,7 @@ import { checkRef } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
 import { claimLease, type HeldLease } from '../lease/lease.ts';
 import { dueBefore, isLeft, type LeaseState, moveLease, parseDue, readClock, readLease } from '../lease/lease-refs.ts';
-import type { SessionOpener } from '../session/session-opener.ts';
+import { openSession, type SessionHost } from '../session/session.ts';
 import {
   parseRecoveryOptions,
   type RecoveryEnd,
@@ -31,14 +31,14 @@ export class RecoveryLoop {
 
   constructor(
     engine: Engine,
-    sessions: SessionOpener,
+    host: SessionHost,
     { handler, ...options }: RecoveryOptions & { readonly handler: RecoveryHandler },
   ) {
     const terms = parseRecoveryOptions(options);
     this.#engine = engine;
     this.#options = options;
     this.#concurrency = terms.concurrency;
-    this.#recovery = new SessionRecovery(engine, sessions, { ...terms, handler });
+    this.#recovery = new SessionRecovery(engine, host, { ...terms, handler });
   }
 
   /** Makes one pass over what is due, or one after the other until the signal aborts. */
@@ -114,12 +114,12 @@ type Ended = { readonly end: RecoveryEnd; readonly attempt: number; readonly err
 /** Recovers one session at a time: claims it, lets the handler go on with it, and says what becomes of it. */
 export class SessionRecovery {
   readonly #engine: Engine;
-  readonly #sessions: SessionOpener;
+  readonly #host: SessionHost;
   readonly #terms: RecoveryTerms & { readonly handler: RecoveryHandler };
 
-  constructor(engine: Engine, sessions: SessionOpener, terms: RecoveryTerms & { readonly handler: RecoveryHandler }) {
+  constructor(engine: Engine, host: SessionHost, terms: RecoveryTerms & { readonly handler: RecoveryHandler }) {
     this.#engine = engine;
-    this.#sessions = sessions;
+    this.#host = host;
     this.#terms = terms;
   }
 
@@ -173,7 +173,7 @@ export class SessionRecovery {
 
   async #handle(found: LeaseState, lease: HeldLease, attempt: number): Promise<void> {
     const { sessionId, branch, dueAtMs: abandonedAtMs, owner: previousOwner } = found;
-    const session = await this.#sessions.open(sessionId, { ...this.#terms.session, branch }, { lease });
+    const session = await openSession(this.#host, { sessionId, lease }, { ...this.#terms.session, branch });
     try {
       await this.#terms.handler(session, { attempt, abandonedAtMs, previousOwner, lease });
     } finally {

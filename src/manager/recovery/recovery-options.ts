@@ -3,7 +3,8 @@ import type { SessionId } from '../../core/record/id.ts';
 import { backoff } from '../../core/time/backoff.ts';
 import { type ClaimTerms, type Lease, toTerms } from '../lease/lease.ts';
 import type { IsGone, LeasePlace } from '../lease/lease-refs.ts';
-import type { Session, SessionOptions } from '../session/session.ts';
+import type { Session } from '../session/session.ts';
+import type { SessionOptions } from '../write/session-options.ts';
 
 /** What a recovery is told besides the session. */
 export type Recovery = {

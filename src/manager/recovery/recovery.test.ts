@@ -6,6 +6,7 @@ import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.t
 import { faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import type { Session } from '../session/session.ts';
+import { Workers } from '../workers/workers.ts';
 import type { Recovery, RecoveryOptions } from './recovery-options.ts';
 
 const TTL_MS = 30_000;
@@ -40,14 +41,16 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     await dead.step('paid', () => 'once');
     await dead.step('asked', () => Promise.reject(new Error('died'))).catch(() => undefined);
     const lapsedAtMs = clock.now() + TTL_MS;
-    expect(await there.recoverAbandoned(() => expect.unreachable())).toMatchObject({ counts: { recovered: 0 } });
+    expect(await new Workers(there).recoverAbandoned(() => expect.unreachable())).toMatchObject({
+      counts: { recovered: 0 },
+    });
     await clock.pass(TTL_MS);
     const owner = 'dead-s';
-    expect(await there.abandoned()).toEqual([
+    expect(await new Workers(there).abandoned()).toEqual([
       { sessionId: 's', branch: 'main', owner, lapsedAtMs, attempts: 0, isPoisoned: false },
     ]);
     let told: Recovery | undefined;
-    const report = await there.recoverAbandoned(
+    const report = await new Workers(there).recoverAbandoned(
       async (session, recovery) => {
         told = recovery;
         expect(recovery.lease).toMatchObject({ epoch: 2, owner: 'worker', isHeld: true });
@@ -71,7 +74,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     expect(told?.lease.isHeld).toBe(false);
     expect((await there.session('s')).state).toEqual({ id: 's', done: true });
     await clock.pass(TTL_MS);
-    expect(await there.abandoned()).toEqual([]);
+    expect(await new Workers(there).abandoned()).toEqual([]);
     await expect(dead.save({ id: 'late' })).rejects.toMatchObject({ code: 'CONFLICT', details: { kind: 'lease' } });
   });
 
@@ -85,7 +88,9 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
       await session.save({ handled: true });
     };
     const reports = await Promise.all(
-      managers.map((manager, i) => manager.recoverAbandoned(handler, { concurrency: 1 + (i % 3), owner: `w${i}` })),
+      managers.map((manager, i) =>
+        new Workers(manager).recoverAbandoned(handler, { concurrency: 1 + (i % 3), owner: `w${i}` }),
+      ),
     );
     expect(handled.toSorted()).toEqual(Array.from({ length: 50 }, (_, i) => `s${i}`).sort());
     expect(reports.reduce((sum, { counts }) => sum + counts.recovered, 0)).toBe(50);
@@ -99,9 +104,9 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     clock.skip(TTL_MS);
     const order: string[] = [];
     const note = (session: Session) => void order.push(session.id);
-    expect((await there.recoverAbandoned(note, { limit: 1 })).counts.recovered).toBe(1);
+    expect((await new Workers(there).recoverAbandoned(note, { limit: 1 })).counts.recovered).toBe(1);
     expect(order).toEqual(['c']);
-    expect((await there.recoverAbandoned(note)).counts.recovered).toBe(3);
+    expect((await new Workers(there).recoverAbandoned(note)).counts.recovered).toBe(3);
     expect(order).toEqual(['c', 'a', 'd', 'b']);
   });
 
@@ -116,7 +121,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
         if (running.length === 2) for (const end of running.splice(0)) setImmediate(end);
       });
     };
-    const report = await there.recoverAbandoned(inPairs, { concurrency: 2 });
+    const report = await new Workers(there).recoverAbandoned(inPairs, { concurrency: 2 });
     expect(report.counts.recovered).toBe(4);
   });
 
@@ -127,49 +132,51 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     const boom = new Error('not yet');
     const options: RecoveryOptions = { owner: 'first', backoffMs: { firstMs: 1_000, factor: 10, maxMs: 5_000 } };
     const fail = () => Promise.reject(boom);
-    const report = await there.recoverAbandoned(fail, options);
+    const report = await new Workers(there).recoverAbandoned(fail, options);
     expect(report).toMatchObject({ counts: { failed: 1 }, failed: [{ sessionId: 's', attempt: 1, error: boom }] });
     clock.skip(999);
-    expect((await here.recoverAbandoned(fail, options)).counts.failed).toBe(0);
+    expect((await new Workers(here).recoverAbandoned(fail, options)).counts.failed).toBe(0);
     clock.skip(1);
-    expect(await here.recoverAbandoned(fail, options)).toMatchObject({ failed: [{ attempt: 2 }] });
+    expect(await new Workers(here).recoverAbandoned(fail, options)).toMatchObject({ failed: [{ attempt: 2 }] });
     clock.skip(4_999);
-    expect(await here.abandoned()).toEqual([]);
+    expect(await new Workers(here).abandoned()).toEqual([]);
     clock.skip(1);
     const told = vi.fn();
-    await here.recoverAbandoned((_session, { attempt, previousOwner, abandonedAtMs }) =>
+    await new Workers(here).recoverAbandoned((_session, { attempt, previousOwner, abandonedAtMs }) =>
       told({ attempt, previousOwner, abandonedAtMs }),
     );
     expect(told).toHaveBeenCalledExactlyOnceWith({ attempt: 3, previousOwner: 'first', abandonedAtMs: clock.now() });
     await abandon('s');
     clock.skip(TTL_MS);
-    expect(await here.abandoned()).toMatchObject([{ attempts: 0 }]);
+    expect(await new Workers(here).abandoned()).toMatchObject([{ attempts: 0 }]);
   });
 
   test('[lease.8] [lease.9] what a holder left that is gone for certain is due at once, but a failed attempt waits', async () => {
     const { clock, there, abandon } = setUp();
     const isGone = () => true;
     for (const id of ['s', 'other']) await abandon(id);
-    expect(await there.abandoned()).toEqual([]);
-    const left = await there.abandoned({ isGone });
+    expect(await new Workers(there).abandoned()).toEqual([]);
+    const left = await new Workers(there).abandoned({ isGone });
     expect(left.map(({ sessionId }) => sessionId).toSorted()).toEqual(['other', 's']);
     const options = { isGone, isMine: ({ sessionId }: { sessionId: string }) => sessionId === 's' };
     const fail = () => Promise.reject(new Error('no'));
-    expect(await there.recoverAbandoned(fail, options)).toMatchObject({ counts: { failed: 1 } });
-    expect(await there.recoverAbandoned(fail, options)).toMatchObject({ counts: { failed: 0 } });
-    expect(await there.abandoned({ isGone })).toMatchObject([{ sessionId: 'other', attempts: 0 }]);
+    expect(await new Workers(there).recoverAbandoned(fail, options)).toMatchObject({ counts: { failed: 1 } });
+    expect(await new Workers(there).recoverAbandoned(fail, options)).toMatchObject({ counts: { failed: 0 } });
+    expect(await new Workers(there).abandoned({ isGone })).toMatchObject([{ sessionId: 'other', attempts: 0 }]);
     clock.skip(1_000);
-    expect(await there.recoverAbandoned(() => undefined, options)).toMatchObject({ counts: { recovered: 1 } });
+    expect(await new Workers(there).recoverAbandoned(() => undefined, options)).toMatchObject({
+      counts: { recovered: 1 },
+    });
   });
 
   test('[lease.9] who takes a lapsed lease by hand and dies as well does not begin the count anew', async () => {
     const { clock, here, there, abandon } = setUp();
     await abandon('s');
     clock.skip(TTL_MS);
-    await here.recoverAbandoned(() => Promise.reject(new Error('no')), { backoffMs: () => 0 });
+    await new Workers(here).recoverAbandoned(() => Promise.reject(new Error('no')), { backoffMs: () => 0 });
     await (await there.session('s')).lease({ ttlMs: TTL_MS, renew: 'manual' });
     clock.skip(TTL_MS);
-    expect(await here.abandoned()).toMatchObject([{ attempts: 1 }]);
+    expect(await new Workers(here).abandoned()).toMatchObject([{ attempts: 1 }]);
   });
 
   test('[lease.9] a worker that dies is followed by the next; after the last attempt the session is poisoned', async () => {
@@ -182,19 +189,19 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     };
     for (let death = 0; death < 2; death++) {
       clock.skip(TTL_MS);
-      void there.recoverAbandoned(die, { ttlMs: TTL_MS, owner: 'fragile' });
+      void new Workers(there).recoverAbandoned(die, { ttlMs: TTL_MS, owner: 'fragile' });
       await clock.settle();
     }
     expect(attempts).toEqual([1, 2]);
     clock.skip(TTL_MS);
     const onPoisoned = vi.fn();
-    const report = await here.recoverAbandoned(() => expect.unreachable(), { maxAttempts: 2, onPoisoned });
+    const report = await new Workers(here).recoverAbandoned(() => expect.unreachable(), { maxAttempts: 2, onPoisoned });
     const outcome = { sessionId: 's', branch: 'main', attempt: 2 };
     expect(report).toMatchObject({ counts: { poisoned: 1 }, poisoned: [outcome] });
     expect(onPoisoned).toHaveBeenCalledExactlyOnceWith(outcome);
     clock.skip(TTL_MS * 1_000);
-    expect((await here.recoverAbandoned(() => expect.unreachable())).counts.recovered).toBe(0);
-    expect(await here.abandoned()).toEqual([
+    expect((await new Workers(here).recoverAbandoned(() => expect.unreachable())).counts.recovered).toBe(0);
+    expect(await new Workers(here).abandoned()).toEqual([
       { sessionId: 's', branch: 'main', owner: 'fragile', lapsedAtMs: undefined, attempts: 2, isPoisoned: true },
     ]);
   });
@@ -204,17 +211,19 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     await abandon('s');
     clock.skip(TTL_MS);
     const fail = () => Promise.reject(new Error('never'));
-    expect(await here.recoverAbandoned(fail, { maxAttempts: 1 })).toMatchObject({
+    expect(await new Workers(here).recoverAbandoned(fail, { maxAttempts: 1 })).toMatchObject({
       counts: { poisoned: 1, failed: 0 },
       poisoned: [{ attempt: 1, error: { message: 'never' } }],
     });
-    await there.retryPoisoned('s');
-    await expect(there.retryPoisoned('s', 'main')).rejects.toMatchObject({ code: 'NOT_FOUND' });
-    expect(await there.recoverAbandoned(fail, { maxAttempts: 1 })).toMatchObject({ poisoned: [{ attempt: 1 }] });
+    await new Workers(there).retryPoisoned('s');
+    await expect(new Workers(there).retryPoisoned('s', 'main')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    expect(await new Workers(there).recoverAbandoned(fail, { maxAttempts: 1 })).toMatchObject({
+      poisoned: [{ attempt: 1 }],
+    });
     const lease = await (await there.session('s')).lease();
-    expect(await there.abandoned()).toEqual([]);
+    expect(await new Workers(there).abandoned()).toEqual([]);
     await lease.release();
-    await expect(there.retryPoisoned('s')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(new Workers(there).retryPoisoned('s')).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
   test('[lease.10] a handler whose lease is taken over meanwhile is told, and does no harm', async () => {
@@ -225,7 +234,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     const paused = new Promise<void>((resolve) => {
       resume = resolve;
     });
-    const slow = here.recoverAbandoned(
+    const slow = new Workers(here).recoverAbandoned(
       async (session, { lease }) => {
         await paused;
         await session.save({ by: 'slow' }).catch(() => undefined);
@@ -235,20 +244,20 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     );
     await clock.settle();
     clock.skip(TTL_MS);
-    await there.recoverAbandoned((session) => session.save({ by: 'quick' }));
+    await new Workers(there).recoverAbandoned((session) => session.save({ by: 'quick' }));
     resume();
     expect(await slow).toMatchObject({
       counts: { recovered: 0, failed: 0, lost: 1 },
       lost: [{ sessionId: 's', attempt: 1, error: { code: 'CONFLICT', details: { kind: 'lease' } } }],
     });
     expect((await there.session('s')).state).toEqual({ by: 'quick' });
-    expect(await there.abandoned()).toEqual([]);
+    expect(await new Workers(there).abandoned()).toEqual([]);
   });
 
   test('[lease.10] with everyMs it looks again and again until it is told to stop', async () => {
     const { clock, there, abandon } = setUp();
     const stop = new AbortController();
-    const loop = there.recoverAbandoned(() => undefined, { everyMs: 1_000, signal: stop.signal });
+    const loop = new Workers(there).recoverAbandoned(() => undefined, { everyMs: 1_000, signal: stop.signal });
     for (let i = 0; i < 3; i++) {
       await abandon(`s${i}`, { ttlMs: 10 });
       await clock.pass(1_500);
@@ -257,7 +266,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     expect(await loop).toMatchObject({ counts: { recovered: 3 } });
     await abandon('late', { ttlMs: 10 });
     clock.skip(100);
-    const stopped = there.recoverAbandoned(() => expect.unreachable(), { signal: stop.signal });
+    const stopped = new Workers(there).recoverAbandoned(() => expect.unreachable(), { signal: stop.signal });
     expect(await stopped).toMatchObject({ counts: { recovered: 0 } });
   });
 
@@ -268,7 +277,7 @@ describe.each(STORAGES)('recovery on %s', (_, create) => {
     await (await (await here.session('done')).lease({ ttlMs: 10, renew: 'manual' })).release();
     clock.skip(TTL_MS);
     const seen: unknown[] = [];
-    await there.recoverAbandoned((session) => void seen.push([session.id, session.branch, session.state]));
+    await new Workers(there).recoverAbandoned((session) => void seen.push([session.id, session.branch, session.state]));
     expect(seen).toEqual([['new', branch, undefined]]);
   });
 });
@@ -291,7 +300,7 @@ test('[lease.8] a holder that renews at the last moment keeps its session', asyn
   clock.skip(10);
   const delay = (method: string) => (method === 'commit' ? lease.renew() : undefined);
   const worker = new CheckpointManager({ storage: faultyStorage(storage, { delay }), now: clock.now });
-  const report = await worker.recoverAbandoned(() => expect.unreachable());
+  const report = await new Workers(worker).recoverAbandoned(() => expect.unreachable());
   expect(report.counts).toEqual({ recovered: 0, failed: 0, poisoned: 0, lost: 0 });
   expect(lease).toMatchObject({ isHeld: true, epoch: 1 });
 });
@@ -304,14 +313,14 @@ test('[lease.10] one damaged session does not stop the others', async () => {
   });
   for (const id of ['bad', 'good', 'worse']) await abandon(id);
   clock.skip(10);
-  const report = await manager.recoverAbandoned(() => undefined);
+  const report = await new Workers(manager).recoverAbandoned(() => undefined);
   expect(report).toMatchObject({
     counts: { recovered: 2, failed: 1 },
     failed: [{ sessionId: 'bad', error: { code: 'CORRUPT' } }],
   });
   await abandon('good');
   clock.skip(10);
-  expect(await manager.abandoned()).toMatchObject([{ sessionId: 'good' }]);
+  expect(await new Workers(manager).abandoned()).toMatchObject([{ sessionId: 'good' }]);
 });
 
 test('[lease.10] what stands in front of the line and cannot be taken does not hide what is behind it', async () => {
@@ -324,7 +333,7 @@ test('[lease.10] what stands in front of the line and cannot be taken does not h
     readDue: async (page: Parameters<typeof readDue>[0]) =>
       (await readDue(page)).map((ref) => (isBad(ref) ? { ...ref, check: '' } : ref)),
   });
-  const { counts, failed } = await manager.recoverAbandoned(() => undefined, { concurrency: 7 });
+  const { counts, failed } = await new Workers(manager).recoverAbandoned(() => undefined, { concurrency: 7 });
   expect(counts).toEqual({ recovered: 20, failed: 210, poisoned: 0, lost: 0 });
   expect(failed).toHaveLength(100);
 });
@@ -338,10 +347,10 @@ test('[lease.10] a pass that cannot look is told to onError, and the next one co
   });
   await abandon('s');
   clock.skip(10);
-  await expect(manager.recoverAbandoned(() => undefined, { everyMs: 1_000 })).rejects.toBe(down);
+  await expect(new Workers(manager).recoverAbandoned(() => undefined, { everyMs: 1_000 })).rejects.toBe(down);
   const stop = new AbortController();
   const onError = vi.fn();
-  const loop = manager.recoverAbandoned(() => undefined, { everyMs: 1_000, signal: stop.signal, onError });
+  const loop = new Workers(manager).recoverAbandoned(() => undefined, { everyMs: 1_000, signal: stop.signal, onError });
   await clock.pass(1_500);
   isDown = false;
   await clock.pass(1_500);
@@ -359,20 +368,24 @@ test('[lease.2] the clock of the storage decides, where it has one', async () =>
   expect(lease.expiresAtMs).toBe(sharedMs + TTL_MS);
   clock.skip(TTL_MS);
   expect(lease.isHeld).toBe(false);
-  expect(await own.abandoned()).toEqual([]);
+  expect(await new Workers(own).abandoned()).toEqual([]);
   sharedMs += TTL_MS;
-  expect(await own.abandoned()).toMatchObject([{ lapsedAtMs: sharedMs }]);
+  expect(await new Workers(own).abandoned()).toMatchObject([{ lapsedAtMs: sharedMs }]);
   await manager.close();
 });
 
 test('[lease.8] what is asked for is checked', async () => {
   const { manager, clock, abandon } = setUpMemory();
   for (const options of [{ maxAttempts: 0 }, { concurrency: 1.5 }, { limit: -1 }, { everyMs: 0 }, { ttlMs: 0 }])
-    await expect(manager.recoverAbandoned(() => undefined, options)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    await expect(new Workers(manager).recoverAbandoned(() => undefined, options)).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+    });
   await abandon('s');
   clock.skip(10);
-  const report = await manager.recoverAbandoned(() => Promise.reject(new Error('x')), { backoffMs: () => Number.NaN });
+  const report = await new Workers(manager).recoverAbandoned(() => Promise.reject(new Error('x')), {
+    backoffMs: () => Number.NaN,
+  });
   expect(report).toMatchObject({ failed: [{ attempt: 1, error: { code: 'INVALID_INPUT' } }] });
   await clock.pass(TTL_MS);
-  expect(await manager.abandoned()).toMatchObject([{ sessionId: 's', attempts: 1 }]);
+  expect(await new Workers(manager).abandoned()).toMatchObject([{ sessionId: 's', attempts: 1 }]);
 });

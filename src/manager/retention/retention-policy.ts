@@ -162,3 +162,11 @@ function mondayOf(timestampMs: number): number {
 function formatUtc(timestampMs: number, chars: number): string {
   return new Date(timestampMs).toISOString().slice(0, chars).replace('T', ' ');
 }
+
+/** Rules of a policy that were given beside it: followed by nobody, they would let the defaults delete. */
+const MISPLACED_RULES = Object.fromEntries(
+  Object.keys(RETENTION_CHECKS).map((rule) => [rule, { renamedTo: `policy.${rule}` }] as const),
+);
+
+/** What the options of `prune` accept, of a session too. */
+export const PRUNE_CHECKS = { ...MISPLACED_RULES, policy: options(RETENTION_CHECKS), dryRun: flag };

@@ -4,6 +4,7 @@ import { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { Deletion } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
+import { Workers } from '../workers/workers.ts';
 
 /** Deletes only when it is let. */
 class HangingStorage extends InMemoryCheckpointStorage {
@@ -39,7 +40,7 @@ describe('retention after a save', () => {
   test('[retention.13] does not make it wait; who looks does, and so does close', async () => {
     const storage = new HangingStorage();
     const manager = new CheckpointManager({ storage });
-    const group = await manager.saveGroup([{ name: 'a', agent: { id: 'a' } }], { groupId: 'g' });
+    const group = await new Workers(manager).saveGroup([{ name: 'a', agent: { id: 'a' } }], { groupId: 'g' });
     await saveRoutine(manager, 6);
     expect(await isOpen(manager.engine.settled())).toBe(true);
     expect(storage.deletions).toBe(1);
@@ -48,7 +49,7 @@ describe('retention after a save', () => {
       manager.load(group.id),
       manager.open(group.id),
       manager.restore(group.id),
-      manager.restoreGroup(group.id),
+      new Workers(manager).restoreGroup(group.id),
       manager.latest(),
       manager.stats(),
       manager.tree('s'),

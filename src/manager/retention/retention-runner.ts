@@ -3,11 +3,12 @@ import { hasErrorCode } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
-import type { Ref } from '../../storage/contract.ts';
+import type { CollectResult, Ref } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
 import { parseRow, parseRows } from '../engine/records.ts';
 import { GROUP_TYPE, redactText } from '../engine/save-options.ts';
 import { type PinReview, releaseStalePins, unpinGroups } from '../group/group-pins.ts';
+import { TombstoneFolder } from './folding.ts';
 import { judge, type RetentionPolicy, type TypeRetention, type Verdict } from './retention.ts';
 import { hasKeepRule, mergeRetention } from './retention-policy.ts';
 import { type Protections, readProtections } from './retention-protections.ts';
@@ -59,11 +60,13 @@ export class RetentionRunner {
   readonly #engine: Engine;
   readonly #policy: RetentionPolicy;
   readonly #needs: SessionNeeds;
+  readonly #folder: TombstoneFolder;
 
   constructor(engine: Engine, policy: RetentionPolicy) {
     this.#engine = engine;
     this.#policy = policy;
     this.#needs = new SessionNeeds(engine.storage);
+    this.#folder = new TombstoneFolder(engine.storage);
   }
 
   /** Made with what a storage and the user want kept; it cleans up behind the saves of this engine from now on. */
@@ -266,9 +269,23 @@ export class RetentionRunner {
     for (const [sessionId, all] of sessions) {
       if (all.length === 0) continue;
       const needed = new Set(await orIfDamaged(this.#needs.find(sessionId, ids), ids));
-      unneeded.push(...all.filter(({ id }) => !needed.has(id)));
+      for (const found of all) if (!needed.has(found.id)) unneeded.push(found);
     }
-    return deleteCheckpoints(this.#engine, unneeded);
+    const deleted = await deleteCheckpoints(this.#engine, unneeded);
+    const gone = new Set(deleted);
+    for (const [sessionId, all] of sessions)
+      await this.#folder.note(
+        sessionId,
+        all.flatMap(({ id }) => (gone.has(id) ? [id] : [])),
+      );
+    return deleted;
+  }
+
+  /** Folds tombstones, removes what nothing needs any more, and gives the space back. */
+  async collect(signal?: AbortSignal): Promise<CollectResult> {
+    await this.#engine.settled();
+    await this.#folder.foldAll(signal);
+    return this.#engine.storage.collect(signal === undefined ? {} : { signal });
   }
 
   /** Deletes these for one reason, as far as `#delete` does. */

@@ -1,211 +1,109 @@
-import type { EncodedState } from '../../core/codec/state-codec.ts';
-import { ClosedError, hasErrorCode } from '../../core/errors.ts';
-import { freezeState } from '../../core/freeze.ts';
-import { callback, checkOptions, checkValue } from '../../core/options.ts';
+import type { Draft } from 'mutative';
+import { InvalidInputError } from '../../core/errors.ts';
+import { anything, checkOptions, checkValue, type OptionChecks, wholeFrom } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import { isRefused } from '../../storage/refusal.ts';
-import {
-  type Delivered,
-  EffectLog,
-  type EffectMode,
-  type FinishedStep,
-  STEP_CHECKS,
-  type StepAttempt,
-  type StepOptions,
-} from '../effect/effect-log.ts';
-import type { RecordedEffect } from '../effect/effect-record.ts';
-import { digestInput, type InputDigest } from '../effect/input-digest.ts';
+import { type CheckpointId, name as nameCheck, type SessionId } from '../../core/record/id.ts';
+import { type Branching, FORK_CHECKS, type ForkOptions } from '../branch/branching.ts';
+import { type CheckpointComparison, compare } from '../branch/compare.ts';
+import type { FinishedStep, StepAttempt, StepOptions } from '../effect/effect-log.ts';
+import type { InputDigest } from '../effect/input-digest.ts';
 import type { Engine } from '../engine/engine.ts';
-import { describeCheckpoint, SAVE_CHECKS, type SaveOptions } from '../engine/save-options.ts';
-import type { Writer } from '../engine/writer.ts';
-import { LEASE_CHECKS, type Lease, type LeaseOptions } from '../lease/lease.ts';
-import { BranchLine, type BranchStart, type PendingSave } from './branch-line.ts';
+import { readState } from '../engine/loading.ts';
+import type { SaveOptions } from '../engine/save-options.ts';
+import type { HeldLease, Lease, LeaseOptions } from '../lease/lease.ts';
+import { PRUNE_CHECKS } from '../retention/retention-policy.ts';
+import type { PruneOptions, PruneResult, RetentionRunner } from '../retention/retention-runner.ts';
+import { resolveRevision } from '../revision/resolve-revision.ts';
+import { readLive } from '../revision/rounds.ts';
+import type { SessionOpener } from '../write/session-opener.ts';
+import type { SessionOptions } from '../write/session-options.ts';
+import type { SessionWriter } from '../write/session-writer.ts';
+import { checkState } from '../write/state-schema.ts';
 
-/** How a session is opened. */
-export type SessionOptions = {
-  /** Default: the branch a rewind made current, else `main`. A branch that does not exist yet begins with the first save. */
-  readonly branch?: string | undefined;
-  /** When someone else moved the branch: `error` (default) throws a ConflictError, `branch` goes on in a branch of its own. */
-  readonly onConflict?: 'error' | 'branch' | undefined;
-  /** How `step` uses recordings; default `live`. */
-  readonly mode?: EffectMode | undefined;
-  /** Which recordings `step` uses: those after the head (default), or all since the session began. */
-  readonly replayFrom?: 'head' | 'start' | undefined;
-  /** The branch whose recordings `step` uses; default: its own, or in a replay mode the one it was forked from. */
-  readonly replayBranch?: string | undefined;
-  /** Freeze what was saved: later saves cost what changed, and a mutation in place throws where it happens. */
-  readonly freeze?: boolean | undefined;
+/** How a session is forked: where, and as `fork` of the manager says. */
+export type SessionForkOptions<State> = ForkOptions<State> & {
+  /** Default: the head. */
+  readonly at?: string | undefined;
 };
 
-/** What a session starts from; made by the manager. */
-export type SessionStart = BranchStart & {
-  readonly state: unknown;
-  readonly encoded: EncodedState | undefined;
-  readonly recordings: readonly RecordedEffect[];
-  readonly nextOrdinal: number;
+/** Which part of a history is wanted, newest first. */
+export type HistoryOptions = {
+  /** Where to begin; default: the head. */
+  readonly from?: string | undefined;
+  /** At most this many; default 50. */
+  readonly limit?: number | undefined;
+};
+
+const DEFAULT_LIMIT = 50;
+const HISTORY_CHECKS: OptionChecks<HistoryOptions> = { from: anything, limit: wholeFrom(1) };
+
+/** What a session asks of the manager that opened it. */
+export type SessionHost = {
+  readonly engine: Engine;
+  readonly branching: Branching;
+  readonly sessions: SessionOpener;
+  readonly retention: RetentionRunner;
 };
 
 /**
- * The recorded life of one agent or group, opened for writing on one branch. Saves are taken at the moment of the call and
- * stored in the order of the calls; each stands on the last one that was stored.
+ * The recorded life of one agent or group, opened for writing on one branch. Wherever a checkpoint is named, a revision names it: an id
+ * or its beginning, a branch, a tag, `@~2`, `message 3`.
  */
-export class Session {
+export class Session<State = unknown> {
   readonly id: SessionId;
-  readonly #engine: Engine;
-  readonly #options: SessionOptions;
-  readonly #hooks: SessionHooks;
-  readonly #line: BranchLine;
-  #effects: EffectLog;
-  #state: unknown;
-  #encoded: EncodedState | undefined;
-  #lastSave: Promise<unknown> = Promise.resolve();
-  #savesUnderWay = 0;
-  /** The session may be deleted just now. */
-  #isEnding = false;
-  #isClosed = false;
+  /** Whether there was something to go on from when it was opened. */
+  readonly isResumed: boolean;
+  readonly #host: SessionHost;
+  readonly #options: SessionOptions<State>;
+  #writer: SessionWriter;
+  /** Where it was before each rewind that was not undone. */
+  readonly #left: string[] = [];
 
-  constructor(engine: Engine, start: SessionStart, hooks: SessionHooks) {
-    this.#engine = engine;
-    this.#options = hooks.options;
-    this.#hooks = hooks;
-    this.id = start.sessionId;
-    this.#line = new BranchLine(engine, start);
-    this.#state = start.state;
-    this.#encoded = start.encoded;
-    this.#effects = this.#openLog(start);
-    if (start.encoded !== undefined) engine.shadows.touch(this, start.encoded.sizeBytes);
-  }
-
-  #openLog({ recordings, nextOrdinal }: Pick<SessionStart, 'recordings' | 'nextOrdinal'>): EffectLog {
-    const { mode = 'live' } = this.#options;
-    return new EffectLog(this.#engine, this.#line, {
-      sessionId: this.id,
-      branch: this.branch,
-      mode,
-      recordings,
-      nextOrdinal,
-    });
+  /** @internal Sessions are opened by a manager. */
+  constructor(host: SessionHost, writer: SessionWriter, options: SessionOptions<State>) {
+    this.id = writer.id;
+    this.isResumed = writer.head !== undefined;
+    this.#host = host;
+    this.#writer = writer;
+    this.#options = options;
   }
 
   get isClosed(): boolean {
-    return this.#isClosed;
+    return this.#writer.isClosed;
   }
 
   get branch(): string {
-    return this.#line.branch;
+    return this.#writer.branch;
   }
 
   /** The checkpoint the branch is at; undefined before the first save. */
   get head(): Checkpoint | undefined {
-    return this.#line.head;
+    return this.#writer.head;
   }
 
-  /** The state that was restored when the session was opened, or the one last passed to `save`. It is yours to change. */
-  get state(): unknown {
-    return this.#state;
+  /** The state: `initial`, what was loaded, or what was last saved. It is yours to change and `save`; after `update` it is frozen. */
+  get state(): State {
+    return this.#writer.state as State;
+  }
+
+  /** Saves the state. */
+  save(): Promise<CheckpointId>;
+  /**
+   * Saves another state, which replaces it. It is read before this returns, so it may be changed at once. Resolves when the checkpoint
+   * is durable; rejects without a trace in the history, and the session can go on.
+   */
+  save(state: State, options?: SaveOptions): Promise<CheckpointId>;
+  save(...given: [state?: State, options?: SaveOptions]): Promise<CheckpointId> {
+    const [state, options = {}] = given.length === 0 ? [this.state] : given;
+    return this.#writer.save(state, options);
   }
 
   /**
-   * Saves a state. It is read before this returns, so it may be changed at once. Resolves when the checkpoint is durable;
-   * rejects without a trace in the history, and the session can go on.
+   * Changes a draft of the state, or takes the new state that the function returns, and saves it; then `state` is frozen, and later saves cost what changed. A function that throws, and a
+   * save that fails, leave the state as it was.
    */
-  async save(state: unknown, options: SaveOptions = {}): Promise<CheckpointId> {
-    this.#checkOpen();
-    checkOptions(options, SAVE_CHECKS, 'session.save()');
-    const life = this.#line.life + (this.#isEnding ? 1 : 0); // what is captured while it ends is whole, and begins it anew
-    return this.#save(options, life, () => this.#capture(state, this.#engine.codec.encode(state, this.#encoded)));
-  }
-
-  /** Like `save`, for a caller that had to encode the state before the session was open. */
-  async saveEncoded(state: unknown, encoded: EncodedState, options: SaveOptions): Promise<CheckpointId> {
-    this.#checkOpen();
-    return this.#save(options, this.#line.life, () => this.#capture(state, encoded));
-  }
-
-  async #save(options: SaveOptions, life: number, capture: () => EncodedState): Promise<CheckpointId> {
-    const save = async (writer: Writer): Promise<CheckpointId> => {
-      const stateBefore = this.#state;
-      options.signal?.throwIfAborted();
-      const described = describeCheckpoint(options, this.#engine.codec);
-      const effects = options.effects === 'of_parent' ? this.#parentEffects() : this.#effects.position;
-      const { signal, ifChanged = false, after } = options;
-      const pending = { described, encoded: capture(), effects, signal, ifChanged, life };
-      const log = this.#effects;
-      const takeBack = (): void => {
-        if (this.#encoded === pending.encoded) this.#state = stateBefore;
-      };
-      const store = async (): Promise<Checkpoint> => {
-        if (after !== undefined) await after;
-        return this.#store(writer, this.#update(pending, log));
-      };
-      const checkpoint = await this.#inOrder(store, takeBack);
-      if (checkpoint.id !== this.head?.id) takeBack();
-      return checkpoint.id;
-    };
-    return this.#engine.write(save, { sessionId: this.id, branch: this.branch });
-  }
-
-  /** One save after the other, in the order of the calls. What was not stored and never will be is taken back first. */
-  #inOrder<Result>(work: () => Promise<Result>, takeBack: () => void): Promise<Result> {
-    this.#savesUnderWay++;
-    const turn = this.#lastSave.then(work).finally(() => this.#savesUnderWay--);
-    this.#lastSave = turn.catch((error) => {
-      if (hasErrorCode(error, 'INVALID_INPUT')) takeBack();
-    });
-    return turn;
-  }
-
-  /** Where the session began anew, or on another branch, since a state was captured, there is another log. */
-  #update(pending: PendingSave, log: EffectLog): PendingSave {
-    return log === this.#effects ? pending : { ...pending, effects: this.#effects.position };
-  }
-
-  #parentEffects(): PendingSave['effects'] {
-    const { head } = this.#line;
-    if (head?.branch !== this.branch) return {};
-    const { effectCount, effectsInFlight } = head.header;
-    return {
-      ...(effectCount !== undefined && { effectCount }),
-      ...(effectsInFlight !== undefined && { effectsInFlight }),
-    };
-  }
-
-  #capture(state: unknown, encoded: EncodedState): EncodedState {
-    if (this.#options.freeze === true) freezeState(state);
-    this.#encoded = encoded;
-    this.#state = state;
-    this.#engine.shadows.touch(this, encoded.sizeBytes);
-    return encoded;
-  }
-
-  async #store(writer: Writer, pending: PendingSave): Promise<Checkpoint> {
-    try {
-      await this.#effects.beginningsStored(); // they expect the head that this save moves
-      return await this.#line.store(writer, pending);
-    } catch (error) {
-      if (this.#mayBranchOff(error)) return this.#storeInOwnBranch(writer, pending);
-      if (hasErrorCode(error, 'CONFLICT') && (await this.#isDeleted())) this.restart();
-      throw error;
-    }
-  }
-
-  /** Whether the session is gone as a whole, as retention of another process may end it. */
-  async #isDeleted(): Promise<boolean> {
-    if (this.#line.storedHead === undefined) return false;
-    return (await this.#engine.storage.readRefs({ sessionId: this.id, kind: 'branch' })).length === 0;
-  }
-
-  /** Who lost the lease must stop, and not go on elsewhere. */
-  #mayBranchOff(error: unknown): boolean {
-    const isHeadMoved = isRefused(error, 'moved') || isRefused(error, 'gone');
-    return isHeadMoved && this.#options.onConflict === 'branch' && this.#line.storedHead !== undefined;
-  }
-
-  async #storeInOwnBranch(writer: Writer, pending: PendingSave): Promise<Checkpoint> {
-    this.#line.branchOff();
-    this.#effects = this.#openLog({ recordings: [], nextOrdinal: 0 });
-    return this.#store(writer, { ...pending, effects: this.#effects.position });
+  update(change: (draft: Draft<State>) => unknown, options: SaveOptions = {}): Promise<CheckpointId> {
+    return this.#writer.update(change, options);
   }
 
   /**
@@ -217,45 +115,91 @@ export class Session {
     run: (attempt: StepAttempt) => Promise<Result> | Result,
     options?: StepOptions,
   ): Promise<Result> {
-    let seen = (): void => undefined;
-    const result = this.#step(name, run, options).then((delivered) => {
-      seen = delivered.seen;
-      return delivered.result;
-    });
-    // The first to be told, right before the caller: no save comes in between.
-    result.then(
-      () => seen(),
-      () => undefined,
-    );
-    return result;
+    return this.#writer.step(name, run, options);
   }
 
-  async #step<Result>(
-    name: string,
-    run: (attempt: StepAttempt) => Promise<Result> | Result,
-    options: StepOptions | undefined,
-  ): Promise<Delivered<Result>> {
-    this.#checkOpen();
-    checkValue(run, callback, 'The function of step()');
-    if (options !== undefined) checkOptions(options, STEP_CHECKS, 'step()');
-    if (this.#savesUnderWay > 0) await this.#lastSave; // a step stands on the saves that were called before it
-    if (this.#line.isInDoubt) await this.#engine.write((writer) => this.#line.settleDoubt(writer));
-    return this.#effects.step(name, run, options);
+  /** The checkpoint of a revision, without its state; throws a NotFoundError if there is none. */
+  async find(revision: string): Promise<Checkpoint> {
+    await this.#host.engine.settled();
+    const head = (): CheckpointId => this.#openHead(revision).id;
+    return resolveRevision(this.#host.engine, { sessionId: this.id, head }, revision);
   }
 
-  /** @internal The digest of a value as a step's input has it. Throws if it cannot be saved. */
-  digestOf(value: unknown): InputDigest {
-    return digestInput(this.#engine.codec, value);
+  #openHead(asked: string): Checkpoint {
+    if (this.head !== undefined) return this.head;
+    throw new InvalidInputError(`Session "${this.id}" has no checkpoint yet, so "${asked}" names none. Save it first.`);
   }
 
-  /** @internal What an earlier process recorded of a named work, and the work has not asked for yet. */
-  finishedStepsOf(work: string): Promise<FinishedStep[]> {
-    return this.#effects.finishedOf(work);
+  /** The state of a checkpoint, as new data that is the caller's own. */
+  async load(revision: string): Promise<State> {
+    const { id } = await this.find(revision);
+    const state = await readState(this.#host.engine, await this.#host.engine.repository.open(id));
+    const { schema } = this.#options;
+    return schema === undefined ? (state as State) : checkState(schema, state, id);
   }
 
-  /** @internal Lets go of what was recorded of a named work that is over; until then checkpoints keep it. */
-  settleWork(name: string): void {
-    this.#effects.settle(name);
+  /** The checkpoints that led to the head, or to another one, newest first. */
+  async history(options: HistoryOptions = {}): Promise<Checkpoint[]> {
+    checkOptions(options, HISTORY_CHECKS, 'session.history()');
+    const { from = '@', limit = DEFAULT_LIMIT } = options;
+    if (from === '@' && this.head === undefined) return [];
+    const found: Checkpoint[] = [];
+    for await (const checkpoint of readLive(this.#host.engine.storage, await this.find(from)))
+      if (found.push(checkpoint) === limit) break;
+    return found;
+  }
+
+  /** How the head, or another checkpoint, differs from this one. */
+  async diff(before: string, after = '@'): Promise<CheckpointComparison> {
+    const [{ id: beforeId }, { id: afterId }] = [await this.find(before), await this.find(after)];
+    return compare(this.#host.engine, beforeId, afterId);
+  }
+
+  /** Opens a session on a new branch that begins at a checkpoint, with its state changed by `edit`. This one stays where it is. */
+  async fork(options: SessionForkOptions<State> = {}): Promise<Session<State>> {
+    checkOptions(options, { ...FORK_CHECKS, at: anything }, 'session.fork()');
+    const { at = '@', ...how } = options;
+    const { branch } = await this.#host.branching.fork((await this.find(at)).id, how);
+    return new Session(this.#host, await this.#openWriter(branch), this.#options);
+  }
+
+  /**
+   * Goes back to an earlier checkpoint: `state` is as it was there, and saves go on in a new branch, which is the current one from now
+   * on. What came after stays in the branch that was left.
+   */
+  async rewind(revision: string, options: ForkOptions<State> = {}): Promise<void> {
+    checkOptions(options, FORK_CHECKS, 'session.rewind()');
+    const { id } = await this.find(revision);
+    this.#checkNoLease('rewind');
+    const left = this.branch;
+    const { branch } = await this.#host.branching.rewind(id, options, left);
+    await this.#moveTo(branch);
+    this.#left.push(left);
+  }
+
+  /** Takes back the last rewind of this session: it goes on where it was before. The branch that the rewind made stays. */
+  async undo(): Promise<void> {
+    const left = this.#left.at(-1);
+    if (left === undefined)
+      throw new InvalidInputError(
+        `There is nothing to undo: session "${this.id}" was not rewound since it was opened.`,
+      );
+    this.#checkNoLease('undo');
+    await this.#host.branching.switchBranch(this.id, left);
+    await this.#moveTo(left);
+    this.#left.pop();
+  }
+
+  /** Names the head, or another checkpoint. Tags do not move, and protect what they name. */
+  async tag(name: string, revision = '@'): Promise<CheckpointId> {
+    checkValue(name, nameCheck, 'A tag');
+    return this.#host.branching.tag((await this.find(revision)).id, name);
+  }
+
+  /** Applies the retention policy, or another one, to this session; with `dryRun` only says what it would do and why. */
+  async prune(options: Omit<PruneOptions, 'sessionId'> = {}): Promise<PruneResult> {
+    checkOptions(options, PRUNE_CHECKS, 'session.prune()');
+    return this.#host.retention.prune({ ...options, sessionId: this.id });
   }
 
   /**
@@ -263,64 +207,60 @@ export class Session {
    * ConflictError once someone else took the lease over. It binds those who ask for one: a session without a lease may
    * still write, as far as the head lets it.
    */
-  async lease(options: LeaseOptions = {}): Promise<Lease> {
-    this.#checkOpen();
-    checkOptions(options, LEASE_CHECKS, 'lease()');
-    return this.#line.acquire(options);
+  lease(options: LeaseOptions = {}): Promise<Lease> {
+    return this.#writer.lease(options);
   }
 
   /** Waits for saves under way and releases the lease. Idempotent. The storage stays open. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await this.#lastSave;
-    this.#engine.shadows.release(this);
-    this.forgetShadow();
-    this.#hooks.onClose(this);
-    await this.#line.close();
+  close(): Promise<void> {
+    return this.#writer.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 
-  /** @internal Whether a save or step is under way. */
-  get isBusy(): boolean {
-    return this.#savesUnderWay > 0 || this.#effects.isBusy;
+  /** A lease is for one branch: whoever leaves it says so first. */
+  #checkNoLease(what: string): void {
+    if (this.#writer.hasLease)
+      throw new InvalidInputError(
+        `${what}() leaves branch "${this.branch}", and this session holds its lease. Release the lease first.`,
+      );
   }
 
-  /** @internal Saves and steps wait while the session is being deleted; if it is, they begin it anew. */
-  pauseFor(ending: Promise<boolean>): void {
-    this.forgetShadow(); // so that what is captured meanwhile is whole
-    this.#isEnding = true;
-    this.#savesUnderWay++;
-    const end = (isDeleted: boolean): void => {
-      this.#isEnding = false;
-      this.#savesUnderWay--;
-      if (isDeleted) this.restart();
-      else this.#line.renew();
-    };
-    this.#lastSave = ending.then(end, () => end(false));
+  #openWriter(branch: string): Promise<SessionWriter> {
+    const { replayBranch: _, replayFrom: __, ...options } = this.#options;
+    return this.#host.sessions.open(this.id, { ...options, branch });
   }
 
-  /** The session was deleted: the next save begins it anew, and saves under way are refused. */
-  restart(): void {
-    this.#line.restart();
-    this.forgetShadow();
-    this.#effects = this.#openLog({ recordings: [], nextOrdinal: 0 });
+  async #moveTo(branch: string): Promise<void> {
+    const left = this.#writer;
+    this.#writer = await this.#openWriter(branch);
+    await left.close();
   }
 
-  /** The next save encodes the whole state again; nothing else changes. */
-  forgetShadow(): void {
-    this.#encoded = undefined;
+  /** @internal The digest of a value as a step's input has it. Throws if it cannot be saved. */
+  digestOf(value: unknown): InputDigest {
+    return this.#writer.digestOf(value);
   }
 
-  #checkOpen(): void {
-    if (this.#isClosed) throw new ClosedError(`Session "${this.id}" was closed. Open it again with manager.session().`);
+  /** @internal What an earlier process recorded of a named work, and the work has not asked for yet. */
+  finishedStepsOf(work: string): Promise<FinishedStep[]> {
+    return this.#writer.finishedStepsOf(work);
+  }
+
+  /** @internal Lets go of what was recorded of a named work that is over; until then checkpoints keep it. */
+  settleWork(name: string): void {
+    this.#writer.settleWork(name);
   }
 }
 
-/** What the manager adds to a session. */
-export type SessionHooks = {
-  readonly options: SessionOptions;
-  readonly onClose: (session: Session) => void;
-};
+/** Opens a session at the head of a branch; with a lease its commits stand under that, and the caller ends it. */
+export async function openSession<State>(
+  host: SessionHost,
+  { sessionId, lease }: { readonly sessionId: string; readonly lease?: HeldLease },
+  options: SessionOptions<State>,
+): Promise<Session<State>> {
+  const writer = await host.sessions.open(sessionId, options, lease === undefined ? {} : { lease });
+  return new Session(host, writer, options);
+}

@@ -1,9 +1,11 @@
 import { ConflictError } from '../../core/errors.ts';
+import type { Tombstone } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Chunk } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { ChunkStorage, Commit, EffectRow, Ref, RefChange } from '../../storage/contract.ts';
 import { parseEffect } from '../effect/effect-record.ts';
+import { isFoldedInto, readSession } from '../engine/records.ts';
 import { type ExportLine, TransferChunks, toRecord } from './export.ts';
 import { RecordReader } from './record-reader.ts';
 
@@ -49,6 +51,8 @@ class SessionCopier {
   /** What was there when the copy began. */
   readonly #refs = new Map<string, string>();
   readonly #effects = new Map<string, EffectRow>();
+  /** What was deleted there so long ago that only its place is left. */
+  readonly #folds: Tombstone[] = [];
   readonly #chunks = new TransferChunks();
   /** Chunks of records that are deleted there. */
   #kept: Chunk[] = [];
@@ -68,6 +72,8 @@ class SessionCopier {
       this.#refs.set(refKey(kind, name), target);
     }
     for (const row of await this.#storage.readEffects({ sessionId })) this.#effects.set(placeOf(row), row);
+    for await (const { tombstone } of readSession(this.#storage, sessionId))
+      if (tombstone?.folded !== undefined) this.#folds.push(tombstone);
   }
 
   #wentOn(branch: string, where: string): ConflictError {
@@ -88,8 +94,8 @@ class SessionCopier {
     const { id } = checkpoint.header;
     if (tombstone === undefined) await this.#onCheckpoint();
     const there = await this.#storage.readCheckpoint(id);
-    if (there !== undefined)
-      return this.#passBy(id, { isLive: tombstone === undefined, isLiveThere: !there.isDeleted });
+    if (there !== undefined || this.#folds.some((fold) => isFoldedInto(fold, checkpoint.header)))
+      return this.#passBy(id, { isLive: tombstone === undefined, isLiveThere: there?.isDeleted === false });
     const { status } = await this.#commit({ checkpoint, chunks: this.#takeChunks() });
     if (status === 'duplicate') throw this.#wentOn(checkpoint.header.branch, `with the idempotency key of ${id}`);
     if (tombstone === undefined) this.counts.checkpoints++;

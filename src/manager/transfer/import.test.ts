@@ -32,6 +32,17 @@ function checkpoint(
   return { checkpoint: { body, digest: digestText(body), root: { text: root.text, refs: root.refs } } };
 }
 
+function withBody(change: (body: string) => string): Line {
+  const { checkpoint: made } = checkpoint() as { checkpoint: { body: string } };
+  const body = change(made.body);
+  return { checkpoint: { ...made, body, digest: digestText(body) } };
+}
+
+function withRoot(more: object): Line {
+  const { checkpoint: made } = checkpoint() as { checkpoint: { root: object } };
+  return { checkpoint: { ...made, root: { ...made.root, ...more } } };
+}
+
 function ref(target: string = ID, { kind = 'branch', name = 'main' } = {}): Line {
   return { ref: { kind, name, target } };
 }
@@ -70,6 +81,12 @@ const FORGED: readonly [string, readonly unknown[], unknown?][] = [
   ]),
   ['a sequence below zero', [checkpoint({ sequence: -5 }), ref()]],
   ['a time that no date holds', [checkpoint({ timestampMs: 1e300 }), ref()]],
+  ['a header with an unknown field', [checkpoint({ shell: 'sh' }), ref()]],
+  ['a tombstone with an unknown field', [checkpoint(), tombstone({ id: NEXT, shell: 'sh' }), ref()]],
+  ['a chunk with an unknown field', [{ chunk: { text: '1', refs: [], x: 1 } }, checkpoint(), ref()]],
+  ['a root with an unknown field', [withRoot({ x: 1 }), ref()]],
+  ['a first line with an unknown field', [checkpoint(), ref()], { ...START, shell: 'sh' }],
+  ['a header with a field that comes twice', [withBody((body) => body.replace('{', '{"type":"manual",')), ref()]],
   ['a type that is null', [checkpoint({ type: null }), ref()]],
   ['a size below zero', [checkpoint({ stateBytes: -1e308 }), ref()]],
   ['effects in flight that are a text', [checkpoint({ effectsInFlight: 'abc' }), ref()]],
@@ -92,6 +109,8 @@ const FORGED: readonly [string, readonly unknown[], unknown?][] = [
     '{"$":["Uint8Array","!!!!"]}',
     '{"$":["Date",1],"a":2}',
     '{"a":1,"a":2}',
+    '{"$":["Error","Function",{}]}',
+    '{"$":["Error","Error+prototype",{}]}',
     '{"a": 1}',
     '{"$":["Map",[[1,2],[1,3]]]}',
     '{"$":["Set",[1,1]]}',
@@ -263,6 +282,7 @@ describe('[session.4] a file that was written to do harm is CORRUPT and brings n
       [[checkpoint(), ref(), ref('gone', { kind: 'current', name: 'branch' })], 4, /current "branch" points at "gone"/],
       [[checkpoint(), ref(), ref()], 4, /branch "main" again, as line 3 does/],
       [[checkpoint(), effect({ nth: 'x' }), ref(), ref('1', { kind: 'log' })], 3, /its nth is "x"/],
+      [[checkpoint({ shell: 1 }), ref()], 2, /a field "shell", which no export has/],
       [[checkpoint({ sequence: 7 }), ref()], 2, /sequence 7, and 1 is its place/],
       [[checkpoint({ type: 'group' }), ref()], 2, /members is no list/],
       [[checkpoint({ id: 'chk_zzzzzzzzzyzzzzzzzzzzzz' }), ref()], 2, /far in the future/],
@@ -288,6 +308,8 @@ describe('[session.4] a file that was written to do harm is CORRUPT and brings n
   test.each([
     ['a first line that is null', 'null\n', 'CORRUPT'],
     ['a first line that is no JSON', '{x\n', 'CORRUPT'],
+    ['a byte order mark', `\ufeff${format([checkpoint(), ref()])}`, 'CORRUPT'],
+    ['a byte order mark in bytes', Buffer.from(`\ufeff${format([checkpoint(), ref()])}`), 'CORRUPT'],
     ['a first line of another format', '{"format":"x"}\n', 'INVALID_INPUT'],
     ['nothing', '', 'INVALID_INPUT'],
     ['bytes that are no text', new Uint8Array([0xff, 0xfe, 10]), 'CORRUPT'],

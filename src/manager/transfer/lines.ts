@@ -8,7 +8,7 @@ export const MAX_LINE_CHARS = 64 * 1024 * 1024;
 
 /** Cuts a stream of texts or UTF-8 bytes into lines, in time that grows with what comes. */
 export async function* splitLines(source: AsyncIterable<string | Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }); // which keeps it, to be found;
   const line = new OpenLine();
   for await (const part of source) {
     const text = decodePart(decoder, part);

@@ -1,7 +1,8 @@
 import { StateCheck } from '../../core/codec/state-check.ts';
-import { CorruptError, InvalidInputError, UnsupportedError } from '../../core/errors.ts';
+import { CorruptError, hasErrorCode, InvalidInputError, UnsupportedError } from '../../core/errors.ts';
+import { findUnknownField } from '../../core/record/check-header.ts';
 import { parseCheckpointBody } from '../../core/record/checkpoint.ts';
-import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
+import type { CheckpointHeader, Tombstone } from '../../core/record/checkpoint-header.ts';
 import { type CheckpointId, parseSessionId, type SessionId, timeOfId } from '../../core/record/id.ts';
 import { type ChunkContent, createChunk, type Digest, isDigest } from '../../core/tree/chunk.ts';
 import type { ValueLimits } from '../../core/value/format.ts';
@@ -37,6 +38,9 @@ export type ReaderOptions = {
   readonly states?: { readonly limits: ValueLimits; readonly spool: LineSpool };
   readonly nowMs?: number;
 };
+
+/** What says where a record stands in its lineage. */
+type Placed = Pick<CheckpointHeader, 'id' | 'parentId' | 'sequence' | 'metadata'> & Pick<Tombstone, 'folded'>;
 
 /** Clocks go wrong by hours or days. What is later than this was not made by one. */
 const FAR_MS = 366 * 24 * 3600 * 1000;
@@ -74,18 +78,22 @@ export class RecordReader {
   read(text: string): ExportLine | undefined {
     if (this.#sessionId === undefined) return this.#begin(text);
     if (this.#end !== undefined) throw new CorruptError('The exported session goes on after its last line.');
-    const line = parseLine(text);
-    if ('end' in line) {
-      this.#end = line.end as ExportEnd['end'];
-      return undefined;
-    }
-    this.#chain(text);
-    this.#place = this.#spool?.add(text) ?? 0;
     try {
-      return this.#check(line);
+      const line = parseLine(text);
+      if ('end' in line) return this.#finish(line);
+      this.#place = this.#spool?.add(text) ?? 0;
+      const known = this.#check(line);
+      this.#chain(text);
+      return known;
     } catch (error) {
-      throw atLine(this.#lines, error);
+      throw atLine(this.#lines + 1, error);
     }
+  }
+
+  #finish(line: { readonly end?: unknown }): undefined {
+    this.#end = line.end as ExportEnd['end'];
+    checkKeys(line, ['end']);
+    checkKeys(asFields(line.end), ['lines', 'digest']);
   }
 
   /** What was read, if it is all that was written. */
@@ -102,9 +110,17 @@ export class RecordReader {
   }
 
   #begin(text: string): undefined {
-    const start = parseStart(text);
+    const start = this.#parseStart(text);
     this.#sessionId = parseSessionId(start.sessionId);
     this.#chain(text);
+  }
+
+  #parseStart(text: string): ExportStart {
+    try {
+      return parseStart(text);
+    } catch (error) {
+      throw hasErrorCode(error, 'CORRUPT') ? atLine(1, error) : error;
+    }
   }
 
   #chain(text: string): void {
@@ -116,12 +132,13 @@ export class RecordReader {
     const [kind = '', ...more] = Object.keys(line);
     const isSound = more.length === 0 && SHAPES[kind]?.(asFields(line[kind])) === true;
     if (!isSound) throw new CorruptError(`It is not what was written: found ${describeFound(line)}.`);
+    checkKeys(asFields(line[kind]), FIELDS[kind as keyof typeof FIELDS]);
     const known = line as ExportLine;
     if ('chunk' in known) this.#checkChunk(known.chunk);
     else if ('checkpoint' in known) this.#checkCheckpoint(known.checkpoint);
     else if ('tombstone' in known) this.#checkTombstone(known.tombstone);
     else if ('effect' in known) this.#checkEffect(known.effect);
-    else this.#names.add(known.ref, this.#lines);
+    else this.#names.add(known.ref, this.#lines + 1);
     return known;
   }
 
@@ -150,11 +167,12 @@ export class RecordReader {
 
   #checkCheckpoint({ body, digest, root }: Extract<ExportLine, { checkpoint: unknown }>['checkpoint']): void {
     const header = parseCheckpointBody(body, digest);
+    checkBody(header, body, 'checkpoint');
     this.#checkSaid(header);
     this.#addRecord(header, { digest, isLive: true });
     this.#checkParent(header);
     this.#addKey(header.idempotencyKey);
-    this.#names.addCheckpoint(header, this.#lines);
+    this.#names.addCheckpoint(header, this.#lines + 1);
     if (createChunk(root).digest !== header.stateDigest)
       throw new CorruptError(`The state of checkpoint ${header.id} does not match its digest.`);
     const state = this.#readValue(root);
@@ -192,12 +210,14 @@ export class RecordReader {
   }
 
   #checkTombstone({ body, digest }: Extract<ExportLine, { tombstone: unknown }>['tombstone']): void {
-    this.#addRecord(parseTombstone({ body, digest }), { digest, isLive: false });
+    const tombstone = parseTombstone({ body, digest });
+    checkBody(tombstone, body, 'tombstone');
+    this.#addRecord(tombstone, { digest, isLive: false });
   }
 
   /** Parents come first, as their ids do. */
   #addRecord(
-    record: Pick<CheckpointHeader, 'id' | 'sessionId' | 'parentId' | 'branch' | 'sequence' | 'metadata'>,
+    record: Placed & Pick<CheckpointHeader, 'sessionId' | 'branch'>,
     known: Pick<KnownRecord, 'digest' | 'isLive'>,
   ): void {
     const { id, sessionId, parentId, branch, sequence } = record;
@@ -223,18 +243,16 @@ export class RecordReader {
   }
 
   /** Also what was deleted keeps its place. A copy of a thread leaves deleted checkpoints behind, and keeps the numbers. */
-  #checkSequence({
-    id,
-    parentId,
-    sequence,
-    metadata,
-  }: Pick<CheckpointHeader, 'id' | 'parentId' | 'sequence' | 'metadata'>): void {
-    const expected = parentId === undefined ? 1 : (this.#records.get(parentId)?.sequence ?? 0) + 1;
-    const isCopied = parentId === undefined && sequence > 1 && metadata?.langgraph !== undefined;
+  #checkSequence({ id, parentId, sequence, metadata, folded = 0 }: Placed): void {
+    const expected = this.#sequenceOf(parentId) + folded + 1;
+    const isCopied = parentId === undefined && sequence > expected && metadata?.langgraph !== undefined;
     if (sequence === expected || isCopied) return;
-    throw new CorruptError(
-      `Checkpoint ${id} has the sequence ${sequence}, and ${expected} is its place after ${parentId ?? 'nothing'}.`,
-    );
+    const place = `${expected} is its place after ${parentId ?? 'nothing'}`;
+    throw new CorruptError(`Checkpoint ${id} has the sequence ${sequence}, and ${place}.`);
+  }
+
+  #sequenceOf(id: CheckpointId | undefined): number {
+    return (id && this.#records.get(id)?.sequence) ?? 0;
   }
 
   #checkEffect(effect: Extract<ExportLine, { effect: unknown }>['effect']): void {
@@ -248,6 +266,8 @@ export class RecordReader {
 }
 
 function parseStart(text: string): ExportStart {
+  if (text.startsWith('\ufeff'))
+    throw new CorruptError('It begins with a byte order mark, which no export has. Save the file without it.');
   const start = parseLine(text) as Partial<ExportStart>;
   if (start.format !== EXPORT_START.format || typeof start.sessionId !== 'string') throw notExported();
   if (start.version !== EXPORT_START.version) {
@@ -255,7 +275,26 @@ function parseStart(text: string): ExportStart {
       `This session was exported in format version ${describeFound(start.version)}; this program reads version ${EXPORT_START.version}.`,
     );
   }
+  checkKeys(start, Object.keys(EXPORT_START).concat('sessionId'));
   return start as ExportStart;
+}
+
+/** A name of a field that no export has was put there by others. */
+function checkKeys(record: object, known: readonly string[]): void {
+  const unknown = Object.keys(record).find((key) => !known.includes(key));
+  if (unknown !== undefined) throw unknownField(unknown);
+}
+
+/** What a record says must be all that its text says. */
+function checkBody(record: object, body: string, kind: 'checkpoint' | 'tombstone'): void {
+  const unknown = findUnknownField(record, kind);
+  if (unknown !== undefined) throw unknownField(unknown);
+  if (JSON.stringify(JSON.parse(body)) !== body)
+    throw new CorruptError('A record is not written as records are: a field comes twice, or there are spaces.');
+}
+
+function unknownField(field: string): CorruptError {
+  return new CorruptError(`It has a field ${describeFound(field)}, which no export has.`, { details: { field } });
 }
 
 function notExported(): InvalidInputError {
@@ -269,10 +308,10 @@ function parseLine(text: string): { readonly [key: string]: unknown } {
   try {
     json = JSON.parse(text);
   } catch (cause) {
-    throw new CorruptError('The exported session has a line that is not JSON.', { cause });
+    throw new CorruptError('It is not JSON.', { cause });
   }
   if (typeof json === 'object' && json !== null && !Array.isArray(json)) return { ...json };
-  throw new CorruptError('The exported session has a line that is no record.');
+  throw new CorruptError('It is no record.');
 }
 
 function asFields(value: unknown): { readonly [field: string]: unknown } {
@@ -282,8 +321,17 @@ function asFields(value: unknown): { readonly [field: string]: unknown } {
 const isText = (value: unknown): boolean => typeof value === 'string';
 const isContent = (value: unknown): boolean => {
   const { text, refs } = asFields(value);
-  return isText(text) && Array.isArray(refs) && refs.every(isDigest);
+  return isText(text) && Array.isArray(refs) && refs.every(isDigest) && Object.keys(asFields(value)).length === 2;
 };
+
+/** All fields of a line of each kind. */
+const FIELDS = {
+  chunk: ['text', 'refs'],
+  checkpoint: ['body', 'digest', 'root'],
+  tombstone: ['body', 'digest'],
+  effect: ['branch', 'ordinal', 'body', 'digest', 'result'],
+  ref: ['kind', 'name', 'target'],
+} as const;
 
 /** The file comes from outside: the parts of a line that are used must be what their names say. */
 const SHAPES: Record<string, (fields: { readonly [field: string]: unknown }) => boolean> = {

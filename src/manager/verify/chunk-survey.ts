@@ -11,27 +11,23 @@ const PAGE = 500;
 /** Is told what is wrong. */
 export type AddFinding = (subject: string, problem: string) => void;
 
-/** Reads every chunk of a storage and checks it, then whatever states are made of them. */
+/** Reads every chunk of a storage and checks it, then whatever states are made of them. Remembers one state, however many there are. */
 export class ChunkSurvey {
   readonly #storage: ChunkStorage;
   readonly #add: AddFinding;
   readonly #breather = new Breather();
-  /** What each undamaged chunk refers to. */
-  readonly #refs = new Map<Digest, readonly Digest[]>();
-  /** Chunks that were named already, or looked for again. */
-  readonly #seen = new Set<Digest>();
+  /** Chunks that were named already. */
+  readonly #damaged = new Set<Digest>();
   readonly #states: StateCheck;
   /** What the state that was read last is made of: most of the next one. */
   #contents: ReadonlyMap<Digest, ChunkContent> = new Map();
+  /** How many undamaged chunks there are. */
+  size = 0;
 
   constructor(storage: ChunkStorage, limits: ValueLimits, add: AddFinding) {
     this.#storage = storage;
     this.#states = new StateCheck(limits);
     this.#add = add;
-  }
-
-  get size(): number {
-    return this.#refs.size;
   }
 
   /** Reads all; stops at a list that leads in circles. */
@@ -83,69 +79,59 @@ export class ChunkSurvey {
   /** An absent one was collected since it was listed, or else whatever needs it will be named. */
   async #take(digest: Digest, chunk: Chunk | undefined): Promise<void> {
     await this.#breather.breathe();
-    if (chunk === undefined) return;
+    if (chunk !== undefined && this.#isSound({ ...chunk, digest })) this.size++;
+  }
+
+  #isSound(chunk: Chunk): boolean {
     try {
-      checkChunk({ ...chunk, digest });
-      this.#refs.set(digest, chunk.refs);
+      checkChunk(chunk);
+      return true;
     } catch (error) {
-      this.#seen.add(digest);
-      this.#note(`chunk ${digest}`, error);
+      if (!this.#damaged.has(chunk.digest)) this.#note(`chunk ${chunk.digest}`, error);
+      this.#damaged.add(chunk.digest);
+      return false;
     }
   }
 
-  /** Why a state or result cannot be read; undefined if it can. Looks again for what was not there before: it may have come since. */
+  /** Why a state or result cannot be read; undefined if it can. */
   async findProblem(root: ChunkContent): Promise<string | undefined> {
-    const needed = await this.#findNeeded(root.refs);
-    const absent = [...needed].filter((digest) => !this.#refs.has(digest));
+    const { contents, absent } = await this.#gather(root.refs);
     if (absent.length > 0) return `needs ${absent.length} missing or damaged chunks, such as ${absent[0]}`;
+    this.#contents = contents;
     try {
-      this.#contents = await this.#readContents(needed);
-      this.#states.read(root, findIn(this.#contents));
+      this.#states.read(root, findIn(contents));
       return undefined;
     } catch (error) {
       return `cannot be read: ${messageOf(error)}`;
     }
   }
 
-  /** These chunks and all below them. */
-  async #findNeeded(refs: readonly Digest[]): Promise<ReadonlySet<Digest>> {
-    const needed = this.#reach(refs);
-    const late = [...needed].filter((digest) => !this.#refs.has(digest) && !this.#seen.has(digest));
-    if (late.length === 0) return needed;
-    for (const digest of late) this.#seen.add(digest);
-    for (const chunk of await this.#readReachable(late))
-      if (!this.#refs.has(chunk.digest)) await this.#take(chunk.digest, chunk);
-    return this.#reach(refs);
-  }
-
-  #reach(refs: readonly Digest[]): Set<Digest> {
-    const reached = new Set(refs);
-    for (const digest of reached) for (const ref of this.#refs.get(digest) ?? []) reached.add(ref);
-    return reached;
-  }
-
-  async #readContents(digests: ReadonlySet<Digest>): Promise<Map<Digest, ChunkContent>> {
+  /** These chunks and all below them, level by level; what the last state had is not read again. */
+  async #gather(refs: readonly Digest[]): Promise<{ contents: Map<Digest, ChunkContent>; absent: Digest[] }> {
     const contents = new Map<Digest, ChunkContent>();
-    for (const digest of digests) {
-      const content = this.#contents.get(digest);
-      if (content !== undefined) contents.set(digest, content);
+    const absent: Digest[] = [];
+    for (let level = [...new Set(refs)]; level.length > 0; ) {
+      const below = new Set<Digest>();
+      for (const [at, content] of (await this.#readLevel(level)).entries()) {
+        const digest = level[at] as Digest;
+        if (content === undefined) absent.push(digest);
+        else contents.set(digest, content);
+        for (const ref of content?.refs ?? []) below.add(ref);
+      }
+      level = [...below].filter((digest) => !contents.has(digest));
     }
-    const others = [...digests].filter((digest) => !contents.has(digest));
-    for (let from = 0; from < others.length; from += PAGE) {
-      for (const chunk of await this.#storage.readChunks(others.slice(from, from + PAGE)))
-        if (chunk !== undefined) contents.set(chunk.digest, chunk);
+    return { contents, absent };
+  }
+
+  async #readLevel(digests: readonly Digest[]): Promise<readonly (ChunkContent | undefined)[]> {
+    const found = new Map<Digest, ChunkContent>();
+    const unknown = digests.filter((digest) => !this.#contents.has(digest) && !this.#damaged.has(digest));
+    for (let from = 0; from < unknown.length; from += PAGE) {
+      for (const chunk of await this.#readChunks(unknown.slice(from, from + PAGE)))
+        if (chunk !== undefined && this.#isSound(chunk)) found.set(chunk.digest, chunk);
       await this.#breather.breathe();
     }
-    return contents;
-  }
-
-  async #readReachable(digests: readonly Digest[]): Promise<readonly Chunk[]> {
-    try {
-      return await this.#storage.readReachable(digests);
-    } catch (error) {
-      this.#note('chunks', error);
-      return [];
-    }
+    return digests.map((digest) => this.#contents.get(digest) ?? found.get(digest));
   }
 
   #note(subject: string, error: unknown): void {

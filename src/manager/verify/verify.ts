@@ -41,12 +41,17 @@ export async function verify(
   return verification.report();
 }
 
+/** What is remembered of a checkpoint or tombstone. */
+type Known = { readonly digest: Digest; readonly sessionId: SessionId; readonly isDeleted: boolean };
+
+/** So many checkpoints are remembered, however many there are; others are read again. */
+const MAX_RECENT = 20_000;
+
 class Verification {
   readonly #engine: Engine;
   readonly #findings: VerifyFinding[] = [];
-  readonly #digests = new Map<CheckpointId, Digest>();
-  /** The session of each checkpoint that is not deleted. */
-  readonly #live = new Map<string, SessionId>();
+  /** The last ones that were read: most parents are among them. */
+  readonly #recent = new Map<CheckpointId, Known>();
   readonly #damaged = new Set<CheckpointId>();
   readonly #breather = new Breather();
   /** Absent if the data is not read. */
@@ -98,20 +103,29 @@ class Verification {
 
   async #checkRow(row: CheckpointRow): Promise<void> {
     await this.#breather.breathe();
-    this.#digests.set(row.id, row.digest);
+    this.#remember(row);
     if (row.isDeleted) {
       this.#counts.tombstones++;
       await this.#attempt(`tombstone ${row.id}`, async () => parseTombstone(row));
       return;
     }
     this.#counts.checkpoints++;
-    this.#live.set(row.id, row.sessionId);
     const before = this.#findings.length;
     const checkpoint = await this.#attempt(`checkpoint ${row.id}`, async () => parseRow(row));
     if (checkpoint !== undefined) await this.#checkState(checkpoint);
     if (checkpoint?.header.needsParent === true) await this.#checkNeed(checkpoint);
     if (this.#findings.length > before) this.#damaged.add(row.id);
-    if (checkpoint !== undefined) this.#checkChain(checkpoint); // a broken chain is damage, but the state can be restored
+    if (checkpoint !== undefined) await this.#checkChain(checkpoint); // a broken chain is damage, but the state can be restored
+  }
+
+  #remember({ id, digest, sessionId, isDeleted }: CheckpointRow): void {
+    this.#recent.set(id, { digest, sessionId, isDeleted });
+    const [oldest] = this.#recent.keys();
+    if (this.#recent.size > MAX_RECENT && oldest !== undefined) this.#recent.delete(oldest);
+  }
+
+  async #find(subject: string, id: CheckpointId): Promise<Known | undefined> {
+    return this.#recent.get(id) ?? (await this.#attempt(subject, () => this.#engine.storage.readCheckpoint(id)));
   }
 
   /** Parents come first, so what is wrong with this one's is known. */
@@ -120,8 +134,7 @@ class Verification {
     const problem = 'its state cannot be read whole: it needs';
     if (parentId === undefined) return this.#add(subject, `${problem} a parent, and has none`);
     if (this.#damaged.has(parentId)) this.#damaged.add(id); // the finding is the parent's
-    if (this.#live.has(parentId)) return;
-    const row = await this.#attempt(subject, () => this.#engine.storage.readCheckpoint(parentId));
+    const row = await this.#find(subject, parentId);
     if (row === undefined || row.isDeleted)
       this.#add(
         subject,
@@ -129,12 +142,13 @@ class Verification {
       );
   }
 
-  #checkChain({ id, parentId, header }: Checkpoint): void {
+  async #checkChain({ id, parentId, header }: Checkpoint): Promise<void> {
     if (parentId === undefined) return;
-    const found = this.#digests.get(parentId);
-    if (found === undefined) this.#add(`checkpoint ${id}`, `its parent ${parentId} is missing`);
-    else if (found !== header.parentDigest)
-      this.#add(`checkpoint ${id}`, `the chain is broken: its parent ${parentId} is not the one it was saved on`);
+    const subject = `checkpoint ${id}`;
+    const found = await this.#find(subject, parentId);
+    if (found === undefined) this.#add(subject, `its parent ${parentId} is missing`);
+    else if (found.digest !== header.parentDigest)
+      this.#add(subject, `the chain is broken: its parent ${parentId} is not the one it was saved on`);
   }
 
   async #checkState({ id, stateDigest }: Checkpoint): Promise<void> {
@@ -188,8 +202,8 @@ class Verification {
     const subject = `${ref.kind} "${ref.name}" of session "${ref.sessionId}"`;
     const sound = await this.#attempt(subject, async () => checkRef(ref));
     const needsTarget = ref.kind === 'branch' || ref.kind === 'tag' || ref.kind === 'pin';
-    if (sound === undefined || !needsTarget || this.#live.get(ref.target) === ref.sessionId) return;
-    const row = await this.#attempt(subject, () => this.#engine.storage.readCheckpoint(ref.target as CheckpointId));
+    if (sound === undefined || !needsTarget) return;
+    const row = await this.#find(subject, ref.target as CheckpointId);
     if (row === undefined || row.isDeleted) this.#add(subject, `it points at ${ref.target}, which is not there`);
     else if (row.sessionId !== ref.sessionId)
       this.#add(subject, `it points at ${ref.target}, which is of session "${row.sessionId}"`);

@@ -83,7 +83,7 @@ export class Editing {
       actor,
       reason,
     }));
-    await this.#context.vectors.add(events);
+    this.#context.vectors.add(events);
   }
 
   async delete(id: string, options: ChangeOptions): Promise<void> {
@@ -117,7 +117,7 @@ export class Editing {
     checkOptions(options, { ...VIEW_CHECKS, ...WHY_CHECKS }, 'promote()');
     const { actor, reason, ...from } = options;
     const events = await this.#edit(id, { from }, ({ fields }) => ({ operation: 'PROMOTE', fields, actor, reason }));
-    await this.#context.vectors.add(events);
+    this.#context.vectors.add(events);
   }
 
   /** Makes one branch's knowledge everyone's: what differs between two foldings of the same memories is promoted or retracted. */
@@ -136,7 +136,7 @@ export class Editing {
     });
     if (events.length === 0) return;
     const result = await this.#context.storage.append(events);
-    if (result.status === 'stored') await this.#context.vectors.add(result.events);
+    if (result.status === 'stored') this.#context.vectors.add(result.events);
   }
 
   /** Appends on top of what was read, and reads again if someone was faster. */

@@ -16,6 +16,7 @@ import { type FoldedMemory, foldMemory, toRecord } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
 import { parseScope, SCOPE_CHECKS } from '../log/memory-input.ts';
 import type { Visible } from '../log/scope-log.ts';
+import { endedBy } from '../log/slots.ts';
 import type { VectorStatus } from '../log/vector-index.ts';
 import { sessionsOf, VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
 import { MEMORY_KINDS, type MemoryKind, type MemoryRecord, type MemoryScope } from '../storage/memory-record.ts';
@@ -60,7 +61,12 @@ const SEARCH_CHECKS: OptionChecks<SearchOptions> = {
 };
 
 /** A memory that answers a question, and how well; a score compares only with others of the same search. */
-export type MemoryHit = MemoryRecord & { readonly score: number; readonly parts?: ScoreParts };
+export type MemoryHit = MemoryRecord & {
+  readonly score: number;
+  /** With `showExpired`: it no longer holds, or its words say what no longer does. */
+  readonly isOutdated?: true;
+  readonly parts?: ScoreParts;
+};
 
 /** What was found, best first. `vectors` says whether an embedder took part; without one, or while it is down, words decide alone. */
 export type SearchResult = VectorStatus & { readonly results: readonly MemoryHit[] };
@@ -79,7 +85,7 @@ export class Finding {
     checkValue(text, string, 'The question of search()');
     checkOptions(options, SEARCH_CHECKS, 'search()');
     options.signal?.throwIfAborted();
-    const { scope, visible, isWanted, nowMs } = await this.#open(options);
+    const { scope, visible, current, isWanted, nowMs } = await this.#open(options);
     const query = parseQuery(text, { subjects: visible.subjects, speaker: scope.userId ?? 'user', nowMs });
     const { cosines, ...status } = await this.#context.vectors.nearness(() => query.firstPerson, {
       scope,
@@ -87,25 +93,20 @@ export class Finding {
       signal: options.signal,
     });
     const postings = await this.#context.storage.readPostings(query.terms, scope);
-    const ranked = collapse(rank({ query, visible, isWanted, postings, cosines }));
-    return { ...status, results: this.#cut(ranked, options) };
-  }
-
-  #cut(
-    ranked: readonly Ranked[],
-    { topK = DEFAULT_TOP_K, threshold = 0, explain = false }: SearchOptions,
-  ): MemoryHit[] {
-    return ranked
+    const { topK = DEFAULT_TOP_K, threshold = 0, explain = false } = options;
+    const ranked = rank({ query, visible, isWanted, postings, cosines, topK });
+    const results = collapse(visible === current ? ranked : demote(ranked, { visible, current }))
       .filter(({ score }) => score > 0 && score >= threshold)
       .slice(0, topK)
-      .map(({ memory, score, parts }) => ({ ...toRecord(memory), score, ...(explain && { parts }) }));
+      .map(({ memory, parts, ...hit }) => ({ ...toRecord(memory), ...hit, ...(explain && { parts }) }));
+    return { ...status, results };
   }
 
   /** All that is visible, oldest first. */
   async getAll(options: SelectOptions = {}): Promise<MemoryRecord[]> {
     checkOptions(options, SELECT_CHECKS, 'getAll()');
     const { visible, isWanted } = await this.#open(options);
-    const wanted = [...visible.memories.values()].filter(isWanted);
+    const wanted = [...visible.memories.values()].filter((memory) => isWanted?.(memory) !== false);
     return wanted.sort(byAge).map(toRecord);
   }
 
@@ -121,19 +122,22 @@ export class Finding {
   async #open(options: SelectOptions): Promise<{
     scope: MemoryScope;
     visible: Visible;
-    isWanted: (memory: FoldedMemory) => boolean;
+    current: Visible;
+    isWanted: ((memory: FoldedMemory) => boolean) | undefined;
     nowMs: number;
   }> {
     const scope = parseScope(options);
     const log = await this.#context.logs.open(scope);
     const seen = log.see(await this.#context.views.open(options, log));
     const nowMs = options.asOf instanceof Date ? options.asOf.getTime() : this.#context.now();
-    const visible = options.showExpired === true ? seen : currentAt(seen, nowMs);
-    return { scope, visible, nowMs, isWanted: compileWanted(options) };
+    const current = currentAt(seen, nowMs);
+    const visible = options.showExpired === true ? seen : current;
+    return { scope, visible, current, nowMs, isWanted: compileWanted(options) };
   }
 }
 
-function compileWanted({ filters, kinds }: SelectOptions): (memory: FoldedMemory) => boolean {
+function compileWanted({ filters, kinds }: SelectOptions): ((memory: FoldedMemory) => boolean) | undefined {
+  if (filters === undefined && kinds === undefined) return undefined;
   const fits = filters === undefined ? undefined : compileFilters(filters);
   return (memory) =>
     (kinds === undefined || kinds.includes(memory.fields.kind)) && (fits === undefined || fits(toRecord(memory)));
@@ -144,8 +148,35 @@ function byAge(a: FoldedMemory, b: FoldedMemory): number {
   return a.fields.observedAtMs - b.fields.observedAtMs || a.createdAtMs - b.createdAtMs || a.contentSeq - b.contentSeq;
 }
 
+type Shown = Ranked & Pick<MemoryHit, 'isOutdated'>;
+
+/** What no longer holds is marked and comes after what took its place. */
+function demote(ranked: readonly Ranked[], { visible, current }: { visible: Visible; current: Visible }): Shown[] {
+  const scores = new Map(ranked.map(({ memory, score }) => [memory.id, score]));
+  const capOf = ({ id, fields }: FoldedMemory): number => {
+    const sources = fields.kind === 'episode' ? (visible.taken.get(id) ?? []) : [{ id }];
+    const rivals = sources.flatMap((source) => rivalsOf(visible, source.id));
+    return Math.min(...rivals.flatMap((rival) => (current.memories.get(rival) ? (scores.get(rival) ?? []) : [])));
+  };
+  return ranked
+    .map((one): Shown => {
+      if (current.memories.get(one.memory.id) === one.memory) return one;
+      return { ...one, score: Math.min(one.score, BELOW * capOf(one.memory)), isOutdated: true };
+    })
+    .sort((a, b) => b.score - a.score);
+}
+
+/** A little less than what took its place. */
+const BELOW = 0.99;
+
+function rivalsOf({ memories, slots }: Visible, id: string): string[] {
+  const { slot, subject = '', supersededBy } = memories.get(id)?.fields ?? {};
+  const inSlot = slot === undefined ? [] : [...(slots.get(endedBy(slot) ?? slot)?.get(subject) ?? [])];
+  return supersededBy === undefined ? inSlot : [supersededBy, ...inSlot];
+}
+
 /** What was taken from a turn and the turn itself say the same: the better one stands for both. */
-function collapse(ranked: readonly Ranked[]): Ranked[] {
+function collapse(ranked: readonly Shown[]): Shown[] {
   const shown = new Set<string>();
   return ranked.filter(({ memory: { id, fields } }) => {
     const sources = fields.derivedFrom ?? [];

@@ -23,12 +23,14 @@ export type Ranked = { readonly memory: FoldedMemory; readonly score: number; re
 type RankingInput = {
   readonly query: ParsedQuery;
   readonly visible: Visible;
-  /** Which memories may be found. */
-  readonly isWanted: (memory: FoldedMemory) => boolean;
+  /** Which memories may be found; absent: all. */
+  readonly isWanted?: ((memory: FoldedMemory) => boolean) | undefined;
   /** For each term the events that have it. */
   readonly postings: ReadonlyMap<string, readonly number[]>;
   /** How near each memory's words are to the question; absent when nothing can tell. */
   readonly cosines?: ReadonlyMap<string, number> | undefined;
+  /** How many are asked for. */
+  readonly topK: number;
 };
 
 /** BM25+ as measured best for turns: length matters little, and a term that is there at all counts. */
@@ -38,35 +40,55 @@ const DELTA = 0.5;
 /** A fixed typical length, so that a memory's score does not depend on the lengths of all others. */
 const TYPICAL_TERMS = 15;
 
-const CANDIDATES = 300;
+/** Of more than this, what is best by words alone is looked at closely, with the turns around it. */
+const MIN_CANDIDATES = 100;
 const LEXICAL_WEIGHT = 0.4;
 const VECTOR_WEIGHT = 0.6;
-/** Sharing one common word says little; this sets it apart from sharing several rare ones. */
-const EMPHASIS = 1.5;
 const SUBJECT_BONUS = 0.3;
 const DATE_BONUS = 0.2;
 /** As much as the best words: what is in the slot is the answer, however it is worded. */
 const SLOT_BONUS = 1;
-/** An answer follows its question, so a turn inherits more from the one before it than from the one after it. */
-const FROM_PREVIOUS = 0.3;
-const FROM_NEXT = 0.1;
+/** What was said around a turn counts for it, but less: most of all the question it answers. */
+const FROM_QUESTION = 0.8;
+const FROM_PREVIOUS = 0.5;
+const FROM_SECOND_PREVIOUS = 0.3;
+const FROM_NEXT = 0.3;
+const FROM_SECOND_NEXT = 0.15;
 /** People speak of an event on the day or soon after. */
 const SPOKEN_OF_WITHIN_MS = 10 * 86_400_000;
 
 /** Ranks what is visible by how well it answers a question, best first; equal ones newest first. */
 export function rank(input: RankingInput): Ranked[] {
-  const base = baseScores(input);
+  const { visible, isWanted } = input;
   const asked = inAskedSlots(input);
-  const reached = withNeighbours([...base.keys(), ...asked], input.visible);
-  const ranked: Ranked[] = [];
-  for (const id of reached) {
-    const memory = input.visible.memories.get(id);
-    if (memory === undefined || !input.isWanted(memory)) continue;
-    const parts = { ...partsOf(memory, { input, base }), slot: asked.has(id) ? SLOT_BONUS : 0 };
-    ranked.push({ memory, parts, score: sumOf(parts) });
+  const lexical = new LexicalScores(input);
+  const near = new VectorScores(input);
+  const found: Found[] = [];
+  for (const id of withNeighbours([...lexical.candidates(), ...near.candidates(), ...asked], visible)) {
+    const memory = visible.memories.get(id);
+    if (memory === undefined || isWanted?.(memory) === false) continue;
+    const context = contextOf(memory, visible);
+    found.push({ memory, isAsked: asked.has(id), words: lexical.score(context), vector: near.score(context) });
   }
-  return ranked.sort((a, b) => b.score - a.score || b.memory.contentSeq - a.memory.contentSeq);
+  const most = Math.max(0, ...found.map(({ words }) => words.all)) || 1;
+  const weight = input.cosines === undefined ? 1 : LEXICAL_WEIGHT;
+  return found
+    .map((one) => {
+      const parts = partsOf(one, { query: input.query, scale: weight / most });
+      return { memory: one.memory, parts, score: sumOf(parts) };
+    })
+    .sort((a, b) => b.score - a.score || b.memory.contentSeq - a.memory.contentSeq);
 }
+
+/** A score of a memory by its own words, and with those around it. */
+type ContextScore = { readonly own: number; readonly all: number };
+
+type Found = {
+  readonly memory: FoldedMemory;
+  readonly isAsked: boolean;
+  readonly words: ContextScore;
+  readonly vector: ContextScore;
+};
 
 /** What is in the slots that the question asks for; it need not share a word with it. */
 function inAskedSlots({ query, visible }: RankingInput): Set<string> {
@@ -74,41 +96,129 @@ function inAskedSlots({ query, visible }: RankingInput): Set<string> {
   return new Set(slots.flatMap(([subject, ids]) => (query.isAbout(subject) ? [...ids] : [])));
 }
 
-type BaseScore = { readonly lexical: number; readonly vector: number };
+/** A memory and what stands around it, each with how much it counts; the memory itself first. */
+type Context = readonly (readonly [memory: FoldedMemory, weight: number])[];
 
-/** Words and vectors, each from 0 to 1, weighted. Without vectors words count alone. */
-function baseScores(input: RankingInput): Map<string, BaseScore> {
-  const { cosines } = input;
-  const lexical = emphasise(normalise(lexicalScores(input), 0));
-  if (cosines === undefined) return new Map([...lexical].map(([id, score]) => [id, { lexical: score, vector: 0 }]));
-  const near = normalise(cosines, undefined);
-  const nearest = [...near].sort((a, b) => b[1] - a[1]).slice(0, CANDIDATES);
-  const ids = new Set([...lexical.keys(), ...nearest.map(([id]) => id)]);
-  return new Map(
-    [...ids].map((id) => [
-      id,
-      { lexical: LEXICAL_WEIGHT * (lexical.get(id) ?? 0), vector: VECTOR_WEIGHT * (near.get(id) ?? 0) },
-    ]),
-  );
+function contextOf(memory: FoldedMemory, visible: Visible): Context {
+  const { memories } = visible;
+  const context: [FoldedMemory, number][] = [[memory, 1]];
+  const previous = memories.get(memory.fields.previousId ?? '');
+  if (previous !== undefined) {
+    context.push([previous, previous.fields.content.includes('?') ? FROM_QUESTION : FROM_PREVIOUS]);
+    const second = memories.get(previous.fields.previousId ?? '');
+    if (second !== undefined) context.push([second, FROM_SECOND_PREVIOUS]);
+  }
+  for (const next of followersOf(memory.id, visible)) {
+    context.push([next, FROM_NEXT]);
+    for (const second of followersOf(next.id, visible)) context.push([second, FROM_SECOND_NEXT]);
+  }
+  return context;
 }
 
-/** Postings decide who is looked at, exact scores who wins. */
-function lexicalScores({ query, visible, isWanted, postings }: RankingInput): Map<string, number> {
-  const weights = new Map<string, number>();
-  const rough = new Map<number, number>();
-  for (const term of query.terms) {
-    const seqs = (postings.get(term) ?? []).filter((seq) => visible.bySeq.has(seq));
-    const weight = Math.log(1 + (visible.memories.size - seqs.length + 0.5) / (seqs.length + 0.5));
-    weights.set(term, weight);
-    for (const seq of seqs) rough.set(seq, (rough.get(seq) ?? 0) + weight);
+function followersOf(id: string, { memories, followers }: Visible): FoldedMemory[] {
+  return (followers.get(id) ?? []).flatMap((next) => memories.get(next) ?? []);
+}
+
+function withNeighbours(ids: Iterable<string>, visible: Visible): Set<string> {
+  const reached = new Set<string>();
+  for (const id of ids) {
+    const memory = visible.memories.get(id);
+    if (memory !== undefined) for (const [{ id: near }] of contextOf(memory, visible)) reached.add(near);
   }
-  const scores = new Map<string, number>();
-  for (const seq of highest(rough, CANDIDATES)) {
-    const memory = visible.memories.get(visible.bySeq.get(seq) ?? '');
-    if (memory !== undefined && (isWanted(memory) || memory.fields.kind === 'episode'))
-      scores.set(memory.id, scoreTerms(memory, weights));
+  return reached;
+}
+
+/** BM25+ of memories, where each term counts once: where it is said best, in the memory or around it. */
+class LexicalScores {
+  readonly #input: RankingInput;
+  /** The place and the weight of each term of the question. */
+  readonly #terms = new Map<string, { readonly at: number; readonly weight: number }>();
+  readonly #rough = new Map<number, number>();
+  readonly #byId = new Map<string, Float64Array>();
+
+  constructor(input: RankingInput) {
+    this.#input = input;
+    const { bySeq, memories } = input.visible;
+    for (const term of input.query.terms) {
+      const seqs = (input.postings.get(term) ?? []).filter((seq) => bySeq.has(seq));
+      const weight = Math.log(1 + (memories.size - seqs.length + 0.5) / (seqs.length + 0.5));
+      this.#terms.set(term, { at: this.#terms.size, weight });
+      for (const seq of seqs) this.#rough.set(seq, (this.#rough.get(seq) ?? 0) + weight);
+    }
   }
-  return scores;
+
+  /** Postings decide who is looked at, exact scores who wins. */
+  candidates(): string[] {
+    const { visible, isWanted, topK } = this.#input;
+    if (isWanted !== undefined)
+      for (const seq of this.#rough.keys()) {
+        const memory = visible.memories.get(visible.bySeq.get(seq) ?? '');
+        if (memory === undefined || !isWanted(memory)) this.#rough.delete(seq);
+      }
+    return highest(this.#rough, Math.max(topK, MIN_CANDIDATES)).flatMap((seq) => visible.bySeq.get(seq) ?? []);
+  }
+
+  score(context: Context): ContextScore {
+    const [[memory] = []] = context;
+    const own = memory === undefined ? 0 : this.#scoresOf(memory).reduce((sum, score) => sum + score, 0);
+    const best = new Float64Array(this.#terms.size);
+    for (const [near, weight] of context) {
+      const scores = this.#scoresOf(near);
+      for (let at = 0; at < best.length; at++) best[at] = Math.max(best[at] ?? 0, weight * (scores[at] ?? 0));
+    }
+    return { own, all: best.reduce((sum, score) => sum + score, 0) };
+  }
+
+  /** The score of each term in the words of a memory. */
+  #scoresOf({ id, fields }: FoldedMemory): Float64Array {
+    const known = this.#byId.get(id);
+    if (known !== undefined) return known;
+    const terms = knownTermsOf(fields);
+    const counts = new Float64Array(this.#terms.size);
+    for (const term of terms) {
+      const at = this.#terms.get(term)?.at;
+      if (at !== undefined) counts[at] = (counts[at] ?? 0) + 1;
+    }
+    const length = K1 * (1 - B + (B * terms.length) / TYPICAL_TERMS);
+    for (const { at, weight } of this.#terms.values()) {
+      const count = counts[at] ?? 0;
+      if (count > 0) counts[at] = weight * (DELTA + (count * (K1 + 1)) / (count + length));
+    }
+    this.#byId.set(id, counts);
+    return counts;
+  }
+}
+
+/** Cosines, from 0 for the farthest to 1 for the nearest memory; the best of a memory and what stands around it counts. */
+class VectorScores {
+  readonly #input: RankingInput;
+  readonly #low: number;
+  readonly #width: number;
+
+  constructor(input: RankingInput) {
+    this.#input = input;
+    let [low, high] = [Number.POSITIVE_INFINITY, 0];
+    for (const score of input.cosines?.values() ?? []) [low, high] = [Math.min(low, score), Math.max(high, score)];
+    this.#low = high > low ? low : 0;
+    this.#width = high > low ? high - low : 1;
+  }
+
+  candidates(): string[] {
+    const { cosines, topK } = this.#input;
+    const nearest = [...(cosines ?? [])].sort((a, b) => b[1] - a[1]);
+    return nearest.slice(0, Math.max(topK, MIN_CANDIDATES)).map(([id]) => id);
+  }
+
+  score(context: Context): ContextScore {
+    if (this.#input.cosines === undefined) return { own: 0, all: 0 };
+    const scores = context.map(([{ id }, weight]) => weight * this.#nearness(id));
+    return { own: scores[0] ?? 0, all: Math.max(...scores) };
+  }
+
+  #nearness(id: string): number {
+    const cosine = this.#input.cosines?.get(id);
+    return cosine === undefined ? 0 : Math.max(0, (cosine - this.#low) / this.#width);
+  }
 }
 
 /** The keys of the highest values; of equal ones the newest. Sorts plain numbers, because there may be thousands. */
@@ -129,58 +239,17 @@ function knownTermsOf(fields: MemoryFields): readonly string[] {
   return known;
 }
 
-function scoreTerms({ fields }: FoldedMemory, weights: ReadonlyMap<string, number>): number {
-  const terms = knownTermsOf(fields);
-  const counts = new Map<string, number>();
-  for (const term of terms) if (weights.has(term)) counts.set(term, (counts.get(term) ?? 0) + 1);
-  const length = 1 - B + (B * terms.length) / TYPICAL_TERMS;
-  let score = 0;
-  for (const [term, count] of counts)
-    score += (weights.get(term) ?? 0) * (DELTA + (count * (K1 + 1)) / (count + K1 * length));
-  return score;
-}
-
-function normalise(scores: ReadonlyMap<string, number>, least: number | undefined): Map<string, number> {
-  let [low, high] = [least ?? Number.POSITIVE_INFINITY, 0];
-  for (const score of scores.values()) {
-    if (score > high) high = score;
-    if (least === undefined && score < low) low = score;
-  }
-  const width = high - low;
-  return new Map([...scores].map(([id, score]) => [id, width > 0 ? (score - low) / width : Math.max(0, score)]));
-}
-
-function emphasise(scores: ReadonlyMap<string, number>): Map<string, number> {
-  return new Map([...scores].map(([id, score]) => [id, score ** EMPHASIS]));
-}
-
-function withNeighbours(ids: Iterable<string>, { memories, followers }: Visible): Set<string> {
-  const reached = new Set<string>();
-  for (const id of ids) {
-    reached.add(id);
-    const previousId = memories.get(id)?.fields.previousId;
-    if (previousId !== undefined) reached.add(previousId);
-    for (const next of followers.get(id) ?? []) reached.add(next);
-  }
-  return reached;
-}
-
 function partsOf(
-  { id, fields }: FoldedMemory,
-  { input, base }: { input: RankingInput; base: ReadonlyMap<string, BaseScore> },
-): Omit<ScoreParts, 'slot'> {
-  const { query, visible } = input;
-  const baseOf = (other: string | undefined) => {
-    const score = other === undefined ? undefined : base.get(other);
-    return score === undefined ? 0 : score.lexical + score.vector;
-  };
-  const next = Math.max(0, ...(visible.followers.get(id) ?? []).map(baseOf));
+  { memory: { fields }, isAsked, words, vector }: Found,
+  { query, scale }: { query: ParsedQuery; scale: number },
+): ScoreParts {
   return {
-    lexical: base.get(id)?.lexical ?? 0,
-    vector: base.get(id)?.vector ?? 0,
-    neighbours: FROM_PREVIOUS * baseOf(fields.previousId) + FROM_NEXT * next,
+    lexical: scale * words.own,
+    vector: VECTOR_WEIGHT * vector.own,
+    neighbours: scale * (words.all - words.own) + VECTOR_WEIGHT * (vector.all - vector.own),
     subject: query.subjects.has(fields.subject) ? SUBJECT_BONUS : 0,
     date: query.dates.some((range) => speaksOf(fields.observedAtMs, range)) ? DATE_BONUS : 0,
+    slot: isAsked ? SLOT_BONUS : 0,
   };
 }
 

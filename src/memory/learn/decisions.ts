@@ -1,5 +1,6 @@
 import { type FoldedMemory, holdsAt } from '../log/fold.ts';
 import { endedBy, speaksOfSame } from '../log/slots.ts';
+import { isNegated } from '../log/voice.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
 import type { EventPlace, MemoryEvent, NewMemoryEvent } from '../storage/memory-storage.ts';
 import { similarity, termsOf } from '../text/terms.ts';
@@ -82,12 +83,9 @@ export class Decisions {
   #findSame(fields: MemoryFields): string | undefined {
     const equal = this.#byHash.get(fields.hash)?.find((id) => this.#holds(id, fields));
     if (equal !== undefined || fields.kind === 'episode') return equal;
-    const terms = termsOf(fields.content);
     return [...this.#known.values()].find(
       (memory) =>
-        isAlike(memory.fields, fields) &&
-        similarity(termsOf(memory.fields.content), terms) >= SAME_FROM &&
-        this.#holds(memory.id, fields),
+        isAlike(memory.fields, fields) && !isOpposite(memory.fields, fields) && this.#holds(memory.id, fields),
     )?.id;
   }
 
@@ -104,7 +102,7 @@ export class Decisions {
 
   /** Closes what it contradicts; if that was observed later, it is the new one that no longer holds. */
   #supersede(id: string, fields: MemoryFields): MemoryFields {
-    if (fields.slot === undefined || fields.kind === 'episode') return fields;
+    if (fields.kind === 'episode') return fields;
     let dated = fields;
     for (const memory of this.#known.values()) {
       if (!contradicts(fields, memory.fields) || !holdsAt(memory, fields.observedAtMs)) continue;
@@ -151,16 +149,27 @@ export class Decisions {
   }
 }
 
-/** Whether the newer memory leaves no room for the older one: the same slot of the same subject, or the end of what was in it. */
+/** Whether the newer memory leaves no room for the older one: the same slot of the same subject, the end of what was in it, or the opposite. */
 function contradicts(newer: MemoryFields, older: MemoryFields): boolean {
-  if (older.kind === 'episode' || older.subject !== newer.subject || older.slot === undefined) return false;
+  if (older.kind === 'episode' || older.subject !== newer.subject) return false;
+  if (older.slot === undefined) return isAlike(older, newer) && isOpposite(older, newer);
   const ended = endedBy(newer.slot);
   if (ended === undefined) return older.slot === newer.slot;
   return older.slot === ended && speaksOfSame(ended, newer.content, older.content);
 }
 
 function isAlike(first: MemoryFields, second: MemoryFields): boolean {
-  return first.subject === second.subject && first.kind === second.kind && first.slot === second.slot;
+  const isSameSort = first.subject === second.subject && first.kind === second.kind && first.slot === second.slot;
+  return isSameSort && saysSame(first, second);
+}
+
+function saysSame(first: MemoryFields, second: MemoryFields): boolean {
+  return similarity(termsOf(first.content), termsOf(second.content)) >= SAME_FROM;
+}
+
+/** "I like tea", "I don't like tea any more": the same words, and one of them says no. */
+function isOpposite(first: MemoryFields, second: MemoryFields): boolean {
+  return isNegated(first.content) !== isNegated(second.content);
 }
 
 function isSameScope(first: MemoryScope, second: MemoryScope): boolean {

@@ -9,7 +9,6 @@ import { applyEvent, type FoldedMemory, toRecord } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
 import { digest, type MemoryInput, parseMessages, parseScope } from '../log/memory-input.ts';
 import { endedBy } from '../log/slots.ts';
-import type { VectorStatus } from '../log/vector-index.ts';
 import { sessionsOf } from '../log/views.ts';
 import type { MemoryFields, MemoryKind, MemoryRecord } from '../storage/memory-record.ts';
 import type { IndexedEvent, MemoryEvent, NewMemoryEvent, RelatedQuery } from '../storage/memory-storage.ts';
@@ -33,8 +32,8 @@ type AddedMemory = {
   readonly event: 'ADD' | 'REINFORCE' | 'NONE';
 };
 
-/** The outcome of `add`. What vectors or an extractor could not do is said here and never thrown: the turns are safe. */
-export type AddResult = VectorStatus & {
+/** The outcome of `add`. What an extractor could not do is said here and never thrown: the turns are safe. */
+export type AddResult = {
   readonly results: readonly AddedMemory[];
   readonly superseded: readonly string[];
   readonly extraction: 'none' | 'done' | 'recorded' | { readonly problem: string };
@@ -68,9 +67,8 @@ export class Learning {
     const turns = await this.#store(proposeTurns(messages, context), context);
     const found = await this.#extract(messages, turns, context);
     const events = [...turns.events, ...found.events];
-    const vectors = await this.#context.vectors.add(events, options.signal);
+    this.#context.vectors.add(events);
     return {
-      ...vectors,
       results: [...turns.added, ...found.added].map(({ id, memory, kind, event }) => ({ id, memory, kind, event })),
       superseded: events.filter(({ operation }) => operation === 'SUPERSEDE').map(({ memoryId }) => memoryId),
       extraction: found.extraction,
@@ -179,8 +177,9 @@ export class Learning {
     const text = messages.map(({ content }) => content).join(' ');
     const query = parseQuery(text, { subjects: [], speaker: undefined, nowMs });
     const postings = await this.#context.storage.readPostings(query.terms, scope);
-    const ranked = rank({ query, visible, postings, isWanted: ({ fields }) => fields.kind !== 'episode' });
-    return ranked.slice(0, SHOWN_TO_EXTRACTOR).map(({ memory }) => toRecord(memory));
+    const topK = SHOWN_TO_EXTRACTOR;
+    const ranked = rank({ query, visible, postings, topK, isWanted: ({ fields }) => fields.kind !== 'episode' });
+    return ranked.slice(0, topK).map(({ memory }) => toRecord(memory));
   }
 }
 

@@ -1,7 +1,7 @@
 import { similarity, termsOf } from '../text/terms.ts';
-import { sentencesOf } from './extract-by-rules.ts';
 import { type FoldedMemory, holdsAt } from './fold.ts';
 import type { Memories, Taken, Visible } from './scope-log.ts';
+import { sentencesOf } from './sentences.ts';
 import { isExclusive } from './slots.ts';
 
 /** How much of what was taken from a turn a sentence must share to be where it was said, if nobody noted the place. */

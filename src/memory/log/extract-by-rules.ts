@@ -1,5 +1,7 @@
 import type { MemoryKind } from '../storage/memory-record.ts';
+import { sentencesOf, type Words } from './sentences.ts';
 import { slotOf } from './slots.ts';
+import { isAsserted, isConditional, ownWords } from './voice.ts';
 
 /** What a rule found in a turn: one sentence or clause, as it was said, and where it stands. */
 type RuleFinding = {
@@ -10,7 +12,7 @@ type RuleFinding = {
 };
 
 /** Named in the keys of what rules found; another set of rules has another name. */
-export const RULES_VERSION = 'rules-2';
+export const RULES_VERSION = 'rules-3';
 
 type Rule = { readonly kind: MemoryKind; readonly pattern: RegExp };
 
@@ -30,7 +32,7 @@ const RULES: readonly Rule[] = [
   {
     kind: 'preference',
     pattern:
-      /\bI(?:['’]d)?\s+(?:really |always |usually |much |generally |absolutely )*(?:prefer|like|love|enjoy|hate|dislike|loathe)\b(?!\s+to (?:know|see you)\b)/i,
+      /\bI\s+(?:(?:really|always|usually|much|generally|absolutely|still|also|both)\s+)*(?:prefer|like|love|enjoy|hate|dislike|loathe)\b(?!\s+to (?:know|see you)\b|\s+(?:it|this|that|you)\b[\s.!]*$)|\bI(?:['’]d| would)\s+(?:(?:really|always|much)\s+)*(?:prefer|rather)\b/i,
   },
   {
     kind: 'preference',
@@ -49,32 +51,28 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-const SENTENCE = /[^.!?\n]+(?:[.!?]+(?=\s|$)|\n|$)|[^\n]+/g;
 /** A clause of its own begins here: another subject, or another of the verbs that say where one lives and works. */
 const CLAUSE =
   /[,;]?\s+(?:and|but|so)\s+(?=(?:I|we|my|our)\b|(?:live|moved|work|joined)\b)|[,;]\s+(?=(?:I|we|my|our)\b)/i;
+/** Addresses are copied as they are, so the full stop after one is not part of it. */
+const STOP_AFTER_ADDRESS = /(?<=\S[@./:]\S*)[.!,;]+$/;
 
 /** What explicit wording in a turn says about its speaker: preferences, instructions, decisions, names and the like. */
 export function extractByRules(text: string): RuleFinding[] {
-  return sentencesOf(text).flatMap((sentence) => {
+  return sentencesOf(ownWords(text)).flatMap((sentence) => {
     if (sentence.words.endsWith('?')) return [];
-    return clausesOf(sentence.words).flatMap(({ words, at }) => {
-      const found = classify(words, at);
-      const start = sentence.at + at;
-      return found === undefined ? [] : [{ content: words, ...found, span: [start, start + words.length] as const }];
+    return clausesOf(sentence.words).flatMap((clause) => {
+      const found = classify(clause);
+      if (found === undefined) return [];
+      const start = sentence.at + clause.at;
+      const content = text.slice(start, start + clause.words.length).replace(STOP_AFTER_ADDRESS, '');
+      return [{ content, ...found, span: [start, start + content.length] as const }];
     });
   });
 }
 
-type Clause = { readonly words: string; readonly at: number };
-
-/** The sentences of a text, and where they stand in it. */
-export function sentencesOf(text: string): Clause[] {
-  return [...text.matchAll(SENTENCE)].map((match) => {
-    const words = match[0].trim();
-    return { words, at: match.index + match[0].indexOf(words) };
-  });
-}
+/** A clause, and the sentence around it. */
+type Clause = Words & { readonly sentence: string };
 
 /** A sentence whole, unless one of its clauses fills a slot: what replaces that must not take the rest with it. */
 function clausesOf(sentence: string): Clause[] {
@@ -82,26 +80,31 @@ function clausesOf(sentence: string): Clause[] {
   let at = 0;
   for (const words of sentence.split(CLAUSE)) {
     at = sentence.indexOf(words, at);
-    clauses.push({ words, at });
+    clauses.push({ words, at, sentence });
     at += words.length;
   }
-  const isOne =
-    clauses.length === 1 || isReminder(sentence) || !clauses.some(({ words, at: place }) => slotIn(words, place));
-  return isOne ? [{ words: sentence, at: 0 }] : clauses;
+  const isOne = clauses.length === 1 || isReminder(sentence) || !clauses.some((clause) => slotIn(clause));
+  return isOne ? [{ words: sentence, at: 0, sentence }] : clauses;
 }
 
-/** A later clause may share the subject of the first. */
-function slotIn(words: string, at: number): string | undefined {
-  return slotOf(words) ?? (at > 0 ? slotOf(`I ${words}`) : undefined);
+/** The slot that a clause fills. A later clause may share the subject of the first. */
+function slotIn({ words, at, sentence }: Clause): string | undefined {
+  if (isConditional(sentence)) return undefined;
+  const found = slotOf(words) ?? (at > 0 ? slotOf(`I ${words}`) : undefined);
+  return found !== undefined && isAsserted(sentence, at + Math.min(found.at, words.length)) ? found.slot : undefined;
 }
 
-function classify(words: string, at: number): { kind: MemoryKind; slot?: string } | undefined {
+function classify(clause: Clause): { kind: MemoryKind; slot?: string } | undefined {
+  const { words, at, sentence } = clause;
   const instruction = RULES.find(({ kind, pattern }) => kind === 'instruction' && pattern.test(words));
-  const slot = instruction === undefined || isReminder(words) ? slotIn(words, at) : undefined;
+  const slot = instruction === undefined || isReminder(words) ? slotIn(clause) : undefined;
   const named = slot === undefined ? {} : { slot };
   if (instruction !== undefined) return { kind: 'instruction', ...named };
-  if (slot !== undefined) return { kind: slot.startsWith('favourite ') ? 'preference' : 'fact', slot };
-  const rule = RULES.find(({ pattern }) => pattern.test(words));
+  if (slot !== undefined) return { kind: slot.includes('favourite ') ? 'preference' : 'fact', slot };
+  const rule = RULES.find(({ pattern }) => {
+    const match = pattern.exec(words);
+    return match !== null && isAsserted(sentence, at + match.index);
+  });
   return rule === undefined ? undefined : { kind: rule.kind };
 }
 

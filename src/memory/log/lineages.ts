@@ -57,7 +57,7 @@ export class Lineages {
   async statusOf(id: string): Promise<{ readonly status: 'present' | 'deleted' | 'gone'; readonly reason?: string }> {
     if (!isCheckpointId(id)) return { status: 'gone' };
     const row = await this.#engine.storage.readCheckpoint(id);
-    if (row === undefined) return { status: 'gone', reason: 'its session was deleted' };
+    if (row === undefined) return { status: 'gone', reason: 'it was deleted long ago, or its session was' };
     if (!row.isDeleted) return { status: 'present' };
     return this.#engine.repository.open(id).then(
       () => ({ status: 'present' as const }),

@@ -123,10 +123,11 @@ class FoldedView implements Visible {
 
   /** Also what was only learned again: the turn that said it so has to be known when it no longer holds. */
   #file({ memoryId: id, fields = {} }: MemoryEvent, { slot, subject }: MemoryFields): void {
-    if (slot === undefined) return;
     const { derivedFrom = [], content: words = '', span } = fields;
-    const bySubject = this.slots.get(slot) ?? new Map<string, Set<string>>();
-    this.slots.set(slot, bySubject.set(subject, (bySubject.get(subject) ?? new Set()).add(id)));
+    if (slot !== undefined) {
+      const bySubject = this.slots.get(slot) ?? new Map<string, Set<string>>();
+      this.slots.set(slot, bySubject.set(subject, (bySubject.get(subject) ?? new Set()).add(id)));
+    }
     for (const turnId of derivedFrom) this.taken.set(turnId, [...(this.taken.get(turnId) ?? []), { id, words, span }]);
   }
 

@@ -12,13 +12,23 @@ type Slot = {
 const LATELY = '(?:\\s+(?:now|just|recently|finally|actually|currently|since))*';
 const I = `\\b(?:I|we)(?:['’](?:ve|m|re)| have| am| are)?${LATELY}\\s+`;
 const MY = '\\bmy\\s+(?:new\\s+|current\\s+)?';
-const IS = "(?:\\s+is|['’]s)(?:\\s+now)?\\b";
+const IS = "(?:\\s+is(?:n['’]t)?|['’]s)(?:\\s+now)?(?![\\w'’])";
 const NO_MORE = `\\bI(?:['’]m| am| do)?(?:\\s+no longer|\\s+not|n['’]t)\\s+`;
+
+/** States of mind and ways of life, not places; a name in capitals is a place whatever it means. */
+const STATES =
+  'fear|hope|dread|terror|denial|peace|harmony|luxury|pain|agony|sin|silence|exile|style|comfort|dreams?|nightmares?|hell|heaven|bubble|world|chaos|shadows?|mess|moment|past|present|future|the now|times|doubt|shame|awe|hiding|limbo|love|grief|misery|debt|tears|action|squalor|anticipation|my head|the clouds|it|this|that';
+/** Abstract nouns have no article: "in isolation", but "in an apartment" and "in the city". */
+const ABSTRACT = '(?!city|community)\\p{Ll}+(?:ness|tion|sion|ity|ship|ism|erty|ainty)';
+const NOWHERE = new RegExp(
+  `\\bto (?:the|a|an|my|our|this|that|another) \\p{Ll}|\\b(?:in|to) (?:(?:\\p{Ll}+\\s+){0,2}(?:${STATES})|(?:constant\\s+|total\\s+|complete\\s+|utter\\s+|great\\s+|such\\s+)?${ABSTRACT})(?!\\p{L})(?!\\s+\\p{Lu})`,
+  'u',
+);
 
 const SLOTS: Readonly<Record<string, Slot>> = {
   name: {
     says: new RegExp(`${MY}name${IS}\\s+\\S|\\bI go by\\s+\\S|\\bI(?:['’]m| am) called\\s+\\S|\\bcall me\\s+\\S`, 'i'),
-    except: /\b[Cc]all me (?!\p{Lu})/u,
+    except: /\b(?:[Cc]all me|I go by|called) (?!["'“‘]?\p{Lu})/u,
     asks: /\bmy (?:full |first |last )?name\b|\bwho am I\b|\bam I called\b|['’]s (?:full |first |last )?name\b/i,
   },
   home: {
@@ -26,7 +36,7 @@ const SLOTS: Readonly<Record<string, Slot>> = {
       `${I}(?:(?:live|living|reside|residing|based)${LATELY}\\s+in|(?:moved|relocated)(?:\\s+back|\\s+over)?(?:\\s+from\\s+[\\p{L}' -]{1,40}?)?\\s+to)\\b|${MY}(?:home(?: ?town)?|home address|address|city)${IS}`,
       'iu',
     ),
-    except: /\bto (?:the|a|an|my|our|this|that|another) \p{Ll}/u,
+    except: NOWHERE,
     ends: new RegExp(`${NO_MORE}(?:live|living) in\\b|${I}moved (?:away from|out of)\\b`, 'i'),
     asks: /\bwhere\b.*\b(?:live|lives|living|based|reside|home)\b|\b(?:live|lives|based) in which\b|\bhome\b|\baddress\b|\b(?:city|town|country)\b.*\b(?:live|lives|living|based)\b|\bmoved? to\b/i,
   },
@@ -35,7 +45,8 @@ const SLOTS: Readonly<Record<string, Slot>> = {
       `${I}(?:work(?:ing)?\\s+(?:at|for)|employed\\s+(?:at|by)|joined|started(?: working| work| a (?:new )?job)?\\s+at|got (?:a|my) (?:new )?job (?:at|with))\\s+\\S|${MY}(?:employer|company)${IS}`,
       'i',
     ),
-    except: /\bjoined (?:the|a|an|my|our|this|that|another|in|us|you|him|her|them)\b(?! \p{Lu})|\bat (?:night|home)\b/u,
+    except:
+      /\bjoined (?:the|a|an|my|our|this|that|another|in|us|you|him|her|them)\b(?! \p{Lu})|\bat (?:night|home|it|this|that|my|least|best|most|height|sea|times)\b|\bfor (?:free|fun|nothing|peanuts|now|a (?:living|while|long)|the (?:best|most)|it|this|that|\d|hours|days|weeks|months|years)\b/u,
     ends: new RegExp(`${NO_MORE}work(?:ing)? (?:at|for)\\b|${I}(?:left|quit)(?= \\p{Lu}| my job at)`, 'u'),
     asks: /\bwhere\b.*\bwork(?:s|ing)?\b|\bworks? (?:at|for)\b|\bemploy(?:er|ed|s)\b|\b(?:my|['’]s) (?:company|firm|workplace|office)\b/i,
   },
@@ -66,32 +77,46 @@ const ATTRIBUTE = new RegExp(
 const THING = '([\\p{L}\\p{N}-]+(?:\\s+[\\p{L}\\p{N}-]+)?)';
 const FAVOURITE = new RegExp(`${MY}favou?rite\\s+${THING}\\s+(?:is|are)\\b`, 'iu');
 const IS_FAVOURITE = new RegExp(
-  `\\b(?:is|are)(?:\\s+now)?\\s+my\\s+(?:new\\s+)?favou?rite\\s+${THING}?(?:\\s+now)?[.!]*$`,
+  `\\b(?:is|are)(?:\\s+now|\\s+not|\\s+no longer|n['’]t)?\\s+my\\s+(?:new\\s+)?favou?rite\\s+${THING}?(?:\\s+now)?[.!]*$`,
   'iu',
 );
 const NOW = /\s+now$/;
 
-/** The slot that a sentence fills; one that ends what was in a slot fills the slot `former ...`. */
-export function slotOf(sentence: string): string | undefined {
+/** A slot that a sentence fills, and where it says so. */
+type Filled = { readonly slot: string; readonly at: number };
+
+/** The slot that a sentence fills; one that ends or denies what is in a slot fills the slot `former ...`. */
+export function slotOf(sentence: string): Filled | undefined {
   return favouriteIn(sentence) ?? knownIn(sentence) ?? attributeIn(sentence);
 }
 
-function favouriteIn(sentence: string): string | undefined {
-  const thing = (FAVOURITE.exec(sentence) ?? IS_FAVOURITE.exec(sentence))?.[1];
-  return thing && `favourite ${spell(thing.replace(NOW, ''))}`;
+function favouriteIn(sentence: string): Filled | undefined {
+  const match = FAVOURITE.exec(sentence) ?? IS_FAVOURITE.exec(sentence);
+  return match?.[1] === undefined
+    ? undefined
+    : fill(sentence, `favourite ${spell(match[1].replace(NOW, ''))}`, match.index);
 }
 
-function knownIn(sentence: string): string | undefined {
+function knownIn(sentence: string): Filled | undefined {
   for (const [slot, { says, except, ends }] of Object.entries(SLOTS)) {
-    if (says.test(sentence) && except?.test(sentence) !== true) return slot;
-    if (ends?.test(sentence) === true) return `${FORMER}${slot}`;
+    const said = says.exec(sentence);
+    if (said !== null && except?.test(sentence) !== true) return fill(sentence, slot, said.index);
+    const ended = ends?.exec(sentence);
+    if (ended) return { slot: `${FORMER}${slot}`, at: ended.index };
   }
   return undefined;
 }
 
-function attributeIn(sentence: string): string | undefined {
-  const attribute = ATTRIBUTE.exec(sentence)?.[1];
-  return attribute && spell(attribute);
+function attributeIn(sentence: string): Filled | undefined {
+  const match = ATTRIBUTE.exec(sentence);
+  return match?.[1] === undefined ? undefined : fill(sentence, spell(match[1]), match.index);
+}
+
+const IS_NOT =
+  /^(?:\S+(?:\s+(?!is\b|are\b)\S+){0,5}?\s+)??(?:\S*['’]s|is|are)(?:\s+(?:really|actually|now|certainly)\b)*(?:\s+(?:not\b(?! only)|no longer\b)|n['’]t\b)/;
+
+function fill(sentence: string, slot: string, at: number): Filled {
+  return { slot: IS_NOT.test(sentence.slice(at)) ? `${FORMER}${slot}` : slot, at };
 }
 
 const FORMER = 'former ';
@@ -109,14 +134,15 @@ export function isExclusive(slot: string): boolean {
 /** Whether what ends a slot speaks of the value that is in it: "I left Acme" says nothing of Globex. */
 export function speaksOfSame(slot: string, ending: string, value: string): boolean {
   const { says, ends } = SLOTS[slot] ?? {};
+  const named = new Set(termsOf(`${slot} address number longer anymore new current`));
   const objects = new Set(termsAfter(ends, ending));
-  return termsAfter(says, value).some((term) => objects.has(term));
+  return termsAfter(says, value).some((term) => objects.has(term) && !named.has(term));
 }
 
 function termsAfter(pattern: RegExp | undefined, text: string): string[] {
   const match = pattern?.exec(text);
   // Patterns may take the first letter of what follows them.
-  return match ? termsOf(text.slice(match.index + match[0].length - (/\s\S$/.test(match[0]) ? 1 : 0))) : termsOf(text);
+  return termsOf(match ? text.slice(match.index + match[0].length - (/\s\S$/.test(match[0]) ? 1 : 0)) : text);
 }
 
 /** Whether a question asks for what is in a slot: in words of its own, or by all the words of its name. */

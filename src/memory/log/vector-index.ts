@@ -19,6 +19,11 @@ const CATCH_UP = 32;
 /** Scopes whose vectors are kept in memory. */
 const MAX_SCOPES = 16;
 
+/** Words that are embedded in one go: enough to be quick, few enough to keep a question waiting for a moment only. */
+const BATCH = 16;
+
+type Worded = { readonly seq: number; readonly content: string };
+
 type ScopeVectors = { epoch: number; position: number; readonly bySeq: Map<number, Float32Array> };
 
 /** Vectors of the scopes in use, of one model. Whatever happens to the embedder, words are found without it. */
@@ -26,25 +31,35 @@ export class VectorIndex {
   readonly #storage: MemoryStorage;
   readonly #embedder: Embedder | undefined;
   readonly #scopes = new Map<string, ScopeVectors>();
+  readonly #waiting: Worded[] = [];
+  #working: Promise<void> | undefined;
 
   constructor(storage: MemoryStorage, embedder: Embedder | undefined) {
     this.#storage = storage;
     this.#embedder = embedder;
   }
 
-  /** Makes vectors for new words. What fails here is made up for while searching. */
-  async add(events: readonly MemoryEvent[], signal?: AbortSignal): Promise<VectorStatus> {
-    const worded = events.flatMap(({ seq, fields }) =>
-      fields?.content === undefined ? [] : [{ seq, content: fields.content }],
-    );
-    if (this.#embedder === undefined || worded.length === 0) return { vectors: 'none' };
+  /** Has vectors made for new words, which are safe already, while the caller goes on. What fails is made up for while searching. */
+  add(events: readonly MemoryEvent[]): void {
+    if (this.#embedder === undefined) return;
+    for (const { seq, fields } of events)
+      if (fields?.content !== undefined) this.#waiting.push({ seq, content: fields.content });
+    if (this.#waiting.length > 0) this.#working ??= this.#work(this.#embedder);
+  }
+
+  async #work(embedder: Embedder): Promise<void> {
     try {
-      await this.#store(this.#embedder, worded, signal);
-      return { vectors: 'used' };
-    } catch (error) {
-      signal?.throwIfAborted();
-      return { vectors: 'unavailable', problem: messageOf(error) };
+      while (this.#waiting.length > 0) await this.#store(embedder, this.#waiting.splice(0, BATCH), undefined);
+    } catch {
+      this.#waiting.length = 0; // a search asks for them again, and says what is wrong
+    } finally {
+      this.#working = undefined;
     }
+  }
+
+  /** Waits until the words that were added have their vectors. */
+  async settle(): Promise<void> {
+    await this.#working;
   }
 
   /** How near each visible memory is to a question. */
@@ -54,6 +69,7 @@ export class VectorIndex {
   ): Promise<Nearness> {
     if (this.#embedder === undefined) return { vectors: 'none' };
     try {
+      await this.settle();
       const [asked] = await this.#embedder.embed([question()], signal === undefined ? {} : { signal });
       if (asked === undefined) return { vectors: 'unavailable', problem: 'the embedder answered nothing' };
       const known = await this.#read(this.#embedder, scope);
@@ -95,11 +111,7 @@ export class VectorIndex {
     for (const { seq, vector } of await this.#store(embedder, worded, signal)) known.set(seq, vector);
   }
 
-  async #store(
-    embedder: Embedder,
-    worded: readonly { seq: number; content: string }[],
-    signal: AbortSignal | undefined,
-  ): Promise<EventVector[]> {
+  async #store(embedder: Embedder, worded: readonly Worded[], signal: AbortSignal | undefined): Promise<EventVector[]> {
     const texts = worded.map(({ content }) => content);
     const vectors = await embedder.embed(texts, signal === undefined ? {} : { signal });
     const entries = worded.flatMap(({ seq }, at) => {

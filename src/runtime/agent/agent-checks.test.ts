@@ -27,7 +27,7 @@ let trips = 0;
 
 async function begun(): Promise<string | undefined> {
   const chat = new GroupChat({ agents: [ann()], maxRounds: 1 });
-  const place = { checkpoints: manager, sessionId: `trip${++trips}`, logs: false } as const;
+  const place = { manager, sessionId: `trip${++trips}`, logs: false } as const;
   const { checkpointId } = await new CheckpointingGroupChatManager({ chat, ...place }).run({ message: 'Hello' });
   return checkpointId;
 }
@@ -145,7 +145,7 @@ test.each<[call: string, wrong: () => unknown, message: string]>([
     () => new Orchestrator({ agents: [ann()], checkpointManager: manager, registry: {} } as never),
     REGISTRY,
   ],
-  ['a registry of a restorer', () => new FleetRestorer({ checkpoints: manager, registry: {} } as never), REGISTRY],
+  ['a registry of a restorer', () => new FleetRestorer({ manager, registry: {} } as never), REGISTRY],
   [
     'a registry of nobody',
     () => ann().reply('x', { registry: {} } as never),
@@ -158,12 +158,12 @@ test.each<[call: string, wrong: () => unknown, message: string]>([
   ],
   [
     'no chat',
-    () => new CheckpointingGroupChatManager({ chat: {}, checkpoints: manager, sessionId: 's' } as never),
+    () => new CheckpointingGroupChatManager({ chat: {}, manager, sessionId: 's' } as never),
     '"chat" of new CheckpointingGroupChatManager() must be a GroupChat: new GroupChat({ agents, ... }); found an object.',
   ],
   [
     'no fleet',
-    () => new FleetRunner({ fleet: {}, checkpoints: manager, sessionId: 's' } as never),
+    () => new FleetRunner({ fleet: {}, manager, sessionId: 's' } as never),
     '"fleet" of new FleetRunner() must be a Fleet: new Fleet({ agents, ... }); found an object.',
   ],
   ['no message', () => ann().reply(null as never), 'A message must be an object; found null.'],
@@ -190,16 +190,16 @@ test.each<[call: string, wrong: () => unknown, message: string]>([
     async () => manager.restore((await begun()) ?? '', { factory: ann }),
     'This is the state of a group chat, not of an agent. Restore it with a CheckpointRestorer.',
   ],
-  ['no source', () => new FleetRestorer({ checkpoints: manager }).continue(undefined as never), 'named by no id'],
+  ['no source', () => new FleetRestorer({ manager }).continue(undefined as never), 'A checkpoint id must be'],
   [
     'a path',
-    () => new CheckpointRestorer({ checkpoints: manager }).continue({ path: 'x.json' } as never, { rounds: 1 }),
+    () => new CheckpointRestorer({ manager }).continue({ path: 'x.json' } as never, { rounds: 1 }),
     '"path" is not an option of a checkpoint that is named by no id; known: file',
   ],
   [
     'an override',
     async () =>
-      new CheckpointRestorer({ checkpoints: manager }).continue((await begun()) ?? '', {
+      new CheckpointRestorer({ manager }).continue((await begun()) ?? '', {
         rounds: 1,
         overrides: { agents: { ann: { systemMesage: 'x' } } },
       } as never),
@@ -215,7 +215,7 @@ test.each([5, null, { answer: 'x' }])('[input.1] ask() that answers %j fails the
   const chat = new GroupChat({ agents: [new StandardAgent({ name: 'bob', humanInputMode: 'ALWAYS' })], maxRounds: 1 });
   const options = {
     chat,
-    checkpoints: manager,
+    manager,
     sessionId: `asks${++trips}`,
     logs: false,
     ask: async () => said,

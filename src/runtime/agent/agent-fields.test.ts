@@ -42,7 +42,7 @@ describe('the public fields of a subclass', () => {
   });
 
   test('[agent.5] come back in conversations, from where they were between two moves', async () => {
-    const checkpoints = openManager();
+    const manager = openManager();
     const ann = Object.assign(clerk(), structuredClone(WORKED));
     const chat = new GroupChat({
       agents: [ann],
@@ -50,12 +50,12 @@ describe('the public fields of a subclass', () => {
       allowRepeatSpeaker: true,
       maxRounds: 1,
     });
-    const run = await new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 's', logs: false }).run({
+    const run = await new CheckpointingGroupChatManager({ chat, manager, sessionId: 's', logs: false }).run({
       message: 'Go.',
     });
     ann.collectedFields.city = 'Linz';
     const registry = new AgentRegistry({ agents: { Clerk: clerk } });
-    const restorer = new CheckpointRestorer({ checkpoints, registry });
+    const restorer = new CheckpointRestorer({ manager, registry });
     const restored = await restorer.restore(run.checkpointId ?? '');
     expect(restored.report.status).toBe('complete');
     expect(restored.chat.agent('clerk')).toMatchObject(WORKED);
@@ -166,22 +166,22 @@ describe('a subclass that says itself what is saved', () => {
 
   /** Saves an agent in a team and alone; returns what each way of putting it back says. */
   async function putBack(agent: StandardAgent, make: () => StandardAgent) {
-    const checkpoints = openManager();
+    const manager = openManager();
     const hold = (one: StandardAgent) => {
       const options = { speakerSelection: 'round_robin', allowRepeatSpeaker: true, maxRounds: 1 } as const;
       const chat = new GroupChat({ agents: [one], ...options });
-      return new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 's', logs: false });
+      return new CheckpointingGroupChatManager({ chat, manager, sessionId: 's', logs: false });
     };
     const { checkpointId = '' } = await hold(agent).run({ message: 'Go.' });
     const registry = new AgentRegistry({ agents: { [agent.constructor.name]: make } });
-    const restorer = new CheckpointRestorer({ checkpoints, registry });
-    const id = await checkpoints.save(agent);
+    const restorer = new CheckpointRestorer({ manager, registry });
+    const id = await manager.save(agent);
     return {
-      checkpoints,
+      manager,
       restore: () => restorer.restore(checkpointId),
       proceed: () => restorer.continue(checkpointId, { rounds: 1, logs: false }),
       resume: () => hold(make()).resume(),
-      alone: async () => checkpoints.reportOf(await checkpoints.restore<object>(id, { factory: make })),
+      alone: async () => manager.reportOf(await manager.restore<object>(id, { factory: make })),
     };
   }
 
@@ -216,6 +216,23 @@ describe('a subclass that says itself what is saved', () => {
     expect((await alone())?.problems).toMatchObject([{ path: '$.agents.ann.fields.client', problem: text }]);
   });
 
+  test('[restore.4] may begin to leave a field out: what the checkpoint has of it is named for what it is', async () => {
+    const keeping = class Clerk extends StandardAgent {
+      note = 'mail';
+    };
+    const leaving = class Clerk extends StandardAgent {
+      note = 'none';
+      override saveState(): AgentState {
+        const { note: _, ...fields } = this;
+        return { ...super.saveState(), fields };
+      }
+    };
+    const make = () => new leaving({ name: 'ann', defaultReply: 'Yes.' });
+    const { resume, alone } = await putBack(new keeping({ name: 'ann', defaultReply: 'Yes.' }), make);
+    await expect(resume()).rejects.toThrow('The checkpoint has "note", which saveState does not return any more');
+    expect((await alone())?.problems).toMatchObject([{ path: '$.agents.ann.fields.note' }]);
+  });
+
   test.each([true, {}, 'x', [1], Promise.resolve()])('[restore.4] must not return %j from loadState', async (said) => {
     class Odd extends StandardAgent {
       override loadState(state: unknown): never {
@@ -248,14 +265,14 @@ describe('agents of a team restored on their own', () => {
   });
 
   test('[run.7] a maker that makes another class is a difference', async () => {
-    const checkpoints = openManager();
+    const manager = openManager();
     const agents = [new Memo({ name: 'ann', defaultReply: 'Yes.' })];
     const chat = new GroupChat({ agents, speakerSelection: 'round_robin', allowRepeatSpeaker: true, maxRounds: 1 });
-    const team = new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 's', logs: false });
+    const team = new CheckpointingGroupChatManager({ chat, manager, sessionId: 's', logs: false });
     const { checkpointId = '' } = await team.run({ message: 'Go.' });
     const make = (Made: typeof StandardAgent) => {
       const registry = new AgentRegistry({ agents: { Memo: ({ name }) => new Made({ name }) } });
-      return new CheckpointRestorer({ checkpoints, registry }).restore(checkpointId);
+      return new CheckpointRestorer({ manager, registry }).restore(checkpointId);
     };
     await expect(make(StandardAgent)).rejects.toThrow('"ann" was of the class "Memo", and what is registered');
     await expect(make(class Clerk extends StandardAgent {})).rejects.toThrow('makes a Clerk');

@@ -23,6 +23,7 @@ import {
 import { parseName } from '../../core/record/id.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { type CodeExecutionConfig, parseCodeExecutionConfig } from '../code/code-executor.ts';
+import { compareCode } from '../code/code-limits.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
@@ -99,7 +100,6 @@ const FROM_CODE = {
   maxConsecutiveAutoReplies: ['maxConsecutiveAutoReplies', 'maxConsecutiveAutoReplies'],
   maxToolRounds: ['maxToolRounds', 'maxToolRounds'],
   defaultReply: ['defaultReply', 'defaultReply'],
-  codeExecution: ['codeExecution', 'codeExecution'],
 } as const satisfies Partial<Record<keyof StandardAgentOptions, readonly [keyof AgentState, string]>>;
 
 /** What of an agent's state its options said: the rest has no opinion of the code. */
@@ -110,6 +110,7 @@ export function givenState(options: StandardAgentOptions, state: AgentState): Gi
   return {
     ...Object.fromEntries(said.map(([, [key]]) => [key, state[key]])),
     tools: state.tools,
+    ...(options.codeExecution !== undefined && { codeExecution: state.codeExecution }),
     ...(options.runtime !== undefined && { runtime: options.runtime }),
   };
 }
@@ -135,8 +136,10 @@ export function compareGiven(given: GivenState, saved: AgentState, registry: Age
     const problem = `The checkpoint does not have the tool "${name}", so that "${saved.name}" does not offer it to its model.`;
     return [{ path: `${at}.tools.${name}`, problem }];
   });
-  const known = new Set(missing.map(({ path }) => path));
-  return [...missing, ...[...settings, ...flags, ...tools].filter(({ path }) => !known.has(path))];
+  const code = findNarrowed(saved.name, saved.codeExecution, given.codeExecution ?? saved.codeExecution);
+  const known = missing.map(({ path }) => path);
+  const changes = [...settings, ...code, ...flags, ...tools];
+  return [...missing, ...changes.filter(({ path }) => !known.some((one) => path.startsWith(one)))];
 }
 
 function findMissingModel({ name, modelId }: AgentState, registry: AgentRegistry): RestoreProblem[] {
@@ -145,11 +148,21 @@ function findMissingModel({ name, modelId }: AgentState, registry: AgentRegistry
   return [{ path: `$.agents.${name}.model`, problem }];
 }
 
-/** Names code that a state asks to run and nobody here allows. */
-export function refuseCode({ name, codeExecution }: AgentState, registry: AgentRegistry): RestoreProblem[] {
-  if (codeExecution === false || registry.allowsCode(codeExecution)) return [];
+/** Names code that a state asks to run and nobody here allows, and what is allowed less than it asks for. */
+export function refuseCode(state: AgentState, registry: AgentRegistry): RestoreProblem[] {
+  const { name, codeExecution } = state;
+  const permitted = registry.permitCode(state);
+  if (codeExecution === false || permitted !== false) return findNarrowed(name, codeExecution, permitted);
   const problem = `"${name}" asks to run code in "${codeExecution.workDir}": code execution is not allowed here. Allow the folder with allowCode of the registry (--allow-code at the command line).`;
   return [{ path: `$.agents.${name}.codeExecution`, problem }];
+}
+
+/** Names where code may do less than a state asks for: a state never widens what the code allows. */
+function findNarrowed(name: string, asked: CodeExecutionConfig, permitted: CodeExecutionConfig): RestoreProblem[] {
+  return compareCode(asked, permitted).map((field) => {
+    const problem = `The checkpoint asks for another "${field}" of "${name}" than the code allows: what both allow counts.`;
+    return { path: `$.agents.${name}.${field}`, problem };
+  });
 }
 
 /** Names the tools of a state that an agent lacks, or describes otherwise. */

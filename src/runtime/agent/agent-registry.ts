@@ -1,4 +1,3 @@
-import { isAbsolute, relative, resolve } from 'node:path';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import {
   accepts,
@@ -13,6 +12,7 @@ import {
   string,
 } from '../../core/options.ts';
 import type { CodeExecutionConfig, CodeExecutor } from '../code/code-executor.ts';
+import { isWithin, narrowCode } from '../code/code-limits.ts';
 import { LocalCodeExecutor } from '../code/local-code-executor.ts';
 import { buildModel, type Environment } from '../model/build-model.ts';
 import type { ChatModel } from '../model/chat-model.ts';
@@ -82,6 +82,8 @@ export class AgentRegistry {
   readonly #models = new Map<string, ChatModel>();
   readonly #codeParts = new Map<string, CodeParts>();
   readonly #codeFolders = new Set<string>();
+  /** What agents that the program made may do with code, by name. */
+  readonly #agentCode = new Map<string, CodeExecutionConfig>();
   readonly #options: AgentRegistryOptions;
 
   constructor(options: AgentRegistryOptions = {}) {
@@ -92,11 +94,16 @@ export class AgentRegistry {
     for (const folder of options.allowCode ?? []) this.allowCode(folder);
   }
 
-  /** Adds what an agent that a program made brings along: its tools, its model, and the folder it may run code in. */
-  addAgent({ tools, model, codeFolder }: StandardAgent): void {
+  /** Adds what an agent that a program made brings along: its tools, its model, and which code it may run. */
+  addAgent({ name, tools, model, codeLimits }: StandardAgent): void {
     for (const tool of tools) this.addTool(tool);
     if (model !== undefined) this.addModel(modelIdOf(model), model);
-    if (codeFolder !== undefined) this.allowCode(codeFolder);
+    if (codeLimits !== undefined) this.limitCode(name, codeLimits);
+  }
+
+  /** Says which code an agent may run at most, whatever a restored state asks for. */
+  limitCode(agent: string, limits: CodeExecutionConfig): void {
+    this.#agentCode.set(agent, limits);
   }
 
   /** Adds a tool. Two tools of one name must be the same. */
@@ -153,13 +160,30 @@ export class AgentRegistry {
 
   /** Lets agents run code in a folder, and below it. */
   allowCode(folder: string): void {
-    this.#codeFolders.add(resolve(folder));
+    this.#codeFolders.add(folder);
   }
 
   /** Whether code may be run in a folder that a configuration names. */
   allowsCode({ workDir }: { readonly workDir: string }): boolean {
+    return this.#allowsAnyCode(workDir) || this.#limitsIn(workDir).length > 0;
+  }
+
+  #allowsAnyCode(workDir: string): boolean {
     if (this.#options.createExecutor !== undefined) return true;
-    return [...this.#codeFolders].some((folder) => isWithin(folder, resolve(workDir)));
+    return [...this.#codeFolders].some((folder) => isWithin(folder, workDir));
+  }
+
+  #limitsIn(workDir: string): CodeExecutionConfig[] {
+    return [...this.#agentCode.values()].filter((limits) => limits !== false && isWithin(limits.workDir, workDir));
+  }
+
+  /** What of the code that a state asks for is allowed: never more than the program gave the agent, or those who run code in its folder. */
+  permitCode({ name, codeExecution }: Pick<AgentState, 'name' | 'codeExecution'>): CodeExecutionConfig {
+    if (codeExecution === false || !this.allowsCode(codeExecution)) return false;
+    const { workDir } = codeExecution;
+    const own = this.#agentCode.get(name);
+    if (own !== undefined) return narrowCode(codeExecution, own);
+    return this.#allowsAnyCode(workDir) ? codeExecution : this.#limitsIn(workDir).reduce(narrowCode, codeExecution);
   }
 
   /** What runs code by this configuration, and what is known of the files it works on. */
@@ -191,9 +215,4 @@ export class AgentRegistry {
 /** The id by which checkpoints name a model that was given as an object. */
 export function modelIdOf(model: ChatModel | LanguageModel): string {
   return 'reply' in model ? model.id : `${model.provider}/${model.modelId}`;
-}
-
-function isWithin(folder: string, path: string): boolean {
-  const way = relative(folder, path);
-  return !isAbsolute(way) && way !== '..' && !way.startsWith('../');
 }

@@ -119,6 +119,33 @@ export function parseAgentState(value: unknown): AgentState {
   throw new CorruptError(`This is not the state of an agent: ${issues[0]}.`, { details: { issues } });
 }
 
+/** How the states of one kind of team look, and what people are told of another one. */
+type TeamForm = {
+  readonly kind: string;
+  readonly schema: z.ZodType;
+  /** What people call it, such as "conversation". */
+  readonly noun: string;
+  readonly advice: string;
+};
+
+/** Checks that a state is one of this kind of team, whole; throws an InvalidInputError that says what it is instead. */
+export function checkTeamState(value: unknown, { kind, schema, noun, advice }: TeamForm): void {
+  const parsed = schema.safeParse(value);
+  const found = isRecord(value) ? value.kind : undefined;
+  if (!parsed.success)
+    throw new InvalidInputError(
+      found === kind
+        ? `The state of this ${noun} is not complete: ${z.prettifyError(parsed.error)}`
+        : `This checkpoint does not hold a ${noun}${advice}`,
+      { details: { kind: typeof found === 'string' ? found : typeof value } },
+    );
+  const { order, agents } = value as { order: readonly string[]; agents: Readonly<Record<string, unknown>> };
+  const missing = order.filter((name) => agents[name] === undefined);
+  if (missing.length > 0)
+    throw new InvalidInputError(`The ${noun} names agents that it does not hold: ${missing.join(', ')}.`);
+  for (const agent of Object.values(agents)) parseAgentState(agent);
+}
+
 /** What restores teams, by the kind of their states. */
 const RESTORERS: Readonly<Record<string, string>> = { group_chat: 'a CheckpointRestorer', fleet: 'a FleetRestorer' };
 

@@ -320,7 +320,7 @@ describe('other agents', () => {
 
   test('[orchestrator.2] restore brings every agent back, and saves go on from there', async () => {
     const first = createWorld([agentNamed('ann'), agentNamed('bob')]);
-    const ann = first.orchestrator.agent('ann') as StandardAgent;
+    const ann = first.orchestrator.agent('ann', StandardAgent);
     hear(ann, 'one');
     await first.orchestrator.close();
     const again = agentNamed('ann');

@@ -107,8 +107,14 @@ export class Orchestrator {
     return [...this.#agents.values()];
   }
 
-  agent(name: string): NamedAgent | undefined {
-    return this.#agents.get(name);
+  agent(name: string): NamedAgent | undefined;
+  /** The agent of this name and class; throws if there is none. */
+  agent<Agent extends NamedAgent>(name: string, as: abstract new (...args: never[]) => Agent): Agent;
+  agent(name: string, as?: abstract new (...args: never[]) => object): NamedAgent | undefined {
+    if (as === undefined) return this.#agents.get(name);
+    const agent = this.#open(name);
+    if (agent instanceof as) return agent;
+    throw new InvalidInputError(`The agent "${name}" is a ${agent.constructor.name}, and no ${as.name}.`);
   }
 
   /** Saves that failed, so far. */

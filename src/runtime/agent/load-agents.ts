@@ -27,9 +27,7 @@ export function makeAgents({ order, agents }: AgentStates, registry: AgentRegist
 function makeAgent(state: AgentState, registry: AgentRegistry): StandardAgent {
   const maker = registry.maker(state.agentType);
   if (maker === undefined) return new StandardAgent({ name: state.name });
-  const { codeExecution } = state;
-  const isAllowed = codeExecution === false || registry.allowsCode(codeExecution);
-  return makeBy(maker, isAllowed ? state : { ...state, codeExecution: false });
+  return makeBy(maker, { ...state, codeExecution: registry.permitCode(state) });
 }
 
 /** Makes an agent of a registered class; throws if its maker makes something else. */

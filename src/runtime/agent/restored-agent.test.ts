@@ -33,9 +33,9 @@ test('[agent.5] what an agent hears without a name is from its partner, and come
 test('[chat.1] what is said to a group without a name is from the person, and can be continued from', async () => {
   const agents = ['ann', 'bob'].map((name) => new StandardAgent({ name, defaultReply: `I am ${name}.` }));
   const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 2 });
-  const place = { checkpoints: manager, sessionId: 'nameless', logs: false } as const;
+  const place = { manager, sessionId: 'nameless', logs: false } as const;
   const first = await new CheckpointingGroupChatManager({ chat, ...place }).run({ message: 'Hello' });
-  const restorer = new CheckpointRestorer({ checkpoints: manager });
+  const restorer = new CheckpointRestorer({ manager });
   const more = await restorer.continue(first.checkpointId ?? '', {
     rounds: 1,
     logs: false,
@@ -69,7 +69,7 @@ test.each<[code: string, options: Optional<StandardAgentOptions>, paths: readonl
   ['no code', { codeExecution: undefined }, ['codeExecution']],
   ['code switched off', { codeExecution: false }, ['codeExecution']],
   ['code in another folder', { codeExecution: { workDir: '/work/bob' } }, ['codeExecution']],
-  ['other limits of code', { codeExecution: { workDir: '/work/ann', timeoutMs: 5 } }, ['codeExecution']],
+  ['other limits of code', { codeExecution: { workDir: '/work/ann', timeoutMs: 5 } }, ['codeExecution.timeoutMs']],
 ])('[agent.5] a restore names what the code has otherwise: %s', async (_, options, paths) => {
   const id = await manager.save(new StandardAgent(saved));
   const given = Object.fromEntries(Object.entries({ ...saved, ...options }).filter(([, value]) => value !== undefined));
@@ -167,7 +167,7 @@ test('[chat.5] agents of one group are refused in another, whose conversation th
   const agents = ['ann', 'bob'].map((name) => new StandardAgent({ name, defaultReply: `I am ${name}.` }));
   const run = (sessionId: string) => {
     const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 1 });
-    const team = new CheckpointingGroupChatManager({ chat, checkpoints: manager, sessionId, logs: false });
+    const team = new CheckpointingGroupChatManager({ chat, manager, sessionId, logs: false });
     return team.run({ message: 'My PIN is 4711' });
   };
   await run('of-ann');

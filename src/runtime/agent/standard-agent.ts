@@ -4,7 +4,8 @@ import { freezeState } from '../../core/freeze.ts';
 import { checkValue, filledString } from '../../core/options.ts';
 import { COMPARES_CODE } from '../../manager/agent/agent.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
-import type { CodeBlock } from '../code/code-executor.ts';
+import type { CodeBlock, CodeExecutionConfig } from '../code/code-executor.ts';
+import { narrowCode } from '../code/code-limits.ts';
 import { extractCodeBlocks } from '../code/extract-code-blocks.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
@@ -40,12 +41,13 @@ import {
 import type { FilledPrompt } from './run-memory.ts';
 import { fingerprintTool, type Tool } from './tool.ts';
 
+type CodeTask = { readonly blocks: readonly CodeBlock[]; readonly config: Exclude<CodeExecutionConfig, false> };
+
 /** An agent whose whole state is plain data: it can be saved at any moment between two replies, and restored exactly. */
 export class StandardAgent {
   readonly #tools = new Map<string, Tool>();
   readonly #model: ChatModel | LanguageModel | undefined;
   readonly #listeners = new Set<() => void>();
-  readonly #codeFolder: string | undefined;
   #registry: AgentRegistry | undefined;
   readonly #given: GivenState;
   #state: AgentState;
@@ -58,7 +60,6 @@ export class StandardAgent {
     for (const tool of options.tools ?? []) this.#tools.set(tool.name, tool);
     this.#state = freeze(createState(options, this.constructor.name));
     this.#given = givenState(options, this.#state);
-    this.#codeFolder = this.#state.codeExecution === false ? undefined : this.#state.codeExecution.workDir;
   }
 
   get name(): string {
@@ -99,9 +100,9 @@ export class StandardAgent {
     return this.#model;
   }
 
-  /** The folder that the program which made this agent lets it run code in; a restored state does not change it. */
-  get codeFolder(): string | undefined {
-    return this.#codeFolder;
+  /** Which code the program that made this agent lets it run, if it says so; a restored state does not change it. */
+  get codeLimits(): CodeExecutionConfig | undefined {
+    return this.#given.codeExecution;
   }
 
   /** Gets tools that it may have to use; its own of the same name come first. */
@@ -204,8 +205,8 @@ export class StandardAgent {
     if (typed === EXIT) return { silence: 'exit' };
     if (typed) return this.#say({ name: this.name, content: typed }, context.partner, 'person');
     if (typed === undefined && this.#isSpent(context.partner)) return { silence: 'limit' };
-    const blocks = this.#codeToRun(context);
-    if (blocks.length > 0) return this.#runCode(blocks, context);
+    const task = this.#codeToRun(context);
+    if (task !== undefined) return this.#runCode(task, context);
     return this.#think(context);
   }
 
@@ -222,21 +223,21 @@ export class StandardAgent {
   }
 
   /** What a state says of code is a request; without the registry's permission nothing runs. */
-  #codeToRun({ partner, registry }: ReplyContext): CodeBlock[] {
-    const { codeExecution } = this.#state;
+  #codeToRun({ partner, registry }: ReplyContext): CodeTask | undefined {
     const last = this.history(partner).at(-1);
-    if (codeExecution === false || last === undefined || last.name === this.name) return [];
-    if (!registry.allowsCode(codeExecution)) return [];
-    return extractCodeBlocks(last.content);
+    if (last === undefined || last.name === this.name) return undefined;
+    const permitted = registry.permitCode(this.#state);
+    const config = narrowCode(permitted, this.codeLimits ?? permitted);
+    const blocks = config === false ? [] : extractCodeBlocks(last.content);
+    return config === false || blocks.length === 0 ? undefined : { blocks, config };
   }
 
-  async #runCode(blocks: readonly CodeBlock[], context: ReplyContext): Promise<ReplyOutcome> {
-    const { codeExecution, totals } = this.#state;
-    if (codeExecution === false) return { silence: 'nothing_to_say' };
+  async #runCode({ blocks, config }: CodeTask, context: ReplyContext): Promise<ReplyOutcome> {
+    const { totals } = this.#state;
     const { content, code, workspace } = await runCode(blocks, {
       name: this.name,
-      config: codeExecution,
-      ...context.registry.codeParts(codeExecution),
+      config,
+      ...context.registry.codeParts(config),
       effects: context.effects,
       signal: context.signal,
     });

@@ -28,10 +28,7 @@ export type ChatTypes = {
 export const CHAT: TeamKind<ChatTypes> = {
   noun: 'conversation',
   parse: parseChatState,
-  settingsOf: ({ chat: { settings } }) => {
-    const { managerName: _, seed: __, ...rest } = settings; // a name and a beginning, which stay
-    return rest;
-  },
+  settingsOf: ({ chat: { settings } }) => settings,
   adopt: adoptCode,
   findMissing: ({ chat: { settings } }, registry) => findMissingCode(settings, registry),
   make: (agents, registry) => new GroupChat({ agents, registry, speakerSelection: 'round_robin' }), // until its own settings are loaded
@@ -95,15 +92,17 @@ export const CHAT: TeamKind<ChatTypes> = {
 };
 
 function adoptCode(state: ChatState, code: ChatState): ChatState {
-  const { settings: was, roundLimit, stage, messages } = state.chat;
-  const settings = { ...code.chat.settings, managerName: was.managerName, seed: was.seed };
-  const heard = { status: 'running', histories: { [was.managerName]: messages } } as const;
+  const { settings: was, roundLimit, stage, messages, randomState } = state.chat;
+  const { settings } = code.chat;
+  const heard = { status: 'running', histories: { [settings.managerName]: messages } } as const;
+  const newcomer = stage === 'open' ? heard : {};
   return {
     ...state,
-    ...adoptAgents(state, code, stage === 'open' ? heard : {}),
+    ...adoptAgents(state, code, { newcomer, partner: { was: was.managerName, is: settings.managerName } }),
     chat: {
       ...state.chat,
       settings,
+      randomState: settings.seed === was.seed ? randomState : settings.seed,
       roundLimit: Math.max(0, roundLimit + settings.maxRounds - was.maxRounds),
     },
   };

@@ -162,8 +162,9 @@ export class ChatLoop implements Script {
   }
 
   #ask(question: Omit<HumanRequest, 'id'>): Promise<string> {
-    const { length } = this.#chat.record.messages;
-    return this.#world.ask({ ...question, id: `${length}:${question.agent}:${question.kind}` });
+    const { messages, reopenings = 0 } = this.#chat.record;
+    const place = reopenings === 0 ? messages.length : `${messages.length}+${reopenings}`;
+    return this.#world.ask({ ...question, id: `${place}:${question.agent}:${question.kind}` });
   }
 
   #openAgent(name: string): StandardAgent {

@@ -15,8 +15,8 @@ import { GroupChat } from './group-chat.ts';
 const SCOPE = { userId: 'eve' };
 
 function setUp() {
-  const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
-  const known = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager: checkpoints });
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const known = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager });
   const model = scriptedModel(() => 'I will see to it.', { id: 'm' });
   const registry = new AgentRegistry({ models: { m: model } });
   const hold = (
@@ -33,13 +33,13 @@ function setUp() {
     const chat = new GroupChat({ agents: [waiter], registry, allowRepeatSpeaker: true, maxRounds: 1 });
     return new CheckpointingGroupChatManager({
       chat,
-      checkpoints,
+      manager,
       sessionId,
       logs: false,
       memory: { memory: memory as Memory, scope: SCOPE },
     });
   };
-  return { checkpoints, memory: known, model, registry, hold };
+  return { manager, memory: known, model, registry, hold };
 }
 
 async function contents(memory: Memory): Promise<string[]> {
@@ -48,11 +48,11 @@ async function contents(memory: Memory): Promise<string[]> {
 }
 
 test('[run.13] {memory} is filled anew in every turn, and the checkpoint says with what', async () => {
-  const { checkpoints, memory, model, hold } = setUp();
+  const { manager, memory, model, hold } = setUp();
   await memory.add('I am allergic to peanuts.', SCOPE);
   const { checkpointId } = await hold('lunch', false).run({ message: 'Which dessert is safe with my peanut allergy?' });
   expect(model.requests[0]?.system).toContain('allergic to peanuts');
-  const state = (await checkpoints.load(checkpointId ?? '')) as ChatState;
+  const state = (await manager.load(checkpointId ?? '')) as ChatState;
   expect(state.agents.waiter?.memoryIds.length).toBeGreaterThan(0);
   expect(state.agents.waiter?.systemMessage).toContain('{memory}');
   await memory.add('I love mango sorbet.', SCOPE);
@@ -72,9 +72,9 @@ test('[run.14] people teach, agents only with the store flag, and a resumed run 
 });
 
 test('[run.14] an agent with store: true teaches also with checkpoint: false, and no resume teaches it twice', async () => {
-  const { memory, checkpoints, hold } = setUp();
+  const { memory, manager, hold } = setUp();
   await hold('one', true, { checkpoint: false }).run({ message: 'My table is number seven.' });
-  const { checkpoints: all } = await checkpoints.list({ sessionId: 'one' });
+  const { checkpoints: all } = await manager.list({ sessionId: 'one' });
   expect(all.filter(({ trigger }) => trigger === 'message_appended')).toHaveLength(1);
   const known = await contents(memory);
   expect(known.filter((one) => one === 'I will see to it.')).toHaveLength(1);
@@ -94,10 +94,10 @@ test('[run.14] what was said without a checkpoint of its own is learned with the
 });
 
 test('[run.14] a continuation from before does not know what came after', async () => {
-  const { checkpoints, memory, model, registry, hold } = setUp();
+  const { manager, memory, model, registry, hold } = setUp();
   await hold('trip', false).run({ message: 'I fly to Lisbon on Monday.' });
-  const [start] = (await checkpoints.list({ sessionId: 'trip' }, { limit: 100 })).checkpoints.slice(-1);
-  const restorer = new CheckpointRestorer({ checkpoints, registry });
+  const [start] = (await manager.list({ sessionId: 'trip' }, { limit: 100 })).checkpoints.slice(-1);
+  const restorer = new CheckpointRestorer({ manager, registry });
   const options = { logs: false, memory: { memory, scope: SCOPE } } as const;
   const asked = model.requests.length;
   const prepare = (chat: GroupChat) => chat.change({ problem: 'Where do I fly on Monday?' });
@@ -108,22 +108,22 @@ test('[run.14] a continuation from before does not know what came after', async 
 });
 
 test('[run.13] memory is asked with the problem and the recent messages, and what was just said is not repeated', async () => {
-  const { checkpoints, memory, model } = setUp();
+  const { manager, memory, model } = setUp();
   await memory.add('I prefer green tea without milk.', SCOPE);
   const waiter = new StandardAgent({ name: 'waiter', model, systemMessage: 'Serve.\n{memory}' });
   const guest = new StandardAgent({ name: 'guest', defaultReply: 'Good.' });
   const chat = new GroupChat({ agents: [guest, waiter], speakerSelection: 'round_robin', maxRounds: 2 });
-  const options = { chat, checkpoints, sessionId: 'tea', logs: false, userId: 'eve', memory } as const;
+  const options = { chat, manager, sessionId: 'tea', logs: false, userId: 'eve', memory } as const;
   await new CheckpointingGroupChatManager(options).run({ message: 'I would like some green tea.' });
   expect(model.requests[0]?.system).toContain('without milk');
   expect(model.requests[0]?.system).not.toContain('I would like');
 });
 
 test('[run.13] memory is given alone, for the user of the run, or with its scope; a wrong one is refused at once', async () => {
-  const { checkpoints, memory } = setUp();
+  const { manager, memory } = setUp();
   const chat = new GroupChat({ agents: [new StandardAgent({ name: 'a' })], allowRepeatSpeaker: true });
   const make = (given: object) =>
-    new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 's', logs: false, ...given });
+    new CheckpointingGroupChatManager({ chat, manager, sessionId: 's', logs: false, ...given });
   expect(() => make({ memory, userId: 'eve' })).not.toThrow();
   expect(() => make({ memory: { memory, scope: SCOPE } })).not.toThrow();
   expect(() => make({ memory })).toThrow('Give the run a userId');

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { InvalidInputError } from '../../core/errors.ts';
-import { type AgentState, type AgentTotals, addTotals, parseAgentState } from '../agent/agent-state.ts';
+import { type AgentState, type AgentTotals, addTotals, checkTeamState } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import type { HumanRequest } from '../agent/reply.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
@@ -64,6 +63,8 @@ export type ChatRecord = {
   /** The conversation goes on although the message at this count would end it. */
   readonly endOverruledAt: number | null;
   readonly end: ChatEnd | null;
+  /** How often it went on after an end: what was asked and answered before that is asked anew. */
+  readonly reopenings?: number;
 };
 
 /** What a checkpoint of a group holds. */
@@ -110,24 +111,17 @@ const schema = z.looseObject({
   }),
 });
 
+const FORM = {
+  kind: CHAT_KIND,
+  schema,
+  noun: 'conversation',
+  advice: ': it was not saved by a group chat. Restore it with manager.restore().',
+} as const;
+
 /** Checks that a state is one of a conversation; throws an InvalidInputError that says what it is instead. */
 export function parseChatState(value: unknown): ChatState {
-  const parsed = schema.safeParse(value);
-  if (!parsed.success) {
-    const kind = typeof value === 'object' && value !== null && 'kind' in value ? value.kind : undefined;
-    throw new InvalidInputError(
-      kind === CHAT_KIND
-        ? `The state of this conversation is not complete: ${z.prettifyError(parsed.error)}`
-        : 'This checkpoint does not hold a conversation: it was not saved by a group chat. Restore it with manager.restore().',
-      { details: { kind: typeof kind === 'string' ? kind : typeof value } },
-    );
-  }
-  const state = value as ChatState;
-  const missing = state.order.filter((name) => state.agents[name] === undefined);
-  if (missing.length > 0)
-    throw new InvalidInputError(`The conversation names agents that it does not hold: ${missing.join(', ')}.`);
-  for (const agent of Object.values(state.agents)) parseAgentState(agent);
-  return withLimits(state);
+  checkTeamState(value, FORM);
+  return withLimits(value as ChatState);
 }
 
 /** Older states had one number for what the code says and what a run grants. */

@@ -139,7 +139,7 @@ export async function continueChat(
   from: CheckpointSource | BegunBranch,
   { options, change, edit }: Continuation,
 ): Promise<ContinueResult> {
-  const { checkpoints, registry } = restorer;
+  const { manager, registry } = restorer;
   const file = typeof from === 'object' && 'file' in from ? from.file : undefined;
   let left: readonly RestoreProblem[] = [];
   const result = await restorer.continue(from, {
@@ -150,17 +150,17 @@ export async function continueChat(
     },
     hold: async (chat, session, { origin, isChanged, metadata, ...code }) => {
       const isOver = chat.record.end !== null && edit === undefined;
-      const place = { checkpoints, origin, file, sessionId: session.id };
+      const place = { manager, origin, file, sessionId: session.id };
       const files = isOver ? undefined : await openFiles(place, options);
       const first = isChanged ? 'conversation_continued' : undefined;
-      return holdChat(chat, { checkpoints, session, files, first, edit, ...code }, { ...options, metadata });
+      return holdChat(chat, { manager, session, files, first, edit, ...code }, { ...options, metadata });
     },
   });
   return { ...result, report: report(addProblems(result.differences, left)) };
 }
 
 async function openFiles(
-  place: Pick<ContinuationFilesOptions, 'checkpoints' | 'origin' | 'file' | 'sessionId'>,
+  place: Pick<ContinuationFilesOptions, 'manager' | 'origin' | 'file' | 'sessionId'>,
   { logs, checkpointFiles: hasStates = logs !== undefined, outputRoot, rounds }: ContinueOptions,
 ): Promise<SessionFiles | undefined> {
   if (logs === false && outputRoot === undefined) return undefined;

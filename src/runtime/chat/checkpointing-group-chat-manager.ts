@@ -101,7 +101,7 @@ export class CheckpointingGroupChatManager {
     });
   }
 
-  /** Goes on with a conversation whose process died; a handler for `manager.recoverAbandoned`. One that fails comes up again later. */
+  /** Goes on with a conversation whose process died; a handler for `workers.recoverAbandoned`. One that fails comes up again later. */
   async recover(session: Session, recovery: Pick<Recovery, 'lease'>): Promise<ChatRunResult> {
     return this.#host.recover(session, recovery);
   }
@@ -131,12 +131,12 @@ export class CheckpointingGroupChatManager {
   }
 
   async #run(session: Session, prepared: Prepared<ChatTypes>, signal: AbortSignal | undefined): Promise<ChatRunResult> {
-    const { chat, checkpoints, sessionId, logs, checkpointFiles, ...options } = this.#options;
-    const files = await openSessionFiles({ checkpoints, sessionId }, { logs, checkpointFiles });
+    const { chat, manager, sessionId, logs, checkpointFiles, ...options } = this.#options;
+    const files = await openSessionFiles({ manager, sessionId }, { logs, checkpointFiles });
     // a killed run may have left the head without files
     if (session.head !== undefined) await files?.add(session.head, describeConversation(chat));
     const signals = signal === undefined ? {} : { signal };
-    return holdChat(chat, { checkpoints, session, files, ...prepared }, { ...options, ...signals });
+    return holdChat(chat, { manager, session, files, ...prepared }, { ...options, ...signals });
   }
 }
 

@@ -22,12 +22,12 @@ function open() {
   return new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
 }
 
-function manage(chat: GroupChat, checkpoints: CheckpointManager, options: ChatRunOptions & { branch?: string } = {}) {
-  return new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'team', logs: false, ...options });
+function manage(chat: GroupChat, manager: CheckpointManager, options: ChatRunOptions & { branch?: string } = {}) {
+  return new CheckpointingGroupChatManager({ chat, manager, sessionId: 'team', logs: false, ...options });
 }
 
-async function latest(checkpoints: CheckpointManager): Promise<string> {
-  return (await checkpoints.latest({ sessionId: 'team' }))?.id ?? '';
+async function latest(manager: CheckpointManager): Promise<string> {
+  return (await manager.latest({ sessionId: 'team' }))?.id ?? '';
 }
 
 function person(options: Partial<GroupChatOptions> = {}) {
@@ -40,32 +40,45 @@ function person(options: Partial<GroupChatOptions> = {}) {
 
 describe('a conversation with people', () => {
   test('[run.1] waits for an answer, also in another process, and is asked once', async () => {
-    const checkpoints = open();
-    const waiting = await manage(person(), checkpoints).run({ message: 'Hello.' });
+    const manager = open();
+    const waiting = await manage(person(), manager).run({ message: 'Hello.' });
     expect(waiting).toMatchObject({
       status: 'waiting',
       request: { id: '1:boss:reply', agent: 'boss' },
       newMessages: 1,
     });
-    const again = await manage(person(), checkpoints).resume();
+    const again = await manage(person(), manager).resume();
     expect(again).toMatchObject({ status: 'waiting', request: { id: '1:boss:reply' }, newMessages: 0 });
     const answers = { '1:boss:reply': 'Write this down.' };
-    const next = await manage(person(), checkpoints, { answers }).resume();
+    const next = await manage(person(), manager, { answers }).resume();
     expect(next).toMatchObject({ status: 'waiting', request: { id: '3:boss:reply' }, newMessages: 2 });
     expect(next.messages.map(({ content }) => content)).toEqual(['Hello.', 'Write this down.', 'Noted.']);
-    const left = await manage(person(), checkpoints, { ask: async () => 'exit' }).resume();
+    const left = await manage(person(), manager, { ask: async () => 'exit' }).resume();
     expect(left).toMatchObject({ status: 'ended', end: { reason: 'exit' } });
   });
 
+  test('[run.9] after a person left, rounds that are granted are run, and the person is asked anew', async () => {
+    const manager = open();
+    await manage(person(), manager).run({ message: 'Hello.' });
+    await manage(person(), manager).answer({ requestId: '1:boss:reply', answer: 'exit', by: 'Ann' });
+    expect(await manage(person(), manager).resume()).toMatchObject({ end: { reason: 'exit' } });
+    expect(await manage(person(), manager).resume({ rounds: 2 })).toMatchObject({ status: 'waiting' });
+    const [asked] = await manage(person(), manager).pending();
+    await manage(person(), manager).answer({ requestId: asked?.id ?? '', answer: 'Once more.', by: 'Ann' });
+    const result = await manage(person(), manager).resume();
+    expect(result).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' }, newMessages: 2 });
+    expect(result.messages.map(({ content }) => content)).toEqual(['Hello.', 'Once more.', 'Noted.']);
+  });
+
   test('[chat.2] a person may overrule the end', async () => {
-    const checkpoints = open();
+    const manager = open();
     const agents = [
       new StandardAgent({ name: 'boss', humanInputMode: 'TERMINATE', defaultReply: 'Go on.' }),
       new StandardAgent({ name: 'clerk', defaultReply: 'TERMINATE' }),
     ];
     const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 9 });
     const typed = ['Not yet.', ''];
-    const result = await manage(chat, checkpoints, { ask: async () => typed.shift() }).run({ message: 'Hello.' });
+    const result = await manage(chat, manager, { ask: async () => typed.shift() }).run({ message: 'Hello.' });
     expect(result).toMatchObject({ status: 'ended', end: { reason: 'signal', signal: 'TERMINATE' } });
     expect(result.messages.map(({ name, content }) => `${name}: ${content}`)).toEqual([
       'user: Hello.',
@@ -79,47 +92,47 @@ describe('a conversation with people', () => {
 
 describe('a conversation that goes wrong', () => {
   test('[run.2] a model that fails leaves a recorded failure that can be resumed', async () => {
-    const checkpoints = open();
+    const manager = open();
     let isDown = true;
     const script = (request: ModelRequest) => (isDown ? { status: 503 } : answerOf(request));
     const team = () => createTeam({ maxRounds: 2 }, script).chat;
-    const failed = await manage(team(), checkpoints).run({ message: 'Hello.' });
+    const failed = await manage(team(), manager).run({ message: 'Hello.' });
     expect(failed).toMatchObject({ status: 'failed', error: { code: 'MODEL' }, newMessages: 1 });
-    expect(await checkpoints.latest({ sessionId: 'team' })).toMatchObject({
+    expect(await manager.latest({ sessionId: 'team' })).toMatchObject({
       type: 'recovery',
       trigger: 'run_failed',
       status: 'error',
     });
     isDown = false;
-    expect(await manage(team(), checkpoints).resume()).toMatchObject({ status: 'ended', newMessages: 2 });
+    expect(await manage(team(), manager).resume()).toMatchObject({ status: 'ended', newMessages: 2 });
   });
 
   test('[run.2] what a failed turn had finished is not done again', async () => {
-    const checkpoints = open();
+    const manager = open();
     let isDown = true;
     const script = (request: ModelRequest) => {
       const isToolDone = request.messages.at(-1)?.role === 'tool';
       return isDown && isToolDone ? { status: 503 } : answerOf(request);
     };
     const first = createTeam({ maxRounds: 1 }, script);
-    expect(await manage(first.chat, checkpoints).run({ message: 'Hello.' })).toMatchObject({ status: 'failed' });
+    expect(await manage(first.chat, manager).run({ message: 'Hello.' })).toMatchObject({ status: 'failed' });
     expect([first.calls, first.model.requests.length]).toEqual([[2], 2]);
     isDown = false;
     const second = createTeam({ maxRounds: 1 }, script);
-    expect(await manage(second.chat, checkpoints).resume()).toMatchObject({ status: 'ended', newMessages: 1 });
+    expect(await manage(second.chat, manager).resume()).toMatchObject({ status: 'ended', newMessages: 1 });
     expect([second.calls, second.model.requests.length]).toEqual([[], 1]);
   });
 
   test('[run.2] a stop leaves everything as it is', async () => {
-    const checkpoints = open();
+    const manager = open();
     const stop = new AbortController();
     const { chat } = createTeam();
     const options = { signal: stop.signal, onMessage: () => chat.messages.length === 3 && stop.abort() };
-    const stopped = await manage(chat, checkpoints, { ...options, onMessage: () => void options.onMessage() }).run({
+    const stopped = await manage(chat, manager, { ...options, onMessage: () => void options.onMessage() }).run({
       message: 'Hello.',
     });
     expect(stopped).toMatchObject({ status: 'stopped', newMessages: 3 });
-    const resumed = await manage(createTeam().chat, checkpoints).resume();
+    const resumed = await manage(createTeam().chat, manager).resume();
     expect(resumed).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' } });
     expect(resumed.messages.length).toBe(11);
   });
@@ -127,34 +140,34 @@ describe('a conversation that goes wrong', () => {
   test('[run.2] a save that fails does not stop the run, and is told', async () => {
     // After the lease and the first message: the question, its answer, then the two saves of the first reply.
     const storage = faultyStorage(new InMemoryCheckpointStorage(), { commits: { 6: 'fails', 7: 'fails' } });
-    const checkpoints = new CheckpointManager({ storage });
-    const result = await manage(person(), checkpoints, { ask: async () => 'Yes.' }).run({ message: 'Hello.' });
+    const manager = new CheckpointManager({ storage });
+    const result = await manage(person(), manager, { ask: async () => 'Yes.' }).run({ message: 'Hello.' });
     expect(result.failedSaves).toMatchObject([{ code: 'STORAGE' }, { code: 'STORAGE' }]);
     expect(result.messages.length).toBe(5);
-    const state = (await checkpoints.load(await latest(checkpoints))) as ChatState;
+    const state = (await manager.load(await latest(manager))) as ChatState;
     expect(state.chat.messages).toEqual(result.messages);
   });
 
   test('[run.3] a session is begun once and resumed only if it was begun', async () => {
-    const checkpoints = open();
-    await expect(manage(createTeam().chat, checkpoints).resume()).rejects.toMatchObject({ code: 'NOT_FOUND' });
-    await manage(createTeam().chat, checkpoints).run({ message: 'Hello.', rounds: 1 });
-    await expect(manage(createTeam().chat, checkpoints).run({ message: 'Again.' })).rejects.toThrow(/resume\(\)/);
+    const manager = open();
+    await expect(manage(createTeam().chat, manager).resume()).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await manage(createTeam().chat, manager).run({ message: 'Hello.', rounds: 1 });
+    await expect(manage(createTeam().chat, manager).run({ message: 'Again.' })).rejects.toThrow(/resume\(\)/);
     await expect(manage(createTeam().chat, open()).run({ message: ' ' })).rejects.toThrow(/empty/);
   });
 });
 
 describe('a restore', () => {
   async function recorded(options: Partial<GroupChatOptions> = {}) {
-    const checkpoints = open();
+    const manager = open();
     const team = createTeam({ maxRounds: 4, ...options });
-    await manage(team.chat, checkpoints).run({ message: 'Hello.' });
-    return { checkpoints, team, id: await latest(checkpoints) };
+    await manage(team.chat, manager).run({ message: 'Hello.' });
+    return { manager, team, id: await latest(manager) };
   }
 
   test('[chat.2] what ended by its own words says so, and goes on with them stripped', async () => {
-    const { checkpoints, team, id } = await recorded({ end: { signals: ['square'] } });
-    const restorer = new CheckpointRestorer({ checkpoints, registry: team.registry });
+    const { manager, team, id } = await recorded({ end: { signals: ['square'] } });
+    const restorer = new CheckpointRestorer({ manager, registry: team.registry });
     const ended = await restorer.continue(id, { logs: false, rounds: 2 });
     expect(ended).toMatchObject({ status: 'ended', end: { reason: 'signal' }, newMessages: 0, checkpointId: id });
     const gone = await restorer.continue(id, { logs: false, rounds: 1, stripSignal: true });
@@ -166,9 +179,9 @@ describe('a restore', () => {
   });
 
   test('[run.10] a prompt becomes the next request, from any checkpoint, also of a conversation that ended', async () => {
-    const { checkpoints, team } = await recorded({ end: { signals: ['square'] } });
-    const restorer = new CheckpointRestorer({ checkpoints, registry: team.registry });
-    const { checkpoints: all } = await checkpoints.list({ sessionId: 'team' }, { limit: 100 });
+    const { manager, team } = await recorded({ end: { signals: ['square'] } });
+    const restorer = new CheckpointRestorer({ manager, registry: team.registry });
+    const { checkpoints: all } = await manager.list({ sessionId: 'team' }, { limit: 100 });
     for (const { id } of all.filter(({ sequence }) => sequence > 1)) {
       const result = await restorer.continue(id, { prompt: 'Once more.', rounds: 1, logs: false });
       expect(result.newMessages).toBe(2);
@@ -176,12 +189,12 @@ describe('a restore', () => {
       expect(result.messages.at(-1)?.name).toBe('solver');
     }
     const chat = createTeam({ end: { signals: ['square'] } }).chat;
-    const next = await manage(chat, checkpoints).prompt('And now?', { rounds: 2 });
+    const next = await manage(chat, manager).prompt('And now?', { rounds: 2 });
     expect(next).toMatchObject({ status: 'ended', newMessages: 2, branch: 'main' });
   });
 
   test('[run.6] a continuation that is stopped in its first turn is resumed with what it was asked for', async () => {
-    const { checkpoints, id } = await recorded({ end: { signals: ['square'] } });
+    const { manager, id } = await recorded({ end: { signals: ['square'] } });
     const stop = new AbortController();
     const asked: ModelRequest[] = [];
     const script = (request: ModelRequest) => {
@@ -191,21 +204,21 @@ describe('a restore', () => {
     };
     const team = createTeam({}, script);
     const options = { stripSignal: true, rounds: 2, logs: false, signal: stop.signal } as const;
-    const restorer = new CheckpointRestorer({ checkpoints, registry: team.registry });
+    const restorer = new CheckpointRestorer({ manager, registry: team.registry });
     const stopped = await restorer.continue(id, {
       ...options,
       overrides: { settings: { end: { signals: ['never'] } } },
     });
     expect(stopped).toMatchObject({ status: 'stopped', newMessages: 0 });
     const { branch } = stopped;
-    const resumed = await manage(team.chat, checkpoints, { branch }).resume({ onDifference: 'warn' });
+    const resumed = await manage(team.chat, manager, { branch }).resume({ onDifference: 'warn' });
     expect(resumed).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' }, branch, newMessages: 2 });
     expect(resumed.messages.slice(2).map(({ name }) => name)).toEqual(['critic', 'solver']);
   });
 
   test('[run.7] without the code it names, it is partial and lists what is missing', async () => {
-    const { checkpoints, id } = await recorded();
-    const restorer = new CheckpointRestorer({ checkpoints });
+    const { manager, id } = await recorded();
+    const restorer = new CheckpointRestorer({ manager });
     const { report } = await restorer.restore(id, { onDifference: 'warn' });
     expect(report.status).toBe('partial');
     expect(report.differences.map(({ kind, text }) => `${kind}: ${text}`)).toEqual([
@@ -220,7 +233,7 @@ describe('a restore', () => {
   });
 
   test('[run.7] a tool that changed since is refused, told or accepted, with one option', async () => {
-    const { checkpoints, team, id } = await recorded();
+    const { manager, team, id } = await recorded();
     const changed = defineTool({
       ...countingTool(() => undefined),
       description: 'Cubes.',
@@ -232,7 +245,7 @@ describe('a restore', () => {
       models: { 'scripted-team': team.model },
       agents: { CountingAgent: (state) => team.registry.maker('CountingAgent')?.(state) as StandardAgent },
     });
-    const restorer = new CheckpointRestorer({ checkpoints, registry });
+    const restorer = new CheckpointRestorer({ manager, registry });
     await expect(restorer.restore(id)).rejects.toThrow('The tool "square" of "solver" changed.');
     const path = '$.agents.solver.tools.square';
     const found = [{ path, kind: 'changed', text: 'The tool "square" of "solver" changed.' }];
@@ -249,20 +262,20 @@ describe('a restore', () => {
   });
 
   test('[run.8] a checkpoint of another kind is refused', async () => {
-    const checkpoints = open();
-    const id = await checkpoints.save({ hello: 1 });
-    const restorer = new CheckpointRestorer({ checkpoints });
+    const manager = open();
+    const id = await manager.save({ hello: 1 });
+    const restorer = new CheckpointRestorer({ manager });
     await expect(restorer.restore(id)).rejects.toThrow(/does not hold a conversation/);
     await expect(restorer.continue(id, { logs: false, rounds: 0 })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   });
 
   test('[run.8] a file continues in a storage that never saw it; an edited or cut file is refused', async () => {
-    const { checkpoints, team, id } = await recorded();
+    const { manager, team, id } = await recorded();
     const file = join(temporaryFolder(), 'checkpoint.json');
-    const text = JSON.stringify(await checkpoints.exportCheckpoint(id), null, 2);
+    const text = JSON.stringify(await manager.exportCheckpoint(id), null, 2);
     writeFileSync(file, text);
     const elsewhere = open();
-    const restorer = new CheckpointRestorer({ checkpoints: elsewhere, registry: team.registry });
+    const restorer = new CheckpointRestorer({ manager: elsewhere, registry: team.registry });
     const first = await restorer.continue({ file }, { logs: false, rounds: 2 });
     expect(first).toMatchObject({ newMessages: 2, originId: id, sessionId: `from-${id}` });
     expect((await restorer.continue({ file }, { logs: false, rounds: 1 })).sessionId).toBe(`from-${id}-2`);
@@ -305,14 +318,14 @@ test('[run.8] a file that holds instances of classes continues with their codecs
   const encode = ({ x }: object & { x?: number }) => ({ x });
   const decode = (data: unknown) => new Point((data as { x: number }).x);
   const classes = [{ tag: 'Point', class: Point, encode, decode }];
-  const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), classes });
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), classes });
   const registry = new AgentRegistry({ agents: { Walker: ({ name }) => new Walker({ name }) } });
   const agents = [new Walker({ name: 'ann', defaultReply: 'On.' }), new StandardAgent({ name: 'bob' })];
   const chat = new GroupChat({ agents, registry, speakerSelection: 'round_robin', maxRounds: 1 });
-  const { checkpointId = '' } = await manage(chat, checkpoints).run({ message: 'Walk.' });
+  const { checkpointId = '' } = await manage(chat, manager).run({ message: 'Walk.' });
   const file = join(temporaryFolder(), 'walk.json');
-  writeFileSync(file, JSON.stringify(await checkpoints.exportCheckpoint(checkpointId)));
-  const restored = await new CheckpointRestorer({ checkpoints, registry, classes }).restore({ file });
+  writeFileSync(file, JSON.stringify(await manager.exportCheckpoint(checkpointId)));
+  const restored = await new CheckpointRestorer({ manager, registry, classes }).restore({ file });
   expect(restored.chat.agent('ann')?.saveState().custom).toEqual({ at: new Point(3) });
 });
 
@@ -327,8 +340,8 @@ describe('code', () => {
       new StandardAgent({ name: 'runner', codeExecution: { workDir, timeoutMs: 20_000 } }),
     ];
     const chat = new GroupChat({ agents, speakerSelection: 'round_robin' });
-    const checkpoints = open();
-    const result = await manage(chat, checkpoints).run({ message: 'Compute.' });
+    const manager = open();
+    const result = await manage(chat, manager).run({ message: 'Compute.' });
     expect(result.messages[2]).toMatchObject({
       name: 'runner',
       content: expect.stringContaining('wrote 42'),
@@ -336,7 +349,7 @@ describe('code', () => {
     });
     writeFileSync(join(workDir, 'out.txt'), 'spoiled');
     writeFileSync(join(workDir, 'more.txt'), 'added');
-    const restorer = new CheckpointRestorer({ checkpoints, registry: chat.registry });
+    const restorer = new CheckpointRestorer({ manager, registry: chat.registry });
     const { runner } = await restorer.planFiles(result.checkpointId ?? '');
     expect(runner?.changes.map(({ path, action }) => [path, action])).toEqual([
       ['more.txt', 'delete'],

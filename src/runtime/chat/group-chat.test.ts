@@ -15,24 +15,24 @@ function open() {
 
 const PROBLEM = 'Square the number of messages.';
 
-async function hold(checkpoints: CheckpointManager, rounds: number, options = {}) {
+async function hold(manager: CheckpointManager, rounds: number, options = {}) {
   const team = createTeam({ maxRounds: rounds, ...options });
-  const manager = new CheckpointingGroupChatManager({ chat: team.chat, checkpoints, sessionId: 'team', logs: false });
-  return { team, result: await manager.run({ message: PROBLEM }) };
+  const held = new CheckpointingGroupChatManager({ chat: team.chat, manager, sessionId: 'team', logs: false });
+  return { team, result: await held.run({ message: PROBLEM }) };
 }
 
-async function history(checkpoints: CheckpointManager, branch = 'main') {
-  const { checkpoints: all } = await checkpoints.list({ sessionId: 'team', branch }, { limit: 1000 });
+async function history(manager: CheckpointManager, branch = 'main') {
+  const { checkpoints: all } = await manager.list({ sessionId: 'team', branch }, { limit: 1000 });
   return all.toReversed();
 }
 
 describe('a group chat', () => {
   test('[chat.1] every move is a checkpoint, and the end says why', async () => {
-    const checkpoints = open();
-    const { result, team } = await hold(checkpoints, 2);
+    const manager = open();
+    const { result, team } = await hold(manager, 2);
     expect(result).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' }, newMessages: 3 });
     expect(team.calls).toEqual([2]);
-    const all = await history(checkpoints);
+    const all = await history(manager);
     expect(all.map(({ trigger }) => trigger)).toEqual([
       'conversation_start',
       'message_appended',
@@ -42,7 +42,7 @@ describe('a group chat', () => {
       'message_appended',
       'conversation_end',
     ]);
-    const half = (await checkpoints.load(all[2]?.id ?? '')) as ChatState;
+    const half = (await manager.load(all[2]?.id ?? '')) as ChatState;
     expect(half.chat.messages.length).toBe(1);
     expect(half.chat.pendingReply?.speaker).toBe('solver');
     expect(half.agents.solver?.histories.chat_manager?.at(-1)?.content).toBe('The square is 4.');
@@ -50,52 +50,52 @@ describe('a group chat', () => {
   });
 
   test('[chat.2] the words that end a conversation are recorded', async () => {
-    const checkpoints = open();
-    const { result } = await hold(checkpoints, 9, { end: { signals: ['square is'] } });
+    const manager = open();
+    const { result } = await hold(manager, 9, { end: { signals: ['square is'] } });
     expect(result).toMatchObject({ status: 'ended', end: { reason: 'signal', signal: 'square is' }, newMessages: 2 });
-    const [last] = (await history(checkpoints)).slice(-1);
+    const [last] = (await history(manager)).slice(-1);
     expect(last?.metadata).toMatchObject({ endReason: 'signal', signal: 'square is' });
   });
 
   test('[run.9] from every checkpoint, N rounds append N messages, and everything is as it was', async () => {
-    const checkpoints = open();
-    const { team } = await hold(checkpoints, 11);
-    const restorer = new CheckpointRestorer({ checkpoints, registry: team.registry });
-    for (const checkpoint of await history(checkpoints)) {
+    const manager = open();
+    const { team } = await hold(manager, 11);
+    const restorer = new CheckpointRestorer({ manager, registry: team.registry });
+    for (const checkpoint of await history(manager)) {
       const restored = await restorer.restore(checkpoint.id);
       expect(restored.report).toEqual({ status: 'complete', differences: [] });
-      expect(restored.chat.saveState()).toEqual(await checkpoints.load(checkpoint.id));
+      expect(restored.chat.saveState()).toEqual(await manager.load(checkpoint.id));
       const before = restored.chat.messages.length;
       const opening = before === 0 ? 1 : 0;
       const result = await restorer.continue(checkpoint.id, { logs: false, rounds: 3 });
       expect(result).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' }, newMessages: 3 + opening });
       expect(result.branch).not.toBe('main');
     }
-    expect((await history(checkpoints)).length).toBe(25);
+    expect((await history(manager)).length).toBe(25);
   });
 
   test('[chat.3] a frozen replay makes no call and gives the same states', async () => {
-    const checkpoints = open();
-    const { team } = await hold(checkpoints, 6);
+    const manager = open();
+    const { team } = await hold(manager, 6);
     const asked = team.model.requests.length;
-    const original = await history(checkpoints);
-    const restorer = new CheckpointRestorer({ checkpoints, registry: team.registry });
+    const original = await history(manager);
+    const restorer = new CheckpointRestorer({ manager, registry: team.registry });
     const replay = await restorer.continue(original[0]?.id ?? '', { logs: false, rounds: 6, mode: 'frozen' });
     expect(replay.status).toBe('ended');
     expect(team.model.requests.length).toBe(asked);
     expect(team.calls.length).toBe(3);
-    const replayed = await history(checkpoints, replay.branch);
+    const replayed = await history(manager, replay.branch);
     expect(replayed.map(({ stateDigest }) => stateDigest)).toEqual(
       original.slice(1).map(({ stateDigest }) => stateDigest),
     );
   });
 
   test('[chat.3] with a changed prompt, calls before the divergence are taken from the recording and none after', async () => {
-    const checkpoints = open();
-    const { team } = await hold(checkpoints, 6);
+    const manager = open();
+    const { team } = await hold(manager, 6);
     const asked = team.model.requests.length;
-    const [first] = await history(checkpoints);
-    const restorer = new CheckpointRestorer({ checkpoints, registry: team.registry });
+    const [first] = await history(manager);
+    const restorer = new CheckpointRestorer({ manager, registry: team.registry });
     const overrides = { agents: { critic: { systemMessage: 'You are stern.' } } };
     const result = await restorer.continue(first?.id ?? '', { logs: false, rounds: 6, mode: 'recorded', overrides });
     // The solver's first turn (two calls) comes before the critic speaks; then three critic and two solver turns.

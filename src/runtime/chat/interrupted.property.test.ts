@@ -111,14 +111,14 @@ function createTeam(seed: number, { onCall, isDown, finished }: Trouble): GroupC
 }
 
 /** Lives until the conversation ends: at every call, question and checkpoint it may be stopped, and people may take their time. */
-async function holdInterrupted(seed: number, checkpoints: CheckpointManager, finished: Map<string, number>) {
+async function holdInterrupted(seed: number, manager: CheckpointManager, finished: Map<string, number>) {
   const random = chance(seed + 1000);
   for (let life = 0; life < MAX_LIVES; life++) {
     const stop = new AbortController();
     const trouble = () => void (random.below(12) === 0 && stop.abort());
-    const manager = new CheckpointingGroupChatManager({
+    const held = new CheckpointingGroupChatManager({
       chat: createTeam(seed, { onCall: trouble, isDown: () => random.below(10) === 0, finished }),
-      checkpoints,
+      manager,
       sessionId: 'team',
       logs: false,
       signal: stop.signal,
@@ -128,16 +128,16 @@ async function holdInterrupted(seed: number, checkpoints: CheckpointManager, fin
         return random.below(2) === 0 ? undefined : answerPerson(request);
       },
     });
-    const isBegun = (await checkpoints.latest({ sessionId: 'team' })) !== undefined;
-    const result = isBegun ? await manager.resume() : await manager.run({ message: 'Go.' });
+    const isBegun = (await manager.latest({ sessionId: 'team' })) !== undefined;
+    const result = isBegun ? await held.resume() : await held.run({ message: 'Go.' });
     if (result.status === 'ended') return result;
     if (result.status === 'failed') expect(result.error).toMatchObject({ code: 'MODEL' });
   }
   throw new Error(`Conversation ${seed} does not end.`);
 }
 
-async function statesOf(checkpoints: CheckpointManager, branch: string): Promise<string[]> {
-  const { checkpoints: all } = await checkpoints.list({ sessionId: 'team', branch }, { limit: 1000 });
+async function statesOf(manager: CheckpointManager, branch: string): Promise<string[]> {
+  const { checkpoints: all } = await manager.list({ sessionId: 'team', branch }, { limit: 1000 });
   return all
     .toReversed()
     .filter(({ trigger }) => trigger !== 'waiting_for_input' && trigger !== 'run_failed')
@@ -152,27 +152,27 @@ test('[run.6] [run.1] [chat.3] stopped, failing and answered late, a conversatio
   });
   for (let seed = 1; seed <= CONVERSATIONS; seed++) {
     const calm = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
-    const options = { checkpoints: calm, sessionId: 'team', logs: false } as const;
+    const options = { manager: calm, sessionId: 'team', logs: false } as const;
     const ask = async (request: HumanRequest) => answerPerson(request);
     const calls = new Map<string, number>();
     const chat = createTeam(seed, quiet(calls));
     const whole = await new CheckpointingGroupChatManager({ ...options, chat, ask }).run({ message: 'Go.' });
-    const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
     const finished = new Map<string, number>();
-    const result = await holdInterrupted(seed, checkpoints, finished);
-    const state = (await checkpoints.load(result.checkpointId ?? '')) as ChatState;
+    const result = await holdInterrupted(seed, manager, finished);
+    const state = (await manager.load(result.checkpointId ?? '')) as ChatState;
     expect(state).toEqual(await calm.load(whole.checkpointId ?? ''));
     expect([...finished.values()]).toEqual([...calls.values()]);
     for (const { histories } of Object.values(state.agents))
       expect(histories.chat_manager?.filter(({ name }) => name !== 'chat_manager')).toEqual(state.chat.messages);
 
-    const { checkpoints: all } = await checkpoints.list({ sessionId: 'team' }, { limit: 1000 });
+    const { checkpoints: all } = await manager.list({ sessionId: 'team' }, { limit: 1000 });
     const { registry } = createTeam(seed, quiet());
-    const replay = await new CheckpointRestorer({ checkpoints, registry }).continue(all.at(-1)?.id ?? '', {
+    const replay = await new CheckpointRestorer({ manager, registry }).continue(all.at(-1)?.id ?? '', {
       logs: false,
       rounds: state.chat.settings.maxRounds,
       mode: 'frozen',
     });
-    expect(await statesOf(checkpoints, replay.branch)).toEqual((await statesOf(checkpoints, 'main')).slice(1));
+    expect(await statesOf(manager, replay.branch)).toEqual((await statesOf(manager, 'main')).slice(1));
   }
 });

@@ -30,11 +30,11 @@ test.each<[string, (url: string) => LlmConfig, Record<string, string>]>([
   const llmConfig = { ...configure(server.url), temperature: 0.5 };
   const agents = [new StandardAgent({ name: 'ann', llmConfig, tools: [tool] })];
   const chat = new GroupChat({ agents, registry, allowRepeatSpeaker: true });
-  const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   let streamed = '';
   const team = new CheckpointingGroupChatManager({
     chat,
-    checkpoints,
+    manager,
     sessionId: 'team',
     logs: false,
     onText: (speaker, delta) => {
@@ -50,9 +50,9 @@ test.each<[string, (url: string) => LlmConfig, Record<string, string>]>([
   expect([streamed, calls]).toEqual(['It is 144. TERMINATE', [12]]);
   expect(result.totals.inputTokens).toBeGreaterThan(0);
   let exported = '';
-  for await (const line of checkpoints.exportSession('team')) exported += line;
+  for await (const line of manager.exportSession('team')) exported += line;
   expect(exported).not.toContain(KEY);
-  const restorer = new CheckpointRestorer({ checkpoints, registry: new AgentRegistry({ tools: [tool], env }) });
+  const restorer = new CheckpointRestorer({ manager, registry: new AgentRegistry({ tools: [tool], env }) });
   const more = await restorer.continue(result.checkpointId ?? '', { rounds: 1, stripSignal: true, logs: false });
   expect(more).toMatchObject({ newMessages: 1, end: { signal: 'TERMINATE' } });
 });

@@ -22,10 +22,10 @@ function open() {
 
 function manage(
   chat: GroupChat,
-  checkpoints: CheckpointManager,
+  manager: CheckpointManager,
   options: ChatRunOptions & { logs?: string; sessionId?: string; branch?: string } = {},
 ) {
-  return new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'team', logs: false, ...options });
+  return new CheckpointingGroupChatManager({ chat, manager, sessionId: 'team', logs: false, ...options });
 }
 
 function group(agents: readonly StandardAgentOptions[], options: Partial<GroupChatOptions> = {}) {
@@ -40,8 +40,8 @@ function group(agents: readonly StandardAgentOptions[], options: Partial<GroupCh
 const ann = { name: 'ann', defaultReply: 'Hot.' };
 const bob = { name: 'bob', defaultReply: 'Cold.' };
 
-async function history(checkpoints: CheckpointManager, branch = 'main') {
-  const { checkpoints: all } = await checkpoints.list({ sessionId: 'team', branch }, { limit: 1000 });
+async function history(manager: CheckpointManager, branch = 'main') {
+  const { checkpoints: all } = await manager.list({ sessionId: 'team', branch }, { limit: 1000 });
   return all.toReversed();
 }
 
@@ -121,10 +121,10 @@ describe('turns', () => {
 
 describe('runs', () => {
   test('[run.3] a group that has a conversation does not begin another', async () => {
-    const checkpoints = open();
+    const manager = open();
     const chat = group([ann, bob]);
-    await manage(chat, checkpoints).run({ message: 'Hello.' });
-    const second = manage(chat, checkpoints, { sessionId: 'second' });
+    await manage(chat, manager).run({ message: 'Hello.' });
+    const second = manage(chat, manager, { sessionId: 'second' });
     await expect(second.run({ message: 'Another.' })).rejects.toThrow(/has a conversation already/);
     await expect(second.prompt('Another.', { rounds: 1 })).rejects.toThrow(/has a conversation already/);
     await expect(manage(group([ann]), open()).prompt(' ', { rounds: 1 })).rejects.toThrow(/empty/);
@@ -138,8 +138,8 @@ describe('runs', () => {
         },
       },
     });
-    const checkpoints = open();
-    const result = await manage(group([ann, bob], { registry, end: { predicate: 'broken' } }), checkpoints).run({
+    const manager = open();
+    const result = await manage(group([ann, bob], { registry, end: { predicate: 'broken' } }), manager).run({
       message: 'Hello.',
     });
     expect(result.status).toBe('failed');
@@ -154,15 +154,15 @@ describe('runs', () => {
   });
 
   test('[run.6] a team that lists its agents in another order goes on in the order of the conversation', async () => {
-    const checkpoints = open();
+    const manager = open();
     const cat = { name: 'cat', defaultReply: 'Wet.' };
     const stop = new AbortController();
     const first = group([ann, bob, cat]);
-    await manage(first, checkpoints, {
+    await manage(first, manager, {
       signal: stop.signal,
       onMessage: () => void (first.messages.length === 2 && stop.abort()),
     }).run({ message: 'Hello.' });
-    const result = await manage(group([bob, ann, cat]), checkpoints).resume();
+    const result = await manage(group([bob, ann, cat]), manager).resume();
     expect(result.messages.map(({ name }) => name)).toEqual(['user', 'ann', 'bob', 'cat', 'ann']);
   });
 
@@ -172,10 +172,10 @@ describe('runs', () => {
   });
 
   test('[run.10] a prompt may quote the words that end conversations', async () => {
-    const checkpoints = open();
+    const manager = open();
     const team = [ann, bob];
-    await manage(group(team, { maxRounds: 1 }), checkpoints).run({ message: 'Hello.' });
-    const result = await manage(group(team), checkpoints).prompt('Do not say TERMINATE yet.', { rounds: 2 });
+    await manage(group(team, { maxRounds: 1 }), manager).run({ message: 'Hello.' });
+    const result = await manage(group(team), manager).prompt('Do not say TERMINATE yet.', { rounds: 2 });
     expect(result).toMatchObject({ end: { reason: 'max_rounds' }, newMessages: 3 });
   });
 
@@ -188,46 +188,46 @@ describe('runs', () => {
 describe('people', () => {
   const boss = { name: 'boss', humanInputMode: 'ALWAYS' } as const;
 
-  async function waitAndAnswer(checkpoints: CheckpointManager) {
-    await manage(group([boss, ann]), checkpoints).run({ message: 'Hello.' });
+  async function waitAndAnswer(manager: CheckpointManager) {
+    await manage(group([boss, ann]), manager).run({ message: 'Hello.' });
     const answers = { '1:boss:reply': 'First.', '3:boss:reply': 'Second.' };
-    const next = await manage(group([boss, ann]), checkpoints, { answers: { '1:boss:reply': 'First.' } }).resume();
+    const next = await manage(group([boss, ann]), manager, { answers: { '1:boss:reply': 'First.' } }).resume();
     expect(next.status).toBe('waiting');
-    return manage(group([boss, ann]), checkpoints, { answers }).resume();
+    return manage(group([boss, ann]), manager, { answers }).resume();
   }
 
   test.each(['frozen', 'recorded'] as const)(
     '[chat.3] a %s replay takes answers that were waited for',
     async (mode) => {
-      const checkpoints = open();
-      const original = await waitAndAnswer(checkpoints);
+      const manager = open();
+      const original = await waitAndAnswer(manager);
       expect(original.status).toBe('ended');
-      const all = await history(checkpoints);
-      const restorer = new CheckpointRestorer({ checkpoints });
+      const all = await history(manager);
+      const restorer = new CheckpointRestorer({ manager });
       const replay = await restorer.continue(all[0]?.id ?? '', { logs: false, rounds: 4, mode });
       expect(replay).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' } });
       expect(transcript(replay.messages)).toEqual(transcript(original.messages));
       const digests = (list: typeof all) =>
         list.filter(({ trigger }) => trigger !== 'waiting_for_input').map(({ stateDigest }) => stateDigest);
-      expect(digests(await history(checkpoints, replay.branch))).toEqual(digests(all).slice(1));
+      expect(digests(await history(manager, replay.branch))).toEqual(digests(all).slice(1));
     },
   );
 
   test('[chat.3] a frozen replay waits where the recording ends with a question', async () => {
-    const checkpoints = open();
-    await manage(group([boss, ann]), checkpoints).run({ message: 'Hello.' });
-    const [first] = await history(checkpoints);
-    const restorer = new CheckpointRestorer({ checkpoints });
+    const manager = open();
+    await manage(group([boss, ann]), manager).run({ message: 'Hello.' });
+    const [first] = await history(manager);
+    const restorer = new CheckpointRestorer({ manager });
     const replay = await restorer.continue(first?.id ?? '', { logs: false, rounds: 4, mode: 'frozen' });
     expect(replay).toMatchObject({ status: 'waiting', request: { id: '1:boss:reply' } });
   });
 
   test('[run.1] an answer that names nobody, or that nobody asked for, is refused; the question stays', async () => {
-    const checkpoints = open();
+    const manager = open();
     const team = () => group([ann, bob], { speakerSelection: 'manual' });
-    const waiting = await manage(team(), checkpoints).run({ message: 'Hello.' });
+    const waiting = await manage(team(), manager).run({ message: 'Hello.' });
     expect(waiting).toMatchObject({ status: 'waiting', request: { id: '1:chat_manager:speaker' } });
-    const answer = (answers: Record<string, string>) => manage(team(), checkpoints).resume({ answers });
+    const answer = (answers: Record<string, string>) => manage(team(), manager).resume({ answers });
     await expect(answer({ '1:chat_manager:speaker': 'boob' })).rejects.toThrow('It takes one of: ann, bob');
     await expect(answer({ '1:ann:reply': 'bob' })).rejects.toMatchObject({
       code: 'NOT_FOUND',
@@ -257,12 +257,12 @@ describe('speakers', () => {
 
 describe('continuing', () => {
   test('[chat.2] a pending reply that would end the conversation is stripped, too', async () => {
-    const checkpoints = open();
+    const manager = open();
     const done = { name: 'bob', defaultReply: 'Done. TERMINATE' };
-    await manage(group([ann, done]), checkpoints).run({ message: 'Hello.' });
-    const all = await history(checkpoints);
+    await manage(group([ann, done]), manager).run({ message: 'Hello.' });
+    const all = await history(manager);
     const pending = all.findLast(({ trigger }) => trigger === 'speaker_reply_generated');
-    const restorer = new CheckpointRestorer({ checkpoints });
+    const restorer = new CheckpointRestorer({ manager });
     const result = await restorer.continue(pending?.id ?? '', { logs: false, rounds: 2, stripSignal: true });
     expect(transcript(result.messages)).toEqual(['user: Hello.', 'ann: Hot.', 'bob: Done.', 'ann: Hot.']);
     const { chat } = await restorer.restore(result.checkpointId ?? '');
@@ -271,12 +271,12 @@ describe('continuing', () => {
   });
 
   test('[chat.2] every match of the pattern is stripped, and what has none is left as it is', async () => {
-    const checkpoints = open();
+    const manager = open();
     const done = { name: 'bob', defaultReply: ' Done: ok1 and ok2.' };
     const options = { end: { signals: [], pattern: { source: 'ok\\d' } } };
-    const ended = await manage(group([ann, done], options), checkpoints).run({ message: 'Hello.' });
+    const ended = await manage(group([ann, done], options), manager).run({ message: 'Hello.' });
     expect(ended).toMatchObject({ end: { signal: 'ok1' } });
-    const restorer = new CheckpointRestorer({ checkpoints });
+    const restorer = new CheckpointRestorer({ manager });
     const more = await restorer.continue(ended.checkpointId ?? '', { logs: false, rounds: 1, stripSignal: true });
     expect(more.messages[2]?.content).toBe('Done:  and .');
     const again = await restorer.continue(more.checkpointId ?? '', { logs: false, rounds: 1, stripSignal: true });
@@ -284,13 +284,13 @@ describe('continuing', () => {
   });
 
   test('[run.7] what an override replaces is not missing, and what it names has to be there', async () => {
-    const checkpoints = open();
+    const manager = open();
     const model = scriptedModel(() => 'Old.', { id: 'old' });
-    const { checkpointId = '' } = await manage(group([{ name: 'ann', model }, bob]), checkpoints).run({
+    const { checkpointId = '' } = await manage(group([{ name: 'ann', model }, bob]), manager).run({
       message: 'Hello.',
     });
     const registry = new AgentRegistry({ models: { new: scriptedModel(() => 'New.', { id: 'new' }) } });
-    const restorer = new CheckpointRestorer({ checkpoints, registry });
+    const restorer = new CheckpointRestorer({ manager, registry });
     const overrides = { agents: { ann: { modelId: 'new' } } };
     const result = await restorer.continue(checkpointId, { logs: false, rounds: 1, overrides });
     expect(result.messages.at(-1)?.content).toBe('New.');
@@ -302,12 +302,12 @@ describe('continuing', () => {
 
   test('[chat.3] a file without its recordings cannot be replayed, and no call is made', async () => {
     const { chat, registry, calls } = createTeam({ maxRounds: 2 });
-    const checkpoints = open();
-    await manage(chat, checkpoints).run({ message: 'Hello.' });
-    const [first] = await history(checkpoints);
+    const manager = open();
+    await manage(chat, manager).run({ message: 'Hello.' });
+    const [first] = await history(manager);
     const file = join(temporaryFolder(), 'first.json');
-    writeFileSync(file, JSON.stringify(await checkpoints.exportCheckpoint(first?.id ?? '')));
-    const restorer = new CheckpointRestorer({ checkpoints: open(), registry });
+    writeFileSync(file, JSON.stringify(await manager.exportCheckpoint(first?.id ?? '')));
+    const restorer = new CheckpointRestorer({ manager: open(), registry });
     const before = calls.length;
     await expect(restorer.continue({ file }, { logs: false, rounds: 2, mode: 'frozen' })).rejects.toMatchObject({
       code: 'INVALID_INPUT',
@@ -316,12 +316,12 @@ describe('continuing', () => {
   });
 
   test('[run.7] a prompt whose secrets were not stored is told, and an override puts it right', async () => {
-    const checkpoints = open();
+    const manager = open();
     const systemMessage = 'The key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD.';
-    const { checkpointId = '' } = await manage(group([{ ...ann, systemMessage }, bob]), checkpoints).run({
+    const { checkpointId = '' } = await manage(group([{ ...ann, systemMessage }, bob]), manager).run({
       message: 'Hello.',
     });
-    const restorer = new CheckpointRestorer({ checkpoints });
+    const restorer = new CheckpointRestorer({ manager });
     await expect(restorer.continue(checkpointId, { logs: false, rounds: 1 })).rejects.toThrow(
       'The prompt of "ann" changed, or had secrets in it.',
     );
@@ -329,12 +329,12 @@ describe('continuing', () => {
     const result = await restorer.continue(checkpointId, { logs: false, rounds: 1, overrides });
     expect(result).toMatchObject({ newMessages: 1, report: { status: 'complete', differences: [] } });
     const resumed = group([{ ...ann, systemMessage }, bob]);
-    await manage(resumed, checkpoints).resume();
+    await manage(resumed, manager).resume();
     expect(resumed.agent('ann')?.saveState().systemMessage).toBe(systemMessage);
   });
 
   test('[run.7] predicates, selectors and the model that selects are listed if they are missing', async () => {
-    const checkpoints = open();
+    const manager = open();
     const registry = new AgentRegistry({
       predicates: { never: () => false },
       selectors: { first: ({ candidates }) => candidates[0] },
@@ -345,8 +345,8 @@ describe('continuing', () => {
       speakerSelection: { selector: 'first' },
       selector: scriptedModel(() => 'ann', { id: 'chooser' }),
     });
-    const { checkpointId = '' } = await manage(chat, checkpoints).run({ message: 'Hello.' });
-    const restorer = new CheckpointRestorer({ checkpoints });
+    const { checkpointId = '' } = await manage(chat, manager).run({ message: 'Hello.' });
+    const restorer = new CheckpointRestorer({ manager });
     const { report } = await restorer.restore(checkpointId, { onDifference: 'warn' });
     expect(report.differences.map(({ text }) => text)).toEqual([
       'The predicate "never" of the group is not registered.',
@@ -356,28 +356,28 @@ describe('continuing', () => {
   });
 
   test('[run.9] a continuation belongs to the user of its origin, and so does a resumed run', async () => {
-    const checkpoints = open();
+    const manager = open();
     const boss = { name: 'boss', humanInputMode: 'ALWAYS' } as const;
-    const { checkpointId = '' } = await manage(group([boss, bob]), checkpoints, { userId: 'ada' }).run({
+    const { checkpointId = '' } = await manage(group([boss, bob]), manager, { userId: 'ada' }).run({
       message: 'Hello.',
     });
     const ask = async () => 'Well.';
-    const { branch } = await new CheckpointRestorer({ checkpoints }).continue(checkpointId, {
+    const { branch } = await new CheckpointRestorer({ manager }).continue(checkpointId, {
       logs: false,
       rounds: 1,
       ask,
     });
-    await manage(group([boss, bob]), checkpoints, { ask }).resume();
-    const all = [...(await history(checkpoints)), ...(await history(checkpoints, branch))];
+    await manage(group([boss, bob]), manager, { ask }).resume();
+    const all = [...(await history(manager)), ...(await history(manager, branch))];
     expect(new Set(all.map(({ userId }) => userId))).toEqual(new Set(['ada']));
   });
 
   test('[run.7] another seed draws other speakers', async () => {
-    const checkpoints = open();
+    const manager = open();
     const names = ['a', 'b', 'c', 'd', 'e'].map((name) => ({ name, defaultReply: name }));
-    await manage(group(names, { speakerSelection: 'random' }), checkpoints).run({ message: 'Hello.' });
-    const [first] = await history(checkpoints);
-    const restorer = new CheckpointRestorer({ checkpoints });
+    await manage(group(names, { speakerSelection: 'random' }), manager).run({ message: 'Hello.' });
+    const [first] = await history(manager);
+    const restorer = new CheckpointRestorer({ manager });
     const draw = async (seed: number) => {
       const overrides = { settings: { seed } };
       const { messages } = await restorer.continue(first?.id ?? '', { logs: false, rounds: 12, overrides });
@@ -404,9 +404,9 @@ describe('working directories', () => {
         selectors: { turns: ({ messages }) => ['coder', 'z-first', 'coder', 'a-second', 'coder'][messages.length - 1] },
       }),
     });
-    const checkpoints = open();
-    const { checkpointId = '' } = await manage(chat, checkpoints).run({ message: 'Write.' });
-    const restorer = new CheckpointRestorer({ checkpoints, registry: chat.registry });
+    const manager = open();
+    const { checkpointId = '' } = await manage(chat, manager).run({ message: 'Write.' });
+    const restorer = new CheckpointRestorer({ manager, registry: chat.registry });
     rmSync(join(workDir, 'a.txt'));
     await restorer.restoreFiles(checkpointId);
     expect(readFileSync(join(workDir, 'a.txt'), 'utf8')).toBe('two');
@@ -426,14 +426,14 @@ describe('working directories', () => {
       { name: 'coder', model },
       { name: 'runner', codeExecution: { workDir } },
     ]);
-    const checkpoints = open();
-    const result = await manage(chat, checkpoints, { logs: join(root, 'logs') }).run({ message: 'Write.' });
+    const manager = open();
+    const result = await manage(chat, manager, { logs: join(root, 'logs') }).run({ message: 'Write.' });
     expect(result.fileProblems).toEqual([]);
     const files = readdirSync(join(result.folder ?? '', 'checkpoints'));
     const last = files.find((name) => name.includes('conversation_end')) ?? '';
     const file = join(result.folder ?? '', 'checkpoints', last);
     expect(readFileSync(file, 'utf8')).not.toContain('sk-proj-abcdef');
-    const restorer = new CheckpointRestorer({ checkpoints: open(), registry: chat.registry });
+    const restorer = new CheckpointRestorer({ manager: open(), registry: chat.registry });
     rmSync(workDir, { recursive: true });
     const more = await restorer.continue({ file }, { logs: false, rounds: 1, files: 'restore' });
     expect(more.status).toBe('ended');
@@ -448,22 +448,22 @@ describe('working directories', () => {
 
 describe('files', () => {
   test('[run.11] a folder that cannot be made does not stop a run or a continuation', async () => {
-    const checkpoints = open();
+    const manager = open();
     const logs = join(temporaryFolder(), 'not-a-folder');
     writeFileSync(logs, '');
-    const result = await manage(group([ann, bob]), checkpoints, { logs }).run({ message: 'Hello.' });
+    const result = await manage(group([ann, bob]), manager, { logs }).run({ message: 'Hello.' });
     expect(result).toMatchObject({ status: 'ended', newMessages: 5, fileProblems: [{ code: 'STORAGE' }] });
-    const restorer = new CheckpointRestorer({ checkpoints });
+    const restorer = new CheckpointRestorer({ manager });
     const more = await restorer.continue(result.checkpointId ?? '', { logs, rounds: 1 });
     expect(more).toMatchObject({ status: 'ended', newMessages: 1, fileProblems: [{ code: 'STORAGE' }] });
   });
 
   test('[run.11] a file that could not be written is written with the next checkpoint', async () => {
-    const checkpoints = open();
+    const manager = open();
     const logs = temporaryFolder();
     const chat = group([ann, bob]);
     let folder = '';
-    const result = await manage(chat, checkpoints, {
+    const result = await manage(chat, manager, {
       logs,
       onMessage: () => {
         folder = join(logs, readdirSync(logs)[0] ?? '', 'checkpoints');
@@ -479,17 +479,17 @@ describe('files', () => {
     }).run({ message: 'Hello.' });
     expect(result.fileProblems.length).toBe(2);
     const names = readdirSync(folder).map((name) => Number(name.split('_')[1]));
-    const sequences = (await history(checkpoints)).map(({ sequence }) => sequence);
+    const sequences = (await history(manager)).map(({ sequence }) => sequence);
     expect(names.sort((a, b) => a - b)).toEqual(sequences.slice(4));
   });
 
   test('[run.12] branches of a session that write to one folder do not overwrite each other', async () => {
-    const checkpoints = open();
+    const manager = open();
     const logs = temporaryFolder();
-    await manage(group([ann, bob]), checkpoints, { logs }).run({ message: 'Hello.' });
-    const [, second] = await history(checkpoints);
-    await checkpoints.fork(second?.id ?? '', { branch: 'other' });
-    const { folder = '' } = await manage(group([ann, bob]), checkpoints, { logs, branch: 'other' }).resume();
+    await manage(group([ann, bob]), manager, { logs }).run({ message: 'Hello.' });
+    const [, second] = await history(manager);
+    await manager.fork(second?.id ?? '', { branch: 'other' });
+    const { folder = '' } = await manage(group([ann, bob]), manager, { logs, branch: 'other' }).resume();
     const read = (path: string) => JSON.parse(readFileSync(join(folder, path), 'utf8'));
     const { checkpoints: entries } = read('checkpoints_metadata.json') as {
       checkpoints: { file: string; checkpoint_id: string }[];
@@ -499,26 +499,26 @@ describe('files', () => {
   });
 
   test('[run.11] the time of a session is that of its beginning, also after a resume', async () => {
-    const checkpoints = open();
+    const manager = open();
     const logs = temporaryFolder();
     const team = [{ name: 'boss', humanInputMode: 'ALWAYS' } as const, ann];
-    const { folder = '' } = await manage(group(team), checkpoints, { logs }).run({ message: 'Hello.' });
+    const { folder = '' } = await manage(group(team), manager, { logs }).run({ message: 'Hello.' });
     const path = join(folder, 'checkpoints_metadata.json');
     const read = () => JSON.parse(readFileSync(path, 'utf8')) as { created_at: string };
     const before = read().created_at;
     await new Promise((resolve) => setTimeout(resolve, 5));
-    await manage(group(team), checkpoints, { logs, ask: async () => 'exit' }).resume();
+    await manage(group(team), manager, { logs, ask: async () => 'exit' }).resume();
     expect(read().created_at).toBe(before);
   });
 
   test('[run.12] a continuation elsewhere names the folder of its origin', async () => {
-    const checkpoints = open();
+    const manager = open();
     const root = temporaryFolder();
     const logs = join(root, 'logs');
-    const { folder, checkpointId = '' } = await manage(group([ann, bob]), checkpoints, { logs }).run({
+    const { folder, checkpointId = '' } = await manage(group([ann, bob]), manager, { logs }).run({
       message: 'Hi.',
     });
-    const restorer = new CheckpointRestorer({ checkpoints });
+    const restorer = new CheckpointRestorer({ manager });
     const more = await restorer.continue(checkpointId, { logs, outputRoot: join(root, 'out'), rounds: 1 });
     const text = readFileSync(join(more.folder ?? '', 'continuation_metadata.json'), 'utf8');
     expect(JSON.parse(text)).toMatchObject({ original_session_dir: folder });

@@ -13,8 +13,8 @@ const NAMES = ['ann', 'bob', 'cid'];
 async function speakers(options: Partial<GroupChatOptions>, run: ChatRunOptions = {}) {
   const agents = NAMES.map((name) => new StandardAgent({ name, defaultReply: `I am ${name}.` }));
   const chat = new GroupChat({ agents, maxRounds: 6, ...options });
-  const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
-  const team = new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'team', logs: false, ...run });
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const team = new CheckpointingGroupChatManager({ chat, manager, sessionId: 'team', logs: false, ...run });
   const result = await team.run({ message: 'Go.' });
   return { result, names: result.messages.slice(1).map(({ name }) => name) };
 }

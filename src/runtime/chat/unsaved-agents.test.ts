@@ -9,7 +9,7 @@ import { GroupChat } from './group-chat.ts';
 
 /** Ann, and Bob with or without checkpoints of his own. */
 function open(checkpoint: boolean) {
-  const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   let calls = 0;
   const model = scriptedModel(() => `Reply ${++calls}.`, { id: 'm' });
   const manage = (options: ChatRunOptions = {}) => {
@@ -21,9 +21,9 @@ function open(checkpoint: boolean) {
       });
     });
     const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 4 });
-    return new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 's', logs: false, ...options });
+    return new CheckpointingGroupChatManager({ chat, manager, sessionId: 's', logs: false, ...options });
   };
-  const count = async () => (await checkpoints.list({ sessionId: 's' })).checkpoints.length;
+  const count = async () => (await manager.list({ sessionId: 's' })).checkpoints.length;
   return { manage, count, calls: () => calls };
 }
 

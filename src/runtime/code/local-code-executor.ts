@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import { checkOptions, filledString, type OptionChecks, record, signal } from '../../core/options.ts';
 import { digestText } from '../../core/tree/chunk.ts';
@@ -14,9 +14,10 @@ import {
   type CodeRunOptions,
   parseCodeExecutionConfig,
 } from './code-executor.ts';
+import { completeCode } from './code-limits.ts';
 import { CodeProcess, type ProcessOutcome } from './code-process.ts';
 import { describeFailure, describeOutcome } from './describe-outcome.ts';
-import { findProgram, type Interpreter, interpreterOf, KNOWN_LANGUAGES } from './interpreter.ts';
+import { findProgram, type Interpreter, interpreterOf } from './interpreter.ts';
 import { killOrphans } from './marked-processes.ts';
 
 /** What an executor needs besides its stored configuration. */
@@ -29,6 +30,7 @@ const OPTIONS: OptionChecks<LocalExecutorOptions> = { environment: record };
 const RUN: OptionChecks<CodeRunOptions> = { signal, idempotencyKey: filledString };
 
 type Config = Exclude<CodeExecutionConfig, false>;
+type WholeConfig = ReturnType<typeof completeCode>;
 
 /** A block that is ready to run. */
 type Prepared = {
@@ -37,9 +39,6 @@ type Prepared = {
   readonly interpreter: Interpreter;
   readonly cwd: string;
 };
-
-const DEFAULT_TIMEOUT_MS = 60_000;
-const DEFAULT_OUTPUT_BYTES = 100_000;
 
 /** Where programs are when no environment was given. */
 const SYSTEM_PATH = `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`;
@@ -54,9 +53,8 @@ const NAME_CHARS = 16;
  * environment but what is named. It is no sandbox: the code may do whatever the user may who runs it.
  */
 export class LocalCodeExecutor implements CodeExecutor {
-  readonly #config: Config;
+  readonly #config: WholeConfig;
   readonly #options: LocalExecutorOptions;
-  readonly #workDir: string;
   readonly #running = new Set<CodeProcess>();
   #orphansGone: Promise<void> | undefined;
   #isClosed = false;
@@ -65,9 +63,8 @@ export class LocalCodeExecutor implements CodeExecutor {
     checkOptions(options, OPTIONS, 'new LocalCodeExecutor()');
     const parsed = parseCodeExecutionConfig(config);
     if (parsed === false) throw new InvalidInputError('Code execution is off (false), so there is nothing to run it.');
-    this.#config = parsed;
+    this.#config = completeCode(parsed);
     this.#options = options;
-    this.#workDir = resolve(parsed.workDir);
   }
 
   async run(block: CodeBlock, options: CodeRunOptions = {}): Promise<CodeResult> {
@@ -79,14 +76,14 @@ export class LocalCodeExecutor implements CodeExecutor {
     try {
       prepared = await this.#prepare(block);
     } catch (error) {
-      prepared = `The code could not be written to "${this.#workDir}": ${messageOf(error)}`;
+      prepared = `The code could not be written to "${this.#config.workDir}": ${messageOf(error)}`;
     }
     options.signal?.throwIfAborted();
     if (this.#isClosed) prepared = CLOSED;
     if (typeof prepared === 'string') return describeFailure(prepared, measured());
     const outcome = await this.#execute(prepared, options);
     if (outcome.stopped === 'abort') options.signal?.throwIfAborted();
-    return describeOutcome(outcome, { ...measured(), file: prepared.file, timeoutMs: this.#timeoutMs });
+    return describeOutcome(outcome, { ...measured(), file: prepared.file, timeoutMs: this.#config.timeoutMs });
   }
 
   /** Kills what is running and runs nothing more. */
@@ -100,10 +97,6 @@ export class LocalCodeExecutor implements CodeExecutor {
     await this.close();
   }
 
-  get #timeoutMs(): number {
-    return this.#config.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-  }
-
   /** Answers a text if the block cannot be run. */
   async #prepare({ language, code }: CodeBlock): Promise<Prepared | string> {
     const interpreter = interpreterOf(language);
@@ -112,15 +105,15 @@ export class LocalCodeExecutor implements CodeExecutor {
     const program = await findProgram(interpreter.programs, this.#searchPath);
     if (program === undefined)
       return `There is no ${interpreter.programs.join(' or ')} on the path ${this.#searchPath}. Install it, or do not ask for ${language}.`;
-    makeFolder(this.#workDir);
-    this.#orphansGone ??= killOrphans(digestText(await realpath(this.#workDir)));
+    makeFolder(this.#config.workDir);
+    this.#orphansGone ??= killOrphans(digestText(await realpath(this.#config.workDir)));
     await this.#orphansGone;
     return { program, interpreter, ...(await this.#writeBlock(interpreter, code)) };
   }
 
   #refuse(language: string, interpreter: Interpreter | undefined): string | undefined {
     if (process.platform === 'win32') return 'Code is run only on systems with process groups, which Windows is not.';
-    const { languages = KNOWN_LANGUAGES } = this.#config;
+    const { languages } = this.#config;
     if (interpreter !== undefined && languages.some((name) => interpreterOf(name) === interpreter)) return undefined;
     return `"${language}" is not one of the languages that are run here: ${languages.join(', ')}.`;
   }
@@ -129,13 +122,13 @@ export class LocalCodeExecutor implements CodeExecutor {
   async #writeBlock(interpreter: Interpreter, code: string): Promise<{ file: string; cwd: string }> {
     const text = code.endsWith('\n') ? code : `${code}\n`;
     const file = `code-${digestText(text).slice(0, NAME_CHARS)}${interpreter.extension(text)}`;
-    const folder = await OpenFolder.open(this.#workDir);
+    const folder = await OpenFolder.open(this.#config.workDir);
     try {
       await folder.writeFile(file, text, 0o644);
     } finally {
       await folder.close();
     }
-    return { file, cwd: await realpath(this.#workDir) };
+    return { file, cwd: await realpath(this.#config.workDir) };
   }
 
   async #execute({ program, file, interpreter, cwd }: Prepared, options: CodeRunOptions): Promise<ProcessOutcome> {
@@ -145,8 +138,8 @@ export class LocalCodeExecutor implements CodeExecutor {
       cwd,
       env: this.#environment(cwd, interpreter, options.idempotencyKey),
       mark: { place: digestText(cwd), ownerPid: process.pid, run: randomUUID() },
-      timeoutMs: this.#timeoutMs,
-      maxOutputBytes: this.#config.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES,
+      timeoutMs: this.#config.timeoutMs,
+      maxOutputBytes: this.#config.maxOutputBytes,
     });
     const abort = () => running.stop('abort');
     options.signal?.addEventListener('abort', abort, { once: true });
@@ -165,7 +158,7 @@ export class LocalCodeExecutor implements CodeExecutor {
 
   #environment(cwd: string, interpreter: Interpreter, idempotencyKey: string | undefined): Record<string, string> {
     const given = this.#options.environment ?? {};
-    const named = (this.#config.env ?? []).flatMap((name) => {
+    const named = this.#config.env.flatMap((name) => {
       const value = Object.hasOwn(given, name) ? given[name] : undefined;
       return value === undefined ? [] : [[name, value] as const];
     });

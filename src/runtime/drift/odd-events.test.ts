@@ -143,7 +143,7 @@ describe('events that hold too much', () => {
       { kind: 'result', callId: long(at), text: 'there is nothing to see here' },
     ];
     const alarm = (events: readonly DriftEvent[], pollingTools: readonly string[] = []) => {
-      const detector = new DriftDetector({ pollingTools, without: ['idle-steps'] });
+      const detector = new DriftDetector({ pollingTools, without: ['stall'] });
       return events.map((event) => detector.observe(event)).some(({ status }) => status === 'drifting');
     };
     const same = [1, 1, 1, 1, 1].flatMap(ask);

@@ -35,7 +35,7 @@ export const FLEET: TeamKind<FleetTypes> = {
   noun: 'fleet',
   parse: parseFleetState,
   settingsOf: ({ fleet: { settings } }) => {
-    const { orchestratorName: _, callbacks: __, ...rest } = settings; // a name, and what the caller is told
+    const { callbacks: _, ...rest } = settings; // what the caller is told
     return rest;
   },
   adopt: adoptCode,
@@ -141,11 +141,12 @@ function checkText({ id, kind }: FleetRequest, { answer, value }: GivenAnswer): 
 
 function adoptCode(state: FleetState, code: FleetState): FleetState {
   const { settings: was, messages } = state.fleet;
-  const settings = { ...code.fleet.settings, orchestratorName: was.orchestratorName };
-  const heard = { status: 'running', histories: { [was.orchestratorName]: messages } } as const;
+  const { settings } = code.fleet;
+  const heard = { status: 'running', histories: { [settings.orchestratorName]: messages } } as const;
+  const newcomer = messages.length > 0 ? heard : {};
   return {
     ...state,
-    ...adoptAgents(state, code, messages.length > 0 ? heard : {}),
+    ...adoptAgents(state, code, { newcomer, partner: { was: was.orchestratorName, is: settings.orchestratorName } }),
     fleet: { ...state.fleet, ...withSettings(state.fleet, settings) },
   };
 }

@@ -47,22 +47,22 @@ test('[fleet.3] [fleet.4] whatever a model thinks, rounds, stalls and resets end
         { assess: (_, asked) => (asked > assessments.length ? { satisfied: true } : (assessments[asked - 1] ?? '')) },
         given,
       );
-      const { runner, checkpoints } = createRunner(crew);
+      const { runner, manager } = createRunner(crew);
       const result = await runner.run({ task: 'Anything.' });
       const { rounds, resets } = result;
       expect({ reason: result.status === 'ended' && result.end.reason, rounds, resets }).toEqual(
         expectEnd(assessments, given),
       );
-      const last = parseFleetState(await checkpoints.load(result.checkpointId ?? ''));
-      const { checkpoints: all } = await checkpoints.list({ sessionId: 'crew' });
+      const last = parseFleetState(await manager.load(result.checkpointId ?? ''));
+      const { checkpoints: all } = await manager.list({ sessionId: 'crew' });
       const calls = crew.model.requests.length;
-      const restorer = new FleetRestorer({ checkpoints, registry: crew.registry });
+      const restorer = new FleetRestorer({ manager, registry: crew.registry });
       for (const { id } of all) {
         const { checkpointId } = await restorer.continue(id, { mode: 'frozen' });
-        expect(parseFleetState(await checkpoints.load(checkpointId ?? ''))).toEqual(last);
+        expect(parseFleetState(await manager.load(checkpointId ?? ''))).toEqual(last);
       }
       expect(crew.model.requests.length).toBe(calls);
-      await checkpoints.close();
+      await manager.close();
     }),
     { numRuns: 40 },
   );

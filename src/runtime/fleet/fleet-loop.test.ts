@@ -56,8 +56,8 @@ describe('a task', () => {
       }),
     }).model;
     const fleet = new Fleet({ agents: [new StandardAgent({ name: 'mute' })], model });
-    const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
-    const result = await createRunner({ fleet } as never, { checkpoints }).runner.run(TASK);
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const result = await createRunner({ fleet } as never, { manager }).runner.run(TASK);
     expect(result).toMatchObject({ status: 'ended', end: { reason: 'satisfied' }, rounds: 2 });
   });
 
@@ -172,7 +172,7 @@ describe('stalls and resets', () => {
 describe('limits', () => {
   test('[fleet.4] max_round_count ends with the best answer so far', async () => {
     const crew = createCrew({ assess: () => ({}) }, { maxRoundCount: 4 });
-    const { runner, checkpoints } = createRunner(crew);
+    const { runner, manager } = createRunner(crew);
     const result = await runner.run(TASK);
     expect(result).toMatchObject({
       status: 'ended',
@@ -186,7 +186,7 @@ describe('limits', () => {
     expect(lastQuestion(crew.model.requests.at(-1) ?? { messages: [] })).toContain(
       'the best answer that our work allows',
     );
-    const last = await checkpoints.latest({ sessionId: 'crew' });
+    const last = await manager.latest({ sessionId: 'crew' });
     expect(last).toMatchObject({
       trigger: 'fleet_end',
       status: 'completed',

@@ -64,7 +64,7 @@ export class FleetRestorer {
   /** Goes on from a checkpoint as a new branch; what came after it stays as it is. */
   async continue(source: CheckpointSource, options: ContinueFleetOptions = {}): Promise<ContinueFleetResult> {
     checkOptions(options, CONTINUE, 'continue()');
-    const { checkpoints } = this.#restorer;
+    const { manager } = this.#restorer;
     return this.#restorer.continue(source, {
       options,
       change: async (fleet) => {
@@ -73,7 +73,7 @@ export class FleetRestorer {
       },
       hold: (fleet, session, { isChanged, metadata, facts, differences }) => {
         const first = firstTrigger(options) ?? (isChanged ? 'fleet_continued' : undefined);
-        return holdFleet(fleet, { checkpoints, session, first, facts, differences }, { ...options, metadata });
+        return holdFleet(fleet, { manager, session, first, facts, differences }, { ...options, metadata });
       },
     });
   }

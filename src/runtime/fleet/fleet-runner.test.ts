@@ -31,17 +31,17 @@ class FullDisk extends InMemoryCheckpointStorage {
 
 /** A memory, and what it has of somebody, in order. */
 function openMemory() {
-  const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
-  const memory = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager: checkpoints });
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const memory = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager });
   const all = async (userId: string) => (await memory.getAll({ userId })).map((one) => one.memory).sort();
-  return { checkpoints, memory, all };
+  return { manager, memory, all };
 }
 
 describe('checkpoints', () => {
   test('[fleet.5] there is one after every round, and it holds both ledgers', async () => {
-    const { runner, checkpoints } = createRunner(createCrew(long));
+    const { runner, manager } = createRunner(createCrew(long));
     await runner.run(TASK);
-    const { checkpoints: all } = await checkpoints.list({ sessionId: 'crew' });
+    const { checkpoints: all } = await manager.list({ sessionId: 'crew' });
     const inOrder = all.toReversed();
     expect(inOrder.map(({ trigger }) => trigger)).toEqual([
       'fleet_start',
@@ -51,7 +51,7 @@ describe('checkpoints', () => {
     ]);
     expect(inOrder.map(({ metadata }) => metadata?.round)).toEqual([0, 0, 1, 2, 3, 4, 5]);
     for (const { id } of inOrder.filter(({ trigger }) => trigger === 'round_completed')) {
-      expect(parseFleetState(await checkpoints.load(id)).fleet).toMatchObject({
+      expect(parseFleetState(await manager.load(id)).fleet).toMatchObject({
         taskLedger: { facts: 'The facts.', plan: 'Look it up.' },
         progressLedger: { next_speaker: { reason: 'because researcher', answer: 'researcher' } },
       });
@@ -68,21 +68,21 @@ describe('checkpoints', () => {
     });
     await first.runner.run(TASK);
     const again = createCrew(long, { researcher: { runtime: { checkpoint: false } } });
-    const { runner, checkpoints } = createRunner(again, { checkpoints: first.checkpoints });
+    const { runner, manager } = createRunner(again, { manager: first.manager });
     const result = await runner.resume();
     expect(result).toMatchObject({ status: 'ended', rounds: 5 });
     expect([...crew.calls, ...again.calls]).toHaveLength(4);
-    const { checkpoints: all } = await checkpoints.list({ sessionId: 'crew' });
+    const { checkpoints: all } = await manager.list({ sessionId: 'crew' });
     expect(all.map(({ trigger }) => trigger)).not.toContain('round_completed');
   });
 });
 
 test('[run.14] agents with store: true teach long-term memory, also with checkpoint: false', async () => {
-  const { checkpoints, memory, all } = openMemory();
+  const { manager, memory, all } = openMemory();
   for (const checkpoint of [true, false]) {
     const crew = createCrew(long, { researcher: { runtime: { store: true, checkpoint } } });
     const given = { memory, scope: { userId: `eve-${checkpoint}` } };
-    await createRunner(crew, { checkpoints, sessionId: `s-${checkpoint}`, memory: given }).runner.run(TASK);
+    await createRunner(crew, { manager, sessionId: `s-${checkpoint}`, memory: given }).runner.run(TASK);
   }
   const taught = await all('eve-true');
   expect(taught).toHaveLength(5);
@@ -110,7 +110,7 @@ describe('resuming', () => {
       const second = createRunner(later, { storage: reopen?.() ?? storage });
       let loaded: unknown;
       const result = await createRunner(later, {
-        checkpoints: second.checkpoints,
+        manager: second.manager,
         onProgressLedger: () => {
           loaded ??= { rounds: later.fleet.record.rounds, ledger: later.fleet.record.taskLedger };
         },
@@ -118,24 +118,24 @@ describe('resuming', () => {
       expect(loaded).toEqual({ rounds: 3, ledger: before.fleet.taskLedger });
       expect({ ...result, checkpointId: '' }).toEqual({ ...whole, checkpointId: '' });
       expect(later.calls).toHaveLength(2);
-      await second.checkpoints.close();
-      await first.checkpoints.close();
+      await second.manager.close();
+      await first.manager.close();
     },
   );
 
   test('[run.10] rounds change nothing of a fleet that is satisfied: its head says how it ended', async () => {
-    const { runner, checkpoints } = createRunner(createCrew());
+    const { runner, manager } = createRunner(createCrew());
     const { checkpointId, rounds } = await runner.run(TASK);
     const more = await runner.resume({ rounds: 2 });
     expect(more).toMatchObject({ status: 'ended', end: { reason: 'satisfied' }, rounds, checkpointId });
-    const head = await checkpoints.latest({ sessionId: 'crew' });
+    const head = await manager.latest({ sessionId: 'crew' });
     expect(head).toMatchObject({ id: checkpointId, trigger: 'fleet_end', status: 'completed' });
     expect((await runner.resume({ rounds: 2, prompt: 'And in French?' })).rounds).toBeGreaterThan(rounds);
   });
 
   test('[run.10] rounds also count if a limit was reached and the answer is not given yet', async () => {
     const crew = createCrew(long, { maxRoundCount: 2 });
-    const checkpoints = createRunner(crew).checkpoints;
+    const manager = createRunner(crew).manager;
     for (const agent of crew.fleet.agents) agent.setStatus('running');
     crew.fleet.change({
       ...TASK,
@@ -144,8 +144,8 @@ describe('resuming', () => {
       rounds: 2,
       taskLedger: { facts: 'a', plan: 'b' },
     });
-    await (await checkpoints.session('crew')).save(crew.fleet.saveState());
-    const { runner } = createRunner(createCrew(long, { maxRoundCount: 2 }), { checkpoints });
+    await (await manager.session('crew')).save(crew.fleet.saveState());
+    const { runner } = createRunner(createCrew(long, { maxRoundCount: 2 }), { manager });
     expect(await runner.resume({ rounds: 1 })).toMatchObject({ rounds: 3, end: { reason: 'max_rounds' } });
   });
 
@@ -158,16 +158,16 @@ describe('resuming', () => {
         return { toolCalls: [{ id: 'call', name: 'look_up', input: { what: 'it' } }] };
       },
     });
-    const checkpoints = new CheckpointManager({ storage });
+    const manager = new CheckpointManager({ storage });
     const crash = createRunner(crew, {
-      checkpoints,
+      manager,
       onCheckpoint: ({ trigger }) => {
         if (trigger === 'run_failed') throw Object.assign(new Error('gone'), { code: 'CLOSED' });
       },
     });
     await expect(crash.runner.run(TASK)).rejects.toThrow('gone');
     const later = createCrew(long);
-    const result = await createRunner(later, { checkpoints: new CheckpointManager({ storage }) }).runner.resume();
+    const result = await createRunner(later, { manager: new CheckpointManager({ storage }) }).runner.resume();
     expect(result.status).toBe('ended');
     expect(crew.calls).toEqual(['it']);
     expect(later.calls).toHaveLength(3);
@@ -182,10 +182,10 @@ describe('resuming', () => {
         return isDown ? { status: 503 } : 'Found it.';
       },
     });
-    const { runner, checkpoints } = createRunner(crew);
+    const { runner, manager } = createRunner(crew);
     const failed = await runner.run(TASK);
     expect(failed).toMatchObject({ status: 'failed', error: { code: 'MODEL' } });
-    const head = await checkpoints.latest({ sessionId: 'crew' });
+    const head = await manager.latest({ sessionId: 'crew' });
     expect(head).toMatchObject({ trigger: 'run_failed', type: 'recovery', status: 'error' });
     isDown = false;
     const asked = crew.model.requests.length;
@@ -235,21 +235,21 @@ describe('resuming', () => {
   test('[run.2] a save that fails does not stop the fleet: it is reported, and the next one holds it', async () => {
     let saves = 0;
     const storage = new FullDisk(() => ++saves === 3);
-    const { runner, checkpoints } = createRunner(createCrew(long), { storage });
+    const { runner, manager } = createRunner(createCrew(long), { storage });
     const result = await runner.run(TASK);
     expect(result).toMatchObject({ status: 'ended', rounds: 5 });
     expect(result.failedSaves).toHaveLength(1);
-    expect(parseFleetState(await checkpoints.load(result.checkpointId ?? '')).fleet.rounds).toBe(5);
+    expect(parseFleetState(await manager.load(result.checkpointId ?? '')).fleet.rounds).toBe(5);
   });
 });
 
 describe('resuming with a prompt', () => {
   test('[run.10] the prompt is a user turn of the restored conversation, heard by all, and the request from then on', async () => {
     const crew = createCrew();
-    const { runner, checkpoints } = createRunner(crew);
+    const { runner, manager } = createRunner(crew);
     const first = await runner.run(TASK);
     const later = createCrew({ assess: (request) => ({ satisfied: countReplies(request) >= 3 }) });
-    const result = await createRunner(later, { checkpoints }).runner.resume({ prompt: 'And in French?' });
+    const result = await createRunner(later, { manager }).runner.resume({ prompt: 'And in French?' });
     expect(result).toMatchObject({ status: 'ended', rounds: first.rounds + 2, taskLedger: first.taskLedger });
     expect(result.messages.slice(0, first.messages.length + 1)).toEqual([
       ...first.messages,
@@ -260,7 +260,7 @@ describe('resuming with a prompt', () => {
     expect(lastQuestion(later.model.requests[0] ?? { messages: [] })).toContain(
       'Find out what is known.\n\nLater the user said: And in French?',
     );
-    const { checkpoints: all } = await checkpoints.list({ sessionId: 'crew' });
+    const { checkpoints: all } = await manager.list({ sessionId: 'crew' });
     expect(all.map(({ trigger }) => trigger)).toContain('resumed');
   });
 

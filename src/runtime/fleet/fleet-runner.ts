@@ -46,14 +46,14 @@ export class FleetRunner {
 
   constructor(options: FleetRunnerOptions) {
     checkOptions(options, OPTIONS, 'new FleetRunner()');
-    const { fleet, checkpoints, ...run } = options;
+    const { fleet, manager, ...run } = options;
     this.#options = options;
     this.#host = new RunHost(FLEET, {
       team: fleet,
       options,
       limit: 'maxRoundCount',
       run: (session, prepared, signal) =>
-        holdFleet(fleet, { checkpoints, session, ...prepared }, signal === undefined ? run : { ...run, signal }),
+        holdFleet(fleet, { manager, session, ...prepared }, signal === undefined ? run : { ...run, signal }),
     });
   }
 
@@ -61,8 +61,8 @@ export class FleetRunner {
     return this.#options.fleet;
   }
 
-  get checkpoints(): CheckpointManager {
-    return this.#options.checkpoints;
+  get manager(): CheckpointManager {
+    return this.#options.manager;
   }
 
   /** Begins a task. The session must be new. */
@@ -88,7 +88,7 @@ export class FleetRunner {
     );
   }
 
-  /** Goes on with a fleet whose process died; a handler for `manager.recoverAbandoned`. One that fails comes up again later. */
+  /** Goes on with a fleet whose process died; a handler for `workers.recoverAbandoned`. One that fails comes up again later. */
   async recover(session: Session, recovery: Pick<Recovery, 'lease'>): Promise<FleetRunResult> {
     return this.#host.recover(session, recovery);
   }
@@ -149,7 +149,7 @@ export async function superviseFleet(
   const { task, ...options } = supervision;
   return supervise<FleetRunResult>({
     ...options,
-    ports: runner.checkpoints.engine.ports,
+    ports: runner.manager.engine.ports,
     attempt: () => runner.runOrResume({ task }),
     failureOf: (result) =>
       result.status === 'failed' ? { error: result.error, mark: String(result.error) } : undefined,

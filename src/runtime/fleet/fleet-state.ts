@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { InvalidInputError } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
-import { type AgentState, type AgentTotals, parseAgentState } from '../agent/agent-state.ts';
+import { type AgentState, type AgentTotals, checkTeamState } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
 import type { RequestAnswer } from '../run/request-answers.ts';
@@ -153,22 +152,8 @@ const schema = z.looseObject({
 
 /** Checks that a state is one of a fleet; throws an InvalidInputError that says what it is instead. */
 export function parseFleetState(value: unknown): FleetState {
-  const parsed = schema.safeParse(value);
-  if (!parsed.success) {
-    const kind = typeof value === 'object' && value !== null && 'kind' in value ? value.kind : undefined;
-    throw new InvalidInputError(
-      kind === FLEET_KIND
-        ? `The state of this fleet is not complete: ${z.prettifyError(parsed.error)}`
-        : 'This checkpoint does not hold a fleet. Restore it with what it was saved by.',
-      { details: { kind: typeof kind === 'string' ? kind : typeof value } },
-    );
-  }
-  const state = value as FleetState;
-  const missing = state.order.filter((name) => state.agents[name] === undefined);
-  if (missing.length > 0)
-    throw new InvalidInputError(`The fleet names agents that it does not hold: ${missing.join(', ')}.`);
-  for (const agent of Object.values(state.agents)) parseAgentState(agent);
-  return state;
+  checkTeamState(value, { kind: FLEET_KIND, schema, noun: 'fleet', advice: '. Restore it with what it was saved by.' });
+  return value as FleetState;
 }
 
 /** Why a fleet stopped for good. */

@@ -1,13 +1,10 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { freezeState } from '../../core/freeze.ts';
 import { checkValue, wholeFrom } from '../../core/options.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
-import { type AgentTotals, addTotals, NO_TOTALS } from '../agent/agent-state.ts';
-import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
-import { loadAgents } from '../agent/load-agents.ts';
-import { type HeardMessage, toMessage } from '../agent/reply.ts';
-import type { StandardAgent } from '../agent/standard-agent.ts';
+import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
+import { PERSON } from '../agent/chat-message.ts';
+import { AgentTeam } from '../run/agent-team.ts';
 import { checkFleet, createSettings, type FleetOptions } from './fleet-options.ts';
 import {
   FLEET_KIND,
@@ -18,58 +15,28 @@ import {
   parseFleetState,
 } from './fleet-state.ts';
 
-/** Agents and the ledgers by which an orchestrator leads them. It does nothing by itself. */
-export class Fleet {
-  readonly registry: AgentRegistry;
-  readonly #agents: ReadonlyMap<string, StandardAgent>;
-  #record: FleetRecord;
-
+/** Agents and the ledgers by which an orchestrator leads them. */
+export class Fleet extends AgentTeam<FleetState, FleetRecord> {
   constructor(options: FleetOptions) {
     checkFleet(options);
-    this.registry = options.registry ?? new AgentRegistry();
-    const settings = createSettings(options, this.registry);
-    this.#agents = new Map(options.agents.map((agent) => [agent.name, agent]));
-    for (const agent of options.agents) this.registry.addAgent(agent);
-    this.#record = createRecord(settings);
+    const { agents, registry = new AgentRegistry() } = options;
+    super(agents, createRecord(createSettings(options, registry)), registry);
   }
 
-  get record(): FleetRecord {
-    return this.#record;
+  protected get partner(): string {
+    return this.record.settings.orchestratorName;
   }
 
-  get agents(): readonly StandardAgent[] {
-    return [...this.#agents.values()];
-  }
-
-  agent(name: string): StandardAgent | undefined {
-    return this.#agents.get(name);
-  }
-
-  /** What everybody has used, the orchestrator included. */
-  get totals(): AgentTotals {
-    return this.agents.map((agent) => agent.saveState().totals).reduce(addTotals, this.#record.totals);
-  }
-
-  /** Records a change. */
-  change(change: Partial<FleetRecord>): void {
-    const record = { ...this.#record, ...change };
-    freezeState(record);
-    this.#record = record;
-  }
-
-  /** Says something to everybody, by the person unless it has a name: it is in the conversation, and all but its speaker hear it. */
-  append(said: string | HeardMessage | ChatMessage): void {
-    const message = toMessage(said, PERSON);
-    this.change({ messages: [...this.#record.messages, message] });
-    const { orchestratorName } = this.#record.settings;
-    for (const agent of this.agents) if (agent.name !== message.name) agent.receive(message, orchestratorName);
+  /** What the orchestrator used. */
+  protected get ownTotals(): AgentTotals {
+    return this.record.totals;
   }
 
   /** Forgets the conversation, here and in every agent. Task, ledgers and counts of rounds and resets stay. */
   clearConversation(): void {
     this.change({ messages: [], stalls: 0 });
     for (const agent of this.agents) {
-      agent.rewriteHistory(this.#record.settings.orchestratorName, []);
+      agent.rewriteHistory(this.partner, []);
       agent.resetAutoReplies();
     }
   }
@@ -80,7 +47,7 @@ export class Fleet {
    */
   addPrompt(prompt: string): void {
     if (prompt.trim() === '') throw new InvalidInputError('The prompt is empty. Say what the fleet is to do next.');
-    const { followUps } = this.#record;
+    const { followUps } = this.record;
     const phase = this.#phaseForPrompt();
     const isHeard = phase === 'progress';
     this.change({ followUps: [...followUps, prompt], requests: {}, stalls: 0, nextSpeaker: null });
@@ -92,7 +59,7 @@ export class Fleet {
 
   /** A team at work hears it; a plan that is not in force yet is made again, with the facts there are. */
   #phaseForPrompt(): FleetPhase {
-    const { phase, taskLedger, messages, end } = this.#record;
+    const { phase, taskLedger, messages, end } = this.record;
     if (phase === 'new') return 'new';
     if (taskLedger === null) return 'facts';
     const isAtWork = phase !== 'facts' && phase !== 'plan' && phase !== 'review' && phase !== 'open';
@@ -103,9 +70,9 @@ export class Fleet {
    * Lets it go on for so many rounds from here, and for as many resets as its settings say; also if a limit had ended it. What is satisfied,
    * or whose plan was rejected, stays ended: only a prompt gives it something to do.
    */
-  grantRounds(rounds: number = this.#record.settings.maxRoundCount): void {
+  grantRounds(rounds: number = this.record.settings.maxRoundCount): void {
     checkValue(rounds, wholeFrom(1), 'The number of rounds');
-    const { rounds: done, resets, settings, end, ending, phase } = this.#record;
+    const { rounds: done, resets, settings, end, ending, phase } = this.record;
     const reason = end?.reason ?? ending;
     const isFinal = reason === 'satisfied' || reason === 'plan_rejected';
     if (end !== null && isFinal) return;
@@ -120,25 +87,19 @@ export class Fleet {
     for (const agent of this.agents) if (agent.status === 'completed') agent.setStatus('running');
   }
 
-  /** Puts a state back into the fleet and its agents; answers what could not be put back. */
+  /** Puts a state back into the fleet and its agents; returns what could not be put back. */
   loadState(state: unknown): readonly RestoreProblem[] {
     const parsed = parseFleetState(state);
+    const problems = this.loadMembers(parsed);
     const { turn: _, ...record } = parsed.fleet; // it is a work of the run
     const { phase, nextSpeaker } = record;
-    const isSpeakerGone = phase === 'speak' && !this.#agents.has(nextSpeaker ?? '');
+    const isSpeakerGone = phase === 'speak' && this.agent(nextSpeaker ?? '') === undefined;
     this.change({ ...record, ...(isSpeakerGone && { phase: 'progress', nextSpeaker: null }) });
-    return loadAgents(this.#agents, parsed, this.registry);
+    return problems;
   }
 
-  /** Everything a checkpoint holds of the fleet and its agents. */
   saveState(): FleetState {
-    return {
-      kind: FLEET_KIND,
-      formatVersion: 1,
-      fleet: this.#record,
-      order: [...this.#agents.keys()],
-      agents: Object.fromEntries([...this.#agents].map(([name, agent]) => [name, agent.saveState()])),
-    };
+    return { kind: FLEET_KIND, formatVersion: 1, fleet: this.record, ...this.saveMembers() };
   }
 }
 

@@ -7,6 +7,8 @@ import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import type { ModelRequest } from '../model/chat-model.ts';
+import { FLEET } from './fleet-kind.ts';
+import type { FleetRequest, FleetState } from './fleet-state.ts';
 
 const TASK = { task: 'Find out what is known.' };
 const GATED = { humanInTheLoop: { require_approval_for: ['look_up'] } };
@@ -143,7 +145,7 @@ describe('operations', () => {
   test('[fleet.8] a run that is stopped while somebody thinks leaves the request open', async () => {
     const stop = new AbortController();
     const crew = createCrew(once, GATED);
-    const { runner, checkpoints } = createRunner(crew, {
+    const { runner, manager } = createRunner(crew, {
       signal: stop.signal,
       ask: () => {
         stop.abort();
@@ -154,7 +156,7 @@ describe('operations', () => {
     expect((await runner.pending()).map(({ id }) => id)).toEqual(['round-1-1']);
     const later = createCrew(once, GATED);
     const ask = async () => ({ answer: 'approve' });
-    expect(await createRunner(later, { checkpoints, ask }).runner.resume()).toMatchObject({ status: 'ended' });
+    expect(await createRunner(later, { manager, ask }).runner.resume()).toMatchObject({ status: 'ended' });
     expect([...crew.calls, ...later.calls]).toHaveLength(1);
   });
 
@@ -172,9 +174,9 @@ describe('nobody answers', () => {
 
   test('[fleet.8] approval_timeout_seconds with auto_reject_on_timeout rejects when the time is over, and not before', async () => {
     const clock = new TestClock();
-    const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: clock.now });
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: clock.now });
     const crew = createCrew(once, within({ auto_reject_on_timeout: true }));
-    const { runner } = createRunner(crew, { checkpoints });
+    const { runner } = createRunner(crew, { manager });
     const deadlineMs = clock.now() + 300_000;
     const waiting = await runner.run(TASK);
     expect(waiting).toMatchObject({
@@ -194,9 +196,9 @@ describe('nobody answers', () => {
 
   test('[fleet.8] without auto_reject_on_timeout the request stays open', async () => {
     const clock = new TestClock();
-    const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: clock.now });
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: clock.now });
     const crew = createCrew(once, within({ auto_reject_on_timeout: false }));
-    const { runner } = createRunner(crew, { checkpoints });
+    const { runner } = createRunner(crew, { manager });
     const waiting = await runner.run(TASK);
     expect(waiting.wakeAtMs).toBeUndefined();
     clock.skip(86_400_000);
@@ -211,9 +213,12 @@ describe('nobody answers', () => {
     let wasTold = false;
     const { runner } = createRunner(crew, {
       ask: (_, { signal }) => {
-        signal.addEventListener('abort', () => {
+        const tell = () => {
           wasTold = true;
-        });
+        };
+        if (signal.aborted)
+          tell(); // on a slow machine the time is up before anybody is asked
+        else signal.addEventListener('abort', tell);
         return new Promise(() => undefined);
       },
     });
@@ -221,11 +226,47 @@ describe('nobody answers', () => {
     expect([wasTold, crew.calls]).toEqual([true, []]);
   });
 
+  test('[fleet.8] an answer after the deadline is refused, also if nobody has looked since', async () => {
+    const clock = new TestClock();
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: clock.now });
+    const crew = createCrew(once, within({ auto_reject_on_timeout: true }));
+    const { runner } = createRunner(crew, { manager });
+    const dueMs = (await runner.run(TASK)).wakeAtMs ?? 0;
+    clock.skip(300_000);
+    expect(await runner.pending()).toEqual([]);
+    const late = { requestId: 'round-1-1', answer: 'approve', by: 'timeout' };
+    await expect(runner.answer(late)).rejects.toMatchObject({
+      code: 'CONFLICT',
+      message: `Request "round-1-1" was due by ${new Date(dueMs).toISOString()}. Nobody answered in time, so it was decided: "reject".`,
+    });
+    await expect(runner.answer(late)).rejects.toThrow('already answered by timeout: "reject"');
+    expect(await runner.resume()).toMatchObject({ status: 'ended' });
+    expect(crew.calls).toEqual([]);
+  });
+
+  test('[fleet.8] a late answer that an older version let in is not heard', async () => {
+    const clock = new TestClock();
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: clock.now });
+    const crew = createCrew(once, within({ auto_reject_on_timeout: true }));
+    const { runner } = createRunner(crew, { manager });
+    await runner.run(TASK);
+    const [request] = await runner.pending();
+    clock.skip(300_000);
+    const head = await manager.latest({ sessionId: 'crew' });
+    await manager.fork<FleetState>(head?.id ?? '', {
+      branch: 'answer/main/round-1-1',
+      edit: (state) =>
+        FLEET.requests.withAnswer(state, request as FleetRequest, { answer: 'approve', by: 'Ann', atMs: clock.now() }),
+    });
+    expect(await runner.resume()).toMatchObject({ status: 'ended' });
+    expect(crew.calls).toEqual([]);
+  });
+
   test('[fleet.8] an answer that was left in time counts, also if it is read late', async () => {
     const clock = new TestClock();
-    const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: clock.now });
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: clock.now });
     const crew = createCrew(once, within({ auto_reject_on_timeout: true }));
-    const { runner } = createRunner(crew, { checkpoints });
+    const { runner } = createRunner(crew, { manager });
     await runner.run(TASK);
     await runner.answer({ requestId: 'round-1-1', answer: 'approve', by: 'Ann' });
     clock.skip(86_400_000);

@@ -10,9 +10,9 @@ const REVIEWED = { planReview: true } as const;
 /** Begins a fleet whose plan waits for a review. */
 async function begin(script = {}) {
   const crew = createCrew(script, REVIEWED);
-  const { runner, checkpoints } = createRunner(crew);
+  const { runner, manager } = createRunner(crew);
   const waiting = await runner.run(TASK);
-  return { crew, runner, checkpoints, waiting };
+  return { crew, runner, manager, waiting };
 }
 
 describe('plan review', () => {
@@ -33,7 +33,7 @@ describe('plan review', () => {
         onTimeout: 'wait',
       };
       expect(waiting).toMatchObject({ status: 'waiting', request, rounds: 0 });
-      expect(await first.checkpoints.latest({ sessionId: 'crew' })).toMatchObject({
+      expect(await first.manager.latest({ sessionId: 'crew' })).toMatchObject({
         trigger: 'waiting_for_input',
         status: 'waiting_for_input',
       });
@@ -46,8 +46,8 @@ describe('plan review', () => {
       expect(await second.runner.resume()).toMatchObject({ status: 'ended', end: { reason: 'satisfied' } });
       expect(later.asked).not.toContain('plan');
       expect(later.fleet.record.answers['plan-1']).toMatchObject({ answer: 'approve', by: 'Ann' });
-      await second.checkpoints.close();
-      await first.checkpoints.close();
+      await second.manager.close();
+      await first.manager.close();
     },
   );
 
@@ -109,10 +109,10 @@ describe('plan review', () => {
   test('[fleet.7] whoever is there is asked at once, and the request is stored before', async () => {
     const crew = createCrew({}, REVIEWED);
     let stored: unknown;
-    const { runner, checkpoints } = createRunner(crew, {
+    const { runner, manager } = createRunner(crew, {
       ask: async ({ id }) => {
-        const head = await checkpoints.latest({ sessionId: 'crew' });
-        stored = await checkpoints.load(head?.id ?? '');
+        const head = await manager.latest({ sessionId: 'crew' });
+        stored = await manager.load(head?.id ?? '');
         return { answer: 'approve', by: id };
       },
     });
@@ -137,9 +137,9 @@ describe('answers', () => {
   });
 
   test('[run.1] a fork of a waiting fleet asks for itself', async () => {
-    const { checkpoints, waiting, crew } = await begin();
-    await checkpoints.fork(waiting.checkpointId ?? '', { branch: 'what-if' });
-    const on = (branch: string) => new FleetRunner({ fleet: crew.fleet, checkpoints, sessionId: 'crew', branch });
+    const { manager, waiting, crew } = await begin();
+    await manager.fork(waiting.checkpointId ?? '', { branch: 'what-if' });
+    const on = (branch: string) => new FleetRunner({ fleet: crew.fleet, manager, sessionId: 'crew', branch });
     await on('main').answer({ requestId: 'plan-1', answer: 'approve', by: 'Ann' });
     expect(await on('what-if').pending()).toHaveLength(1);
     await on('what-if').answer({ requestId: 'plan-1', answer: 'reject', by: 'Bo' });

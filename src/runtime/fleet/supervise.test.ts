@@ -14,13 +14,13 @@ const TASK = 'Find out what is known.';
 async function supervise(yaml: string, speak: (call: number) => string | { status: number; message?: string }) {
   const clock = new TestClock();
   const storage = clock.watch(new InMemoryCheckpointStorage());
-  const checkpoints = new CheckpointManager({ storage, now: clock.now, setTimer: clock.setTimer });
+  const manager = new CheckpointManager({ storage, now: clock.now, setTimer: clock.setTimer });
   const { checkpointing: settings } = loadWorkflowConfig(`workflow: { checkpointing: { ${yaml} } }`).workflow;
   let calls = 0;
   const crew = createCrew({ speak: () => speak(++calls) });
   const pauses: number[] = [];
   const onRetry = ({ pauseMs }: { pauseMs: number }) => void pauses.push(pauseMs);
-  const supervised = superviseFleet(createRunner(crew, { checkpoints }).runner, { task: TASK, settings, onRetry });
+  const supervised = superviseFleet(createRunner(crew, { manager }).runner, { task: TASK, settings, onRetry });
   await clock.pass(3_600_000);
   return { result: await supervised, crew, pauses };
 }

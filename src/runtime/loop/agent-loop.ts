@@ -65,7 +65,7 @@ export class AgentLoop implements SelfSaving {
     return this.state.loop.escalation === null ? 'running' : 'escalated';
   }
 
-  /** What `manager.save` and `manager.saveGroup` save of it, in its own session; also in the middle of a turn. */
+  /** What `manager.save` and `workers.saveGroup` save of it, in its own session; also in the middle of a turn. */
   [SAVES_ITSELF](): OwnSave {
     if (this.#parts.session.isClosed) throw this.#ended('it was not saved');
     return this.#parts.checkpoints.prepare();

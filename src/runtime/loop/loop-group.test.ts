@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { HOUR, World } from '../../../test/loop/world.ts';
+import { Workers } from '../../manager/workers/workers.ts';
 import type { LoopAgent } from './index.ts';
 
 const createAgent = (): LoopAgent => ({
@@ -26,14 +27,14 @@ async function team() {
 test('[loop.11] loops are saved as members of a cut, in their own sessions, and go on', async () => {
   const { world, loops, tell, manager, members } = await team();
   await tell('m1');
-  const group = await manager.saveGroup(members, { groupId: 'team' });
+  const group = await new Workers(manager).saveGroup(members, { groupId: 'team' });
   await tell('m2');
   await world.clock.pass(HOUR);
   for (const loop of loops) {
     expect(loop.state.context.decisions).toEqual(['m1', 'm2']);
     await loop.stop();
   }
-  const { members: restored } = await manager.restoreGroup(group.id);
+  const { members: restored } = await new Workers(manager).restoreGroup(group.id);
   for (const name of ['a', 'b']) {
     const { checkpoint, state } = restored.get(name) ?? {};
     expect(checkpoint).toMatchObject({
@@ -49,10 +50,10 @@ test('[loop.11] loops are saved as members of a cut, in their own sessions, and 
 test('[loop.11] the loops of a group come back together, each by restoreFrom, and keep their mail', async () => {
   const { world, loops, tell, manager, members } = await team();
   await tell('m1');
-  const group = await manager.saveGroup(members, { groupId: 'team' });
+  const group = await new Workers(manager).saveGroup(members, { groupId: 'team' });
   await tell('m2');
   for (const loop of loops) await loop.stop();
-  for (const [agentId, { checkpoint }] of (await manager.restoreGroup(group.id)).members) {
+  for (const [agentId, { checkpoint }] of (await new Workers(manager).restoreGroup(group.id)).members) {
     const { loop } = await world.start({ agentId, createAgent, restoreFrom: checkpoint.id });
     await loop.deliver({ id: 'm3', body: 1 });
     await world.clock.pass(1000);
@@ -77,7 +78,7 @@ test('[loop.11] a loop is saved by the manager as by itself; another session, a 
   await expect(manager.save(loop, { sessionId: 'other' })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   await expect(manager.restore(id, { into: loop ?? {} })).rejects.toThrow('restoreFrom');
   await loop?.stop();
-  await expect(manager.saveGroup(members, { groupId: 'team' })).rejects.toMatchObject({ code: 'CLOSED' });
+  await expect(new Workers(manager).saveGroup(members, { groupId: 'team' })).rejects.toMatchObject({ code: 'CLOSED' });
 });
 
 test('[loop.11] an agent in the middle of a turn is saved with what it has done', async () => {
@@ -96,11 +97,11 @@ test('[loop.11] an agent in the middle of a turn is saved with what it has done'
   await loop.deliver({ id: 'm1', body: 1 });
   await world.clock.pass(1000);
   const manager = world.look();
-  const group = await manager.saveGroup([{ name: 'a', agent: loop }], { groupId: 'team' });
+  const group = await new Workers(manager).saveGroup([{ name: 'a', agent: loop }], { groupId: 'team' });
   go(undefined);
   await world.clock.pass(1000);
   expect(loop.state.mailbox.recentIds).toEqual(['m1']);
   await loop.stop();
-  const { members } = await manager.restoreGroup(group.id);
+  const { members } = await new Workers(manager).restoreGroup(group.id);
   expect(members.get('a')?.state).toMatchObject({ loop: { works: [{ done: [{ name: 'pay', result: 'paid' }] }] } });
 });

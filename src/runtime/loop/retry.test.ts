@@ -311,7 +311,7 @@ describe('work that gets nowhere', () => {
     await world.clock.pass(HOUR);
     const drift = life.events.find(({ kind }) => kind === 'drift');
     expect(drift).toMatchObject({
-      reading: { signals: ['idle-steps'], summary: expect.stringContaining('changed nothing') },
+      reading: { signals: ['stall'], summary: expect.stringContaining('changed nothing') },
     });
   });
 

@@ -81,6 +81,7 @@ export class TurnTaker {
       return await this.#fail(job, errorText(error), isFinal);
     } finally {
       cancel();
+      run.close();
       this.#running = undefined;
       await live.watch.assess({ kind: 'cycle', ...end });
     }
@@ -149,7 +150,8 @@ export class TurnTaker {
       agent: live.open(),
       mind: mindOf(live.state),
       operations: this.#operations,
-      observe: (event) => this.#observe(event.kind === 'call' ? { ...event, ...this.#stateDigest(run, at) } : event),
+      observe: (event) =>
+        this.#observe({ job: at, ...event, ...(event.kind === 'call' && this.#stateDigest(run, at)) }),
       isStopping: () => this.#isStopping,
       onProblem: live.onProblem,
       leftOut: live.leftOut,

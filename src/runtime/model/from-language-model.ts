@@ -1,5 +1,6 @@
 import type { ModelMessage as SdkMessage, ToolSet } from 'ai';
 import { ModelError, UnsupportedError } from '../../core/errors.ts';
+import { importPeer } from '../../core/import-peer.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
 import {
   type CallOptions,
@@ -14,7 +15,6 @@ import {
 } from './chat-model.ts';
 import type { LanguageModel } from './language-model.ts';
 import { describeFailure } from './model-failure.ts';
-import { importPeer } from './provider.ts';
 import { quietLanguageModel } from './quiet-language-model.ts';
 import type { LanguageModelV3 } from './stream-content.ts';
 

@@ -1,5 +1,6 @@
 import { withoutUndefined } from '../../core/defined.ts';
-import { InvalidInputError, UnsupportedError } from '../../core/errors.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import { importPeer } from '../../core/import-peer.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import type { LanguageModel } from './language-model.ts';
 import { type LlmConfig, type LlmProvider, parseBaseUrl } from './llm-config.ts';
@@ -158,13 +159,4 @@ function toAzureBase(baseUrl: string): string {
 /** Versions that are dates belong to addresses with the deployment in them; `v1` and `preview` to those without. */
 function isDated(apiVersion: string): boolean {
   return /^\d{4}-\d{2}-\d{2}/.test(apiVersion);
-}
-
-/** Loads an optional package; throws an UnsupportedError that names it if it is not installed. */
-export async function importPeer<Module>(name: string, load: () => Promise<Module>): Promise<Module> {
-  try {
-    return await load();
-  } catch (cause) {
-    throw new UnsupportedError(`This model needs the package ${name}. Install it: npm install ${name}`, { cause });
-  }
 }

@@ -36,11 +36,11 @@ export class ChatPath {
   }
 
   /** Reads the path; throws if the checkpoint holds no conversation. */
-  static async open(checkpoints: CheckpointManager, idOrPrefix: string): Promise<ChatPath> {
-    const entries = await checkpoints.pathToRoot(idOrPrefix);
+  static async open(manager: CheckpointManager, idOrPrefix: string): Promise<ChatPath> {
+    const entries = await manager.pathToRoot(idOrPrefix);
     const head = entries[0]?.checkpoint;
     if (head === undefined) throw new NotFoundError(`Checkpoint "${idOrPrefix}" was deleted.`);
-    return new ChatPath(head, parseChatState(await checkpoints.load(head.id)), entries.map(toPoint));
+    return new ChatPath(head, parseChatState(await manager.load(head.id)), entries.map(toPoint));
   }
 
   get ids(): readonly string[] {

@@ -9,16 +9,16 @@ import { alignMessages, compareRuns, findDivergence, formatRunComparison, keyOf 
 import { intervene } from './intervene.ts';
 
 async function record() {
-  const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   const team = createTeam({ maxRounds: 6 });
-  const manager = new CheckpointingGroupChatManager({ chat: team.chat, checkpoints, sessionId: 'team', logs: false });
-  const { checkpointId = '' } = await manager.run({ message: 'Hello.' });
-  return { checkpoints, parts: { checkpoints, registry: team.registry }, checkpointId };
+  const held = new CheckpointingGroupChatManager({ chat: team.chat, manager, sessionId: 'team', logs: false });
+  const { checkpointId = '' } = await held.run({ message: 'Hello.' });
+  return { manager, parts: { manager, registry: team.registry }, checkpointId };
 }
 
 describe('a comparison of runs', () => {
   test('[repair.10] lays messages beside each other and names the first divergence with its checkpoints', async () => {
-    const { parts, checkpoints, checkpointId } = await record();
+    const { parts, manager, checkpointId } = await record();
     const edit = { message: 2, replacement: 'No.', rounds: 2, branch: 'fix', logs: false } as const;
     const { editedId, baseId } = await intervene(parts, checkpointId, edit);
     const main = { sessionId: 'team', branch: 'main' };
@@ -38,18 +38,18 @@ describe('a comparison of runs', () => {
     expect(comparison.counts).toEqual({ same: 4, changed: 1, only_a: 2, only_b: 0 });
     expect(comparison.difference.modelCalls).toBe(-3);
     const { checkpointId: at } = comparison.steps[5]?.a ?? {};
-    expect((await checkpoints.get(at ?? ''))?.metadata).toMatchObject({ messages: 6 });
+    expect((await manager.get(at ?? ''))?.metadata).toMatchObject({ messages: 6 });
     const text = formatRunComparison(comparison);
     expect(text).toContain('~-   2 critic: I have seen 3 messages.\n~+   2 critic: No.\n');
     expect(text).toContain('messages: 4 same, 1 changed, 2 only in a, 0 only in b');
   });
 
   test('[repair.10] equal runs are identical, and a shorter one is over where it is', async () => {
-    const { parts, checkpoints, checkpointId } = await record();
+    const { parts, manager, checkpointId } = await record();
     const same = await compareRuns(parts, checkpointId, checkpointId);
     expect(same).toMatchObject({ isIdentical: true, firstDivergence: undefined, commonAncestorId: checkpointId });
     expect(formatRunComparison(same)).toContain('first divergence: none');
-    const early = (await checkpoints.list({ sessionId: 'team' }, { order: 'oldest' })).checkpoints[3]?.id ?? '';
+    const early = (await manager.list({ sessionId: 'team' }, { order: 'oldest' })).checkpoints[3]?.id ?? '';
     const cut = await compareRuns(parts, early, checkpointId);
     expect(cut.firstDivergence).toMatchObject({ kind: 'only_b', b: { index: 2 } });
     expect(cut.firstDivergence?.a).toBeUndefined();
@@ -58,9 +58,9 @@ describe('a comparison of runs', () => {
   });
 
   test('[repair.10] runs of different sessions have no ancestor in common, and unknown ones are named', async () => {
-    const { parts, checkpoints, checkpointId } = await record();
+    const { parts, manager, checkpointId } = await record();
     const { chat } = createTeam({ maxRounds: 1 });
-    const other = new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'other', logs: false });
+    const other = new CheckpointingGroupChatManager({ chat, manager, sessionId: 'other', logs: false });
     const { checkpointId: otherId = '' } = await other.run({ message: 'Hello.' });
     const comparison = await compareRuns(parts, checkpointId, otherId);
     expect(comparison).toMatchObject({ commonAncestorId: undefined, counts: { same: 2, only_a: 5 } });

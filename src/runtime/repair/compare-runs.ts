@@ -62,8 +62,8 @@ export type RunComparison = {
 /** Compares two runs message by message: what is the same, what is not, where they part, and what each cost. */
 export async function compareRuns(parts: RepairParts, a: RunRef, b: RunRef): Promise<RunComparison> {
   checkOptions(parts, PARTS, 'compareRuns()');
-  const { checkpoints } = parts;
-  const [pathA, pathB] = await Promise.all([openRun(checkpoints, a), openRun(checkpoints, b)]);
+  const { manager } = parts;
+  const [pathA, pathB] = await Promise.all([openRun(manager, a), openRun(manager, b)]);
   const steps = alignMessages(pathA.state.chat.messages, pathB.state.chat.messages).map(
     ({ kind, a: atA, b: atB }): ComparedStep => ({
       kind,
@@ -86,12 +86,12 @@ export async function compareRuns(parts: RepairParts, a: RunRef, b: RunRef): Pro
   };
 }
 
-async function openRun(checkpoints: CheckpointManager, ref: RunRef): Promise<ChatPath> {
-  if (typeof ref === 'string') return ChatPath.open(checkpoints, ref);
+async function openRun(manager: CheckpointManager, ref: RunRef): Promise<ChatPath> {
+  if (typeof ref === 'string') return ChatPath.open(manager, ref);
   checkOptions(ref, RUN, 'a run to compare');
-  const branches = await checkpoints.branches(ref.sessionId);
+  const branches = await manager.branches(ref.sessionId);
   const found = branches.find(({ branch }) => branch === ref.branch);
-  if (found !== undefined) return ChatPath.open(checkpoints, found.headId);
+  if (found !== undefined) return ChatPath.open(manager, found.headId);
   const names = branches.map(({ branch }) => branch).join(', ') || 'none';
   throw new NotFoundError(`Session "${ref.sessionId}" has no branch "${ref.branch}". It has: ${names}.`, {
     details: ref,

@@ -16,15 +16,15 @@ const KEPT = STORAGES.filter(([name]) => name === 'memory' || name === 'sqlite')
 const RUN = { rounds: 3, logs: false } as const;
 
 async function record(
-  checkpoints: CheckpointManager,
+  manager: CheckpointManager,
   options: Partial<GroupChatOptions> = {},
   script?: (request: ModelRequest) => ReturnType<typeof answerOf>,
 ) {
   const team = createTeam({ maxRounds: 6, ...options }, script);
-  const manager = new CheckpointingGroupChatManager({ chat: team.chat, checkpoints, sessionId: 'team', logs: false });
-  await manager.run({ message: 'Square the number of messages.' });
-  const original = await list(checkpoints, 'main');
-  const parts = { checkpoints, registry: team.registry };
+  const held = new CheckpointingGroupChatManager({ chat: team.chat, manager, sessionId: 'team', logs: false });
+  await held.run({ message: 'Square the number of messages.' });
+  const original = await list(manager, 'main');
+  const parts = { manager, registry: team.registry };
   return { team, parts, original, lastId: original.at(-1)?.id ?? '' };
 }
 
@@ -32,12 +32,12 @@ function open() {
   return new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
 }
 
-async function list(checkpoints: CheckpointManager, branch: string) {
-  return (await checkpoints.list({ sessionId: 'team', branch }, { limit: 1000, order: 'oldest' })).checkpoints;
+async function list(manager: CheckpointManager, branch: string) {
+  return (await manager.list({ sessionId: 'team', branch }, { limit: 1000, order: 'oldest' })).checkpoints;
 }
 
-async function load(checkpoints: CheckpointManager, id: string | undefined) {
-  return (await checkpoints.load(id ?? '')) as ChatState;
+async function load(manager: CheckpointManager, id: string | undefined) {
+  return (await manager.load(id ?? '')) as ChatState;
 }
 
 function resultOf(message: ChatMessage | undefined): string {
@@ -50,8 +50,8 @@ function words(state: ChatState, agent: string): string[] {
 
 describe.each(KEPT)('an intervention in %s storage', (_, create) => {
   test('[repair.1] an edited message is in the transcript and every private copy, and what came after it is gone', async () => {
-    const checkpoints = new CheckpointManager({ storage: create().storage });
-    const { parts, original, lastId } = await record(checkpoints);
+    const manager = new CheckpointManager({ storage: create().storage });
+    const { parts, original, lastId } = await record(manager);
     const before = original.map(({ stateDigest }) => stateDigest);
     const result = await intervene(parts, lastId, {
       ...RUN,
@@ -61,7 +61,7 @@ describe.each(KEPT)('an intervention in %s storage', (_, create) => {
       author: 'ada',
     });
     expect(result).toMatchObject({ status: 'ended', newMessages: 3, end: { reason: 'max_rounds' } });
-    const edited = await load(checkpoints, result.editedId);
+    const edited = await load(manager, result.editedId);
     expect(edited.chat.messages.map(({ content }) => content)).toEqual([
       'Square the number of messages.',
       'The square is 4.',
@@ -75,19 +75,19 @@ describe.each(KEPT)('an intervention in %s storage', (_, create) => {
     for (const agent of ['solver', 'critic'])
       expect(words(edited, agent).slice(1)).toEqual(edited.chat.messages.map(({ content }) => content));
     expect(edited.agents.critic?.histories.chat_manager?.at(-1)?.turn?.at(-1)?.content).toBe('That is wrong.');
-    const after = await list(checkpoints, 'main');
+    const after = await list(manager, 'main');
     expect(after.map(({ stateDigest }) => stateDigest)).toEqual(before);
-    const messages = (await load(checkpoints, lastId)).chat.messages;
+    const messages = (await load(manager, lastId)).chat.messages;
     expect(messages[2]?.content).toBe('I have seen 3 messages.');
-    await checkpoints.close();
+    await manager.close();
   });
 
   test('[repair.1] counts of replies begin anew, and everything else is as it was at that message', async () => {
-    const checkpoints = new CheckpointManager({ storage: create().storage });
-    const { parts, original, lastId } = await record(checkpoints);
+    const manager = new CheckpointManager({ storage: create().storage });
+    const { parts, original, lastId } = await record(manager);
     const { editedId, baseId } = await intervene(parts, lastId, { ...RUN, message: 4, replacement: 'No.' });
     expect(baseId).toBe(original.filter(({ trigger }) => trigger === 'message_appended')[4]?.id);
-    const [then, edited] = [await load(checkpoints, baseId), await load(checkpoints, editedId)];
+    const [then, edited] = [await load(manager, baseId), await load(manager, editedId)];
     expect(then.agents.critic?.autoReplies).toEqual({ chat_manager: 2 });
     for (const name of ['solver', 'critic']) {
       const { histories: _, autoReplies, ...rest } = edited.agents[name] ?? {};
@@ -96,14 +96,14 @@ describe.each(KEPT)('an intervention in %s storage', (_, create) => {
       expect(rest).toEqual(was);
     }
     expect(edited.chat.round).toBe(then.chat.round);
-    await checkpoints.close();
+    await manager.close();
   });
 });
 
 describe('an intervention', () => {
   test('[repair.2] its branch says who, why and what', async () => {
-    const checkpoints = open();
-    const { parts, lastId } = await record(checkpoints);
+    const manager = open();
+    const { parts, lastId } = await record(manager);
     const request = { ...RUN, message: 1, replacement: 'It is 5.', reason: 'wrong sum', author: 'ada', branch: 'fix' };
     const result = await intervene(parts, lastId, request);
     const expected = {
@@ -116,27 +116,27 @@ describe('an intervention', () => {
       replacementChars: 8,
     };
     expect(result.intervention).toEqual(expected);
-    const branch = await list(checkpoints, 'fix');
+    const branch = await list(manager, 'fix');
     expect(branch[0]).toMatchObject({ id: result.editedId, trigger: 'intervened', author: 'ada', reason: 'wrong sum' });
     for (const { metadata } of branch) expect(metadata?.intervention).toEqual(expected);
   });
 
   test('[repair.3] another prompt or model is for the rest of the branch alone', async () => {
-    const checkpoints = open();
-    const { parts, original, lastId } = await record(checkpoints);
+    const manager = open();
+    const { parts, original, lastId } = await record(manager);
     const at = original[1]?.id ?? '';
     const systemMessage = { agent: 'critic', text: 'You are stern.' };
     const prompted = await intervene(parts, at, { ...RUN, systemMessage });
-    expect((await load(checkpoints, prompted.checkpointId)).agents.critic?.systemMessage).toBe('You are stern.');
-    expect((await load(checkpoints, lastId)).agents.critic?.systemMessage).toBe('You check solutions.');
+    expect((await load(manager, prompted.checkpointId)).agents.critic?.systemMessage).toBe('You are stern.');
+    expect((await load(manager, lastId)).agents.critic?.systemMessage).toBe('You check solutions.');
     const config = { provider: 'ollama', model: 'small', baseUrl: 'http://127.0.0.1:9' } as const;
     const failed = await intervene(parts, at, { ...RUN, llmConfig: { agent: 'solver', config } });
     expect(failed).toMatchObject({ status: 'failed', error: { code: 'MODEL' }, intervention: { kind: 'llm_config' } });
-    const { llmConfig, modelId } = (await load(checkpoints, failed.checkpointId)).agents.solver ?? {};
+    const { llmConfig, modelId } = (await load(manager, failed.checkpointId)).agents.solver ?? {};
     expect({ llmConfig, modelId }).toMatchObject({ llmConfig: config, modelId: null });
     const warmer = { agent: 'solver', config: { temperature: 1 } };
     const again = await intervene(parts, failed.checkpointId ?? '', { ...RUN, llmConfig: warmer });
-    expect((await load(checkpoints, again.editedId)).agents.solver?.llmConfig).toMatchObject({
+    expect((await load(manager, again.editedId)).agents.solver?.llmConfig).toMatchObject({
       ...config,
       temperature: 1,
     });
@@ -144,8 +144,8 @@ describe('an intervention', () => {
   });
 
   test('[repair.3] with another answer of a tool the turn is taken again from the call on, and the tool is not run', async () => {
-    const checkpoints = open();
-    const { parts, team, lastId } = await record(checkpoints);
+    const manager = open();
+    const { parts, team, lastId } = await record(manager);
     const asked = team.model.requests.length;
     const calls = [...team.calls];
     const request = { ...RUN, rounds: 1, toolResult: { callId: 'call_6' }, replacement: '17', reason: 'a broken tool' };
@@ -160,7 +160,7 @@ describe('an intervention', () => {
     expect(team.calls).toEqual(calls);
     // What the model said before the call is recorded; only what it says now is asked for.
     expect(team.model.requests.length).toBe(asked + 1);
-    const state = await load(checkpoints, result.checkpointId);
+    const state = await load(manager, result.checkpointId);
     for (const agent of ['solver', 'critic']) expect(words(state, agent).at(-1)).toBe('The square is 17.');
     expect(state.agents.solver?.autoReplies).toEqual({ chat_manager: 1 });
     expect(state.agents.solver?.totals.toolCalls).toBe(2);
@@ -169,7 +169,7 @@ describe('an intervention', () => {
   });
 
   test('[repair.3] calls made at the same time keep their answers', async () => {
-    const checkpoints = open();
+    const manager = open();
     const both = ({ messages, system = '' }: ModelRequest) => {
       const last = messages.at(-1);
       if (last?.role === 'tool')
@@ -180,7 +180,7 @@ describe('an intervention', () => {
       const call = (id: string, n: number) => ({ id: `${id}_${messages.length}`, name: 'square', input: { n } });
       return { toolCalls: [call('a', 2), call('b', 3), call('c', 4)] };
     };
-    const { parts, team, lastId } = await record(checkpoints, {}, both);
+    const { parts, team, lastId } = await record(manager, {}, both);
     const calls = team.calls.length;
     const result = await intervene(parts, lastId, {
       ...RUN,
@@ -194,8 +194,8 @@ describe('an intervention', () => {
   });
 
   test('[repair.4] what cannot be found is named, and nothing is written', async () => {
-    const checkpoints = open();
-    const { parts, lastId } = await record(checkpoints);
+    const manager = open();
+    const { parts, lastId } = await record(manager);
     const refused: [Intervention, RegExp][] = [
       [{ message: 7, replacement: '' }, /no message 7 .* has 7 there/],
       [{ systemMessage: { agent: 'nobody', text: '' } }, /no agent "nobody".*solver, critic/],
@@ -219,14 +219,14 @@ describe('an intervention', () => {
       const attempt = intervene(parts, lastId, { ...RUN, message: 1, replacement: 'No.', ...wrong });
       await expect(attempt).rejects.toMatchObject({ code: 'INVALID_INPUT' });
     }
-    expect((await checkpoints.branches('team')).map(({ branch }) => branch)).toEqual(['main']);
+    expect((await manager.branches('team')).map(({ branch }) => branch)).toEqual(['main']);
   });
 
   test('[repair.4] a checkpoint that was deleted is said to be', async () => {
-    const checkpoints = open();
-    const { parts, original, lastId } = await record(checkpoints);
+    const manager = open();
+    const { parts, original, lastId } = await record(manager);
     const appended = original.filter(({ trigger }) => trigger === 'message_appended');
-    await checkpoints.delete(appended[2]?.id ?? '');
+    await manager.delete(appended[2]?.id ?? '');
     const attempt = intervene(parts, lastId, { ...RUN, message: 2, replacement: 'No.' });
     await expect(attempt).rejects.toMatchObject({ code: 'NOT_FOUND', details: { deletedCount: 1 } });
     const later = await intervene(parts, lastId, { ...RUN, message: 3, replacement: 'No.' });
@@ -234,18 +234,18 @@ describe('an intervention', () => {
   });
 
   test('[repair.5] the last message is what was said last, also if only its speaker knows it yet', async () => {
-    const checkpoints = open();
-    const { parts, original } = await record(checkpoints);
+    const manager = open();
+    const { parts, original } = await record(manager);
     const half = original.filter(({ trigger }) => trigger === 'speaker_reply_generated')[2];
     const result = await intervene(parts, half?.id ?? '', { ...RUN, rounds: 1, message: 'last', replacement: 'Nine.' });
     expect(result).toMatchObject({ newMessages: 1, intervention: { index: 3, agent: 'solver' } });
-    const state = await load(checkpoints, result.checkpointId);
+    const state = await load(manager, result.checkpointId);
     for (const agent of ['solver', 'critic']) expect(words(state, agent).at(-1)).toBe('Nine.');
   });
 
   test('[repair.5] a message that ended the conversation, edited, ends it no more', async () => {
-    const checkpoints = open();
-    const { parts, lastId } = await record(checkpoints, { end: { signals: ['seen 3'] } });
+    const manager = open();
+    const { parts, lastId } = await record(manager, { end: { signals: ['seen 3'] } });
     const result = await intervene(parts, lastId, { ...RUN, message: 'last', replacement: 'Go on.' });
     expect(result).toMatchObject({ newMessages: 3, end: { reason: 'max_rounds' } });
     const ended = await intervene(parts, lastId, { ...RUN, message: 1, replacement: 'I have seen 3.' });
@@ -253,8 +253,8 @@ describe('an intervention', () => {
   });
 
   test('[repair.5] branches of branches can be edited at any of their messages', async () => {
-    const checkpoints = open();
-    const { parts, lastId } = await record(checkpoints);
+    const manager = open();
+    const { parts, lastId } = await record(manager);
     const first = await intervene(parts, lastId, { ...RUN, message: 2, replacement: 'No.' });
     const second = await intervene(parts, first.checkpointId ?? '', { ...RUN, message: 2, replacement: 'Never.' });
     expect(second.baseId).toBe(first.editedId);
@@ -270,25 +270,25 @@ describe('an intervention', () => {
   });
 
   test('[repair.5] a turn that failed once and was resumed can be taken again', async () => {
-    const checkpoints = open();
+    const manager = open();
     let failures = 0;
     // The solver's second turn fails at first.
     const script = (request: ModelRequest) =>
       request.messages.length === 6 && failures++ === 0 ? { status: 503 } : answerOf(request);
     const { chat, registry } = createTeam({ maxRounds: 4 }, script);
-    const hold = () => new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'team', logs: false });
+    const hold = () => new CheckpointingGroupChatManager({ chat, manager, sessionId: 'team', logs: false });
     expect(await hold().run({ message: 'Hello.' })).toMatchObject({ status: 'failed' });
     const { checkpointId = '' } = await hold().resume();
     const request = { ...RUN, rounds: 1, toolResult: { callId: 'call_6' }, replacement: '5' };
-    const result = await intervene({ checkpoints, registry }, checkpointId, request);
+    const result = await intervene({ manager, registry }, checkpointId, request);
     expect(result.messages.at(-1)?.content).toBe('The square is 5.');
     expect(failures).toBe(2);
   });
 
   test('[repair.6] the same words again change nothing: in recorded mode no call is made and nothing diverges', async () => {
-    const checkpoints = open();
-    const { parts, team, lastId } = await record(checkpoints);
-    const { messages } = (await load(checkpoints, lastId)).chat;
+    const manager = open();
+    const { parts, team, lastId } = await record(manager);
+    const { messages } = (await load(manager, lastId)).chat;
     const asked = team.model.requests.length;
     await fc.assert(
       fc.asyncProperty(fc.nat({ max: 5 }), fc.boolean(), async (index, isTool) => {
@@ -307,8 +307,8 @@ describe('an intervention', () => {
   });
 
   test('[repair.6] other words in recorded mode use no recording that does not fit', async () => {
-    const checkpoints = open();
-    const { parts, team, lastId } = await record(checkpoints);
+    const manager = open();
+    const { parts, team, lastId } = await record(manager);
     const asked = team.model.requests.length;
     const request = { ...RUN, mode: 'recorded', message: 4, replacement: 'No.' } as const;
     await intervene(parts, lastId, { ...request, rounds: 2 });

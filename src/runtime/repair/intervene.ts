@@ -16,7 +16,7 @@ import { locateTarget } from './locate-target.ts';
 import type { Target } from './target.ts';
 
 /** Where conversations are kept, and the code they need. */
-export type RepairParts = { readonly checkpoints: CheckpointManager; readonly registry?: AgentRegistry };
+export type RepairParts = { readonly manager: CheckpointManager; readonly registry?: AgentRegistry };
 
 /** How an intervened conversation goes on. */
 export type InterveneOptions = Omit<ContinueOptions, 'mode' | 'prepare' | 'prompt'> & {
@@ -61,7 +61,7 @@ export async function intervene(
 ): Promise<InterveneResult> {
   checkOptions(parts, PARTS, 'intervene()');
   checkOptions(request, REQUEST, 'intervene()');
-  return holdBranch(parts, await locateTarget(parts.checkpoints, checkpoint, request), request);
+  return holdBranch(parts, await locateTarget(parts.manager, checkpoint, request), request);
 }
 
 /** Goes on from the base as a new branch, whose first checkpoint holds the change. */
@@ -96,7 +96,7 @@ export async function holdBranch(
     return { ...result, originId: record.originId, baseId: base.id, editedId, intervention: record };
   } catch (error) {
     // A branch that could not be begun is taken away again: there is nothing on it.
-    if (isForked && editedId === '') await Promise.allSettled([parts.checkpoints.deleteBranch(base.sessionId, branch)]);
+    if (isForked && editedId === '') await Promise.allSettled([parts.manager.deleteBranch(base.sessionId, branch)]);
     throw error;
   }
 }

@@ -24,15 +24,11 @@ function open() {
   return new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
 }
 
-async function hold(
-  team: Pick<Team, 'chat' | 'registry'>,
-  checkpoints: CheckpointManager,
-  options: ChatRunOptions = {},
-) {
+async function hold(team: Pick<Team, 'chat' | 'registry'>, manager: CheckpointManager, options: ChatRunOptions = {}) {
   const { chat, registry } = team;
-  const manager = new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'team', logs: false, ...options });
-  const result = await manager.run({ message: 'Hello.' });
-  return { result, parts: { checkpoints, registry }, id: result.checkpointId ?? '' };
+  const held = new CheckpointingGroupChatManager({ chat, manager, sessionId: 'team', logs: false, ...options });
+  const result = await held.run({ message: 'Hello.' });
+  return { result, parts: { manager, registry }, id: result.checkpointId ?? '' };
 }
 
 /** Selects the solver every second time. */
@@ -46,7 +42,7 @@ describe('an intervened branch', () => {
     ['chance selects', { speakerSelection: 'random', allowRepeatSpeaker: true, seed: 7 }],
     ['a person selects', { speakerSelection: 'manual' }],
   ])("[repair.6] when %s, a turn taken again with the tool's own answer makes no call", async (_, options) => {
-    const checkpoints = open();
+    const manager = open();
     const selector = scriptedModel(selecting, { id: 'selector' });
     const team = createTeam({ maxRounds: 6, ...options, selector });
     const asked: string[] = [];
@@ -54,7 +50,7 @@ describe('an intervened branch', () => {
       asked.push(id);
       return 'solver';
     };
-    const { parts, id, result } = await hold(team, checkpoints, { ask });
+    const { parts, id, result } = await hold(team, manager, { ask });
     const countCalls = () => [team.model.requests.length, selector.requests.length, asked.length];
     const calls = countCalls();
     const turns = result.messages.flatMap((message, index) =>
@@ -71,12 +67,12 @@ describe('an intervened branch', () => {
   });
 
   test('[repair.6] a turn with a prompt filled from long-term memory is taken again from its recording', async () => {
-    const checkpoints = open();
-    const known = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager: checkpoints });
+    const manager = open();
+    const known = new Memory({ path: join(temporaryFolder(), 'memory.db'), manager });
     const memory = { memory: known, scope: { userId: 'eve' } };
     const team = createTeam({ maxRounds: 2 });
     team.chat.agent('solver')?.configure({ systemMessage: 'You solve problems.\n{memory}' });
-    const { parts, id, result } = await hold(team, checkpoints, { memory });
+    const { parts, id, result } = await hold(team, manager, { memory });
     const calls = team.model.requests.length;
     const request = { logs: false, mode: 'recorded', rounds: 2, memory, toolResult: { message: 1 } } as const;
     const again = await intervene(parts, id, { ...request, replacement: '4' });
@@ -85,17 +81,17 @@ describe('an intervened branch', () => {
   });
 
   test('[repair.2] belongs to the user of the conversation', async () => {
-    const checkpoints = open();
-    const { parts, id } = await hold(createTeam({ maxRounds: 2 }), checkpoints, { userId: 'ada' });
+    const manager = open();
+    const { parts, id } = await hold(createTeam({ maxRounds: 2 }), manager, { userId: 'ada' });
     const { branch } = await intervene(parts, id, { message: 1, replacement: 'No.', rounds: 1, logs: false });
-    const { checkpoints: all } = await checkpoints.list({ sessionId: 'team', branch });
+    const { checkpoints: all } = await manager.list({ sessionId: 'team', branch });
     expect(all.length).toBeGreaterThan(2);
     for (const { userId } of all) expect(userId).toBe('ada');
   });
 
   test('[repair.2] has files of its own, which name its origin', async () => {
-    const checkpoints = open();
-    const { parts, id } = await hold(createTeam({ maxRounds: 2 }), checkpoints);
+    const manager = open();
+    const { parts, id } = await hold(createTeam({ maxRounds: 2 }), manager);
     const logs = temporaryFolder();
     const { folder = '', baseId } = await intervene(parts, id, { message: 1, replacement: 'No.', rounds: 1, logs });
     const metadata = JSON.parse(readFileSync(join(folder, 'continuation_metadata.json'), 'utf8')) as object;
@@ -107,32 +103,32 @@ describe('an intervened branch', () => {
   });
 
   test('[repair.1] the first message is the problem', async () => {
-    const checkpoints = open();
-    const { parts, id } = await hold(createTeam({ maxRounds: 2 }), checkpoints);
+    const manager = open();
+    const { parts, id } = await hold(createTeam({ maxRounds: 2 }), manager);
     const { editedId } = await intervene(parts, id, { message: 0, replacement: 'Good-bye.', rounds: 1, logs: false });
-    const { chat, agents } = (await checkpoints.load(editedId)) as ChatState;
+    const { chat, agents } = (await manager.load(editedId)) as ChatState;
     expect(chat).toMatchObject({ problem: 'Good-bye.', messages: [{ name: 'user', content: 'Good-bye.' }], round: 0 });
     for (const { histories } of Object.values(agents))
       expect(histories.chat_manager?.at(-1)?.content).toBe('Good-bye.');
   });
 
   test('[repair.1] of messages with the same words, only the one that is meant is changed, in every copy', async () => {
-    const checkpoints = open();
+    const manager = open();
     const agents = ['clerk', 'scribe'].map((name) => new StandardAgent({ name, defaultReply: 'Noted.' }));
     const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 4 });
-    const { parts, id } = await hold({ chat, registry: chat.registry }, checkpoints);
+    const { parts, id } = await hold({ chat, registry: chat.registry }, manager);
     const { editedId } = await intervene(parts, id, { message: 3, replacement: 'Lost.', rounds: 1, logs: false });
-    const state = (await checkpoints.load(editedId)) as ChatState;
+    const state = (await manager.load(editedId)) as ChatState;
     const expected = ['user: Hello.', 'clerk: Noted.', 'scribe: Noted.', 'clerk: Lost.'];
     const copies = [state.chat.messages, ...Object.values(state.agents).map(({ histories }) => histories.chat_manager)];
     for (const copy of copies) expect(copy?.map(({ name, content }) => `${name}: ${content}`)).toEqual(expected);
   });
 
   test('[repair.9] what a run was given stays as it is when it is resumed', async () => {
-    const checkpoints = open();
+    const manager = open();
     const agents = ['clerk', 'scribe'].map((name) => new StandardAgent({ name, defaultReply: 'Noted.' }));
     const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 2 });
-    const { parts, id } = await hold({ chat, registry: chat.registry }, checkpoints);
+    const { parts, id } = await hold({ chat, registry: chat.registry }, manager);
     const stop = new AbortController();
     const overrides = { settings: { maxRounds: 1 } };
     const options = { repeats: 1, rounds: 4, judge: () => true, name: 'kept', overrides };
@@ -143,32 +139,32 @@ describe('an intervened branch', () => {
   });
 
   test('[repair.4] what is not registered is named before a branch is made', async () => {
-    const checkpoints = open();
-    const { id } = await hold(createTeam({ maxRounds: 2 }), checkpoints);
-    const attempt = intervene({ checkpoints, registry: new AgentRegistry() }, id, {
+    const manager = open();
+    const { id } = await hold(createTeam({ maxRounds: 2 }), manager);
+    const attempt = intervene({ manager, registry: new AgentRegistry() }, id, {
       message: 1,
       replacement: 'No.',
       rounds: 1,
       logs: false,
     });
     await expect(attempt).rejects.toThrow(/The tool "square" of "solver" is not registered/);
-    expect((await checkpoints.branches('team')).length).toBe(1);
+    expect((await manager.branches('team')).length).toBe(1);
   });
 
   test('[repair.4] in a conversation taken over from a file, only what came after it can be edited', async () => {
-    const checkpoints = open();
+    const manager = open();
     const folder = temporaryFolder();
     const team = createTeam({ maxRounds: 2 });
-    const manager = new CheckpointingGroupChatManager({
+    const held = new CheckpointingGroupChatManager({
       chat: team.chat,
-      checkpoints,
+      manager,
       sessionId: 'team',
       logs: folder,
     });
-    const { folder: files = '' } = await manager.run({ message: 'Hello.' });
+    const { folder: files = '' } = await held.run({ message: 'Hello.' });
     const file = readdirSync(join(files, 'checkpoints')).find((name) => name.includes('conversation_end')) ?? '';
     const elsewhere = open();
-    const parts = { checkpoints: elsewhere, registry: team.registry };
+    const parts = { manager: elsewhere, registry: team.registry };
     const restorer = new CheckpointRestorer(parts);
     const { checkpointId = '' } = await restorer.continue(
       { file: join(files, 'checkpoints', file) },
@@ -180,13 +176,13 @@ describe('an intervened branch', () => {
   });
 
   test('[repair.9] a run that waits for a person is an error of its own', async () => {
-    const checkpoints = open();
+    const manager = open();
     const agents = [
       new StandardAgent({ name: 'clerk', defaultReply: 'Noted.' }),
       new StandardAgent({ name: 'boss', humanInputMode: 'ALWAYS' }),
     ];
     const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 2 });
-    const { parts, id } = await hold({ chat, registry: chat.registry }, checkpoints, { ask: async () => 'Yes.' });
+    const { parts, id } = await hold({ chat, registry: chat.registry }, manager, { ask: async () => 'Yes.' });
     const intervention = { message: 0, replacement: 'Hello?' };
     const options = { intervention, repeats: 1, rounds: 2, judge: () => true, name: 'waits' };
     const waiting = await trial(parts, id, options);
@@ -196,13 +192,13 @@ describe('an intervened branch', () => {
   });
 
   test('[repair.4] runs that would share a working directory are not made at once', async () => {
-    const checkpoints = open();
+    const manager = open();
     const agents = [
       new StandardAgent({ name: 'coder', defaultReply: 'Noted.', codeExecution: { workDir: temporaryFolder() } }),
       new StandardAgent({ name: 'clerk', defaultReply: 'Noted.' }),
     ];
     const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 1 });
-    const { parts, id } = await hold({ chat, registry: chat.registry }, checkpoints);
+    const { parts, id } = await hold({ chat, registry: chat.registry }, manager);
     const options = { repeats: 2, rounds: 1, judge: () => true };
     await expect(trial(parts, id, { ...options, concurrency: 2 })).rejects.toThrow(/"coder" runs code/);
     expect((await trial(parts, id, options)).control.successes).toBe(2);

@@ -16,12 +16,12 @@ import type { AgentTarget, MessageTarget, Target, ToolTarget } from './target.ts
 
 /** Finds what an intervention is about: which checkpoint is restored, and what is changed there. Nothing is written. */
 export async function locateTarget(
-  checkpoints: CheckpointManager,
+  manager: CheckpointManager,
   idOrPrefix: string,
   intervention: Intervention | undefined,
 ): Promise<Target> {
   if (intervention !== undefined) checkIntervention(intervention);
-  const path = await ChatPath.open(checkpoints, idOrPrefix);
+  const path = await ChatPath.open(manager, idOrPrefix);
   if (intervention === undefined) return locateNothing(path);
   if ('message' in intervention) return locateMessage(path, intervention);
   if ('systemMessage' in intervention) return locatePrompt(path, intervention.systemMessage);

@@ -38,17 +38,17 @@ describe.each(CHANGES)('a trial of %s', (_, intervention) => {
     let expected: { readonly outcomes: unknown; readonly calls: number; readonly tools: number } | undefined;
     for (let nth = 0; !isOver; nth++) {
       const storage = new InMemoryCheckpointStorage();
-      const checkpoints = new CheckpointManager({ storage });
+      const manager = new CheckpointManager({ storage });
       const { chat, registry, model, calls } = createTeam({ maxRounds: 3 });
-      const first = new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'team', logs: false });
+      const first = new CheckpointingGroupChatManager({ chat, manager, sessionId: 'team', logs: false });
       const { checkpointId = '' } = await first.run({ message: 'Hello.' });
       const [asked, called] = [model.requests.length, calls.length];
       if (nth > 0) {
         const killed = new CheckpointManager({ storage: killedAt(storage, nth) });
-        const report = await trial({ checkpoints: killed, registry }, checkpointId, options);
+        const report = await trial({ manager: killed, registry }, checkpointId, options);
         isOver = [report.edited, report.control].every((arm) => arm?.errors === 0 && arm.runs.length === 1);
       }
-      const resumed = await trial({ checkpoints, registry }, checkpointId, options);
+      const resumed = await trial({ manager, registry }, checkpointId, options);
       const found = {
         outcomes: outcomesOf(resumed),
         calls: model.requests.length - asked,

@@ -21,14 +21,11 @@ function createScript() {
   };
 }
 
-async function record(
-  checkpoints: CheckpointManager,
-  script: (request: ModelRequest) => ScriptedAnswer = createScript(),
-) {
+async function record(manager: CheckpointManager, script: (request: ModelRequest) => ScriptedAnswer = createScript()) {
   const team = createTeam({ maxRounds: 4 }, script);
-  const manager = new CheckpointingGroupChatManager({ chat: team.chat, checkpoints, sessionId: 'team', logs: false });
-  const { checkpointId = '' } = await manager.run({ message: 'What is it?' });
-  return { team, parts: { checkpoints, registry: team.registry }, checkpointId };
+  const held = new CheckpointingGroupChatManager({ chat: team.chat, manager, sessionId: 'team', logs: false });
+  const { checkpointId = '' } = await held.run({ message: 'What is it?' });
+  return { team, parts: { manager, registry: team.registry }, checkpointId };
 }
 
 function open() {
@@ -44,8 +41,8 @@ const TRIAL: TrialOptions = { intervention: HINT, repeats: 8, rounds: 2, judge: 
 
 describe.each(KEPT)('a trial in %s storage', (_, create) => {
   test('[repair.7] shows that a change helps, with the runs side by side', async () => {
-    const checkpoints = new CheckpointManager({ storage: create().storage });
-    const { parts, checkpointId } = await record(checkpoints);
+    const manager = new CheckpointManager({ storage: create().storage });
+    const { parts, checkpointId } = await record(manager);
     const report = await trial(parts, checkpointId, { ...TRIAL, reason: 'nobody named a method' });
     expect(report).toMatchObject({ isComplete: true, conclusion: 'helps', repeats: 8, rounds: 2 });
     expect(report.edited).toMatchObject({ successes: 8, failures: 0, errors: 0, successRate: 1 });
@@ -60,15 +57,15 @@ describe.each(KEPT)('a trial in %s storage', (_, create) => {
     for (const run of report.control.runs) expect(run.divergence).toMatchObject({ index: 3, speaker: 'solver' });
     const branches = [...(report.edited?.runs ?? []), ...report.control.runs].map(({ branch }) => branch);
     expect(new Set(branches).size).toBe(16);
-    expect((await checkpoints.branches('team')).length).toBe(17);
+    expect((await manager.branches('team')).length).toBe(17);
     expect(report.edited?.used).toMatchObject({ modelCalls: 16, costUsd: 0 });
-    await checkpoints.close();
+    await manager.close();
   });
 
   test('[repair.9] a trial that was stopped is resumed by its name, and no finished run or call is made again', async () => {
     const { storage, reopen } = create();
-    const checkpoints = new CheckpointManager({ storage });
-    const { parts, checkpointId, team } = await record(checkpoints);
+    const manager = new CheckpointManager({ storage });
+    const { parts, checkpointId, team } = await record(manager);
     const before = team.model.requests.length;
     const stop = new AbortController();
     let said = 0;
@@ -79,14 +76,14 @@ describe.each(KEPT)('a trial in %s storage', (_, create) => {
       edited: { successes: 3, errors: 0 },
       control: { failures: 2, errors: 1 },
     });
-    const later = reopen === undefined ? checkpoints : new CheckpointManager({ storage: reopen() });
+    const later = reopen === undefined ? manager : new CheckpointManager({ storage: reopen() });
     const judged: string[] = [];
     const judge = (result: ChatRunResult) => {
       judged.push(result.branch);
       expect(result.newMessages).toBe(2);
       return isRight(result);
     };
-    const resumed = await trial({ ...parts, checkpoints: later }, checkpointId, { ...TRIAL, judge, name: 'hint' });
+    const resumed = await trial({ ...parts, manager: later }, checkpointId, { ...TRIAL, judge, name: 'hint' });
     expect(resumed).toMatchObject({
       isComplete: true,
       conclusion: 'helps',
@@ -96,11 +93,11 @@ describe.each(KEPT)('a trial in %s storage', (_, create) => {
     expect(resumed.edited?.runs.filter(({ isReused }) => isReused).map(({ run }) => run)).toEqual([1, 2, 3]);
     expect(judged.length).toBe(16);
     expect(team.model.requests.length - before).toBe(16 * 2);
-    const more = await trial({ ...parts, checkpoints: later }, checkpointId, { ...TRIAL, name: 'hint', repeats: 9 });
+    const more = await trial({ ...parts, manager: later }, checkpointId, { ...TRIAL, name: 'hint', repeats: 9 });
     expect(more.edited?.successes).toBe(9);
     expect(team.model.requests.length - before).toBe(18 * 2);
     const other = { ...TRIAL, name: 'hint', intervention: { ...HINT, replacement: 'Use the median.' } };
-    await expect(trial({ ...parts, checkpoints: later }, checkpointId, other)).rejects.toThrow(/Choose another name/);
+    await expect(trial({ ...parts, manager: later }, checkpointId, other)).rejects.toThrow(/Choose another name/);
     await later.close();
   });
 });
@@ -167,14 +164,14 @@ describe('a trial', () => {
   });
 
   test("[repair.7] the control of a tool's answer takes the same turn again with the original answer", async () => {
-    const checkpoints = open();
+    const manager = open();
     const team = createTeam({ maxRounds: 4 });
-    const manager = new CheckpointingGroupChatManager({ chat: team.chat, checkpoints, sessionId: 'team', logs: false });
-    const { checkpointId = '' } = await manager.run({ message: 'Hello.' });
+    const held = new CheckpointingGroupChatManager({ chat: team.chat, manager, sessionId: 'team', logs: false });
+    const { checkpointId = '' } = await held.run({ message: 'Hello.' });
     const [asked, calls] = [team.model.requests.length, team.calls.length];
     const intervention = { toolResult: { message: 3, tool: 'square' }, replacement: '1' } as const;
     const judge = ({ messages }: ChatRunResult) => messages[3]?.content === 'The square is 1.';
-    const report = await trial({ checkpoints, registry: team.registry }, checkpointId, {
+    const report = await trial({ manager, registry: team.registry }, checkpointId, {
       intervention,
       judge,
       repeats: 4,
@@ -187,8 +184,8 @@ describe('a trial', () => {
   });
 
   test('[repair.4] senseless options are refused before anything runs', async () => {
-    const checkpoints = open();
-    const { parts, checkpointId } = await record(checkpoints);
+    const manager = open();
+    const { parts, checkpointId } = await record(manager);
     for (const wrong of [
       { repeats: 0 },
       { repeats: 1.5 },
@@ -200,7 +197,7 @@ describe('a trial', () => {
       await expect(trial(parts, checkpointId, { ...TRIAL, ...wrong })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
     const nowhere = { ...TRIAL, intervention: { message: 99, replacement: '' } };
     await expect(trial(parts, checkpointId, nowhere)).rejects.toThrow(/no message 99/);
-    expect((await checkpoints.branches('team')).length).toBe(1);
+    expect((await manager.branches('team')).length).toBe(1);
   });
 
   test('[repair.11] a report is plain data, and reads as Markdown whatever was said', async () => {

@@ -71,7 +71,7 @@ type Place = { readonly branch: string; readonly headId?: string; readonly isEnd
 export async function trial(parts: RepairParts, checkpoint: string, options: TrialOptions): Promise<TrialReport> {
   checkOptions(parts, PARTS, 'trial()');
   checkOptions(options, OPTIONS, 'trial()');
-  const target = await locateTarget(parts.checkpoints, checkpoint, options.intervention);
+  const target = await locateTarget(parts.manager, checkpoint, options.intervention);
   return (await Trial.plan(parts, target, options)).run();
 }
 
@@ -99,12 +99,12 @@ class Trial {
   }
 
   static async plan(parts: RepairParts, target: Target, options: TrialOptions): Promise<Trial> {
-    const { checkpoints } = parts;
-    const read = async (id: string): Promise<ChatState> => parseChatState(await checkpoints.load(id));
+    const { manager } = parts;
+    const read = async (id: string): Promise<ChatState> => parseChatState(await manager.load(id));
     const base = await read(target.base.id);
     checkFolders(base, options);
-    const origin = (await checkpoints.get(target.record.originId)) ?? target.base;
-    const branches = await checkpoints.branches(origin.sessionId);
+    const origin = (await manager.get(target.record.originId)) ?? target.base;
+    const branches = await manager.branches(origin.sessionId);
     const original = await read(branches.find(({ branch }) => branch === origin.branch)?.headId ?? origin.id);
     return new Trial(parts, target, { options, states: { base, original } });
   }
@@ -190,13 +190,13 @@ class Trial {
 
   /** The branch of a run that was begun, or a free name. A branch that was forked and not begun is left alone: its log may be cut off. */
   async #find(job: Job): Promise<Place> {
-    const { checkpoints } = this.#parts;
-    const branches = await checkpoints.branches(this.#targets.control.base.sessionId);
+    const { manager } = this.#parts;
+    const branches = await manager.branches(this.#targets.control.base.sessionId);
     for (let attempt = 1; ; attempt++) {
       const branch = this.#branchOf(job, attempt);
       const headId = branches.find((known) => known.branch === branch)?.headId;
       if (headId === undefined) return { branch, isEnded: false };
-      const head = await checkpoints.get(headId);
+      const head = await manager.get(headId);
       if (head?.branch !== branch) continue;
       this.#checkKey(head.metadata?.trial);
       return { branch, headId, isEnded: head.trigger === 'conversation_end' };

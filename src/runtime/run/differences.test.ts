@@ -22,7 +22,7 @@ const tool = (description: string) =>
 type Code = { readonly a?: Partial<StandardAgentOptions>; readonly chat?: Partial<GroupChatOptions> };
 
 function open() {
-  const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   const prompts: string[] = [];
   const model = scriptedModel(
     ({ system = '' }) => {
@@ -37,9 +37,9 @@ function open() {
       new StandardAgent({ name: 'b', model }),
     ];
     const group = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 4, ...chat });
-    return new CheckpointingGroupChatManager({ chat: group, checkpoints, sessionId: 's', logs: false, ...options });
+    return new CheckpointingGroupChatManager({ chat: group, manager, sessionId: 's', logs: false, ...options });
   };
-  return { checkpoints, prompts, model, manage };
+  return { manager, prompts, model, manage };
 }
 
 /** A conversation of two rounds out of four. */
@@ -55,14 +55,14 @@ async function stopped() {
 
 describe('code that changed while a conversation was stopped', () => {
   test('[run.7] a prompt is refused at resume, and nothing is written', async () => {
-    const { checkpoints, manage, prompts } = await stopped();
-    const before = (await checkpoints.list()).checkpoints.length;
+    const { manager, manage, prompts } = await stopped();
+    const before = (await manager.list()).checkpoints.length;
     await expect(manage({ a: { systemMessage: 'NEW' } }).resume()).rejects.toMatchObject({
       code: 'INVALID_INPUT',
       message: expect.stringContaining('The prompt of "a" changed. Go on with onDifference'),
       details: { differences: [{ path: '$.agents.a.prompt', kind: 'changed' }] },
     });
-    expect([(await checkpoints.list()).checkpoints.length, prompts]).toEqual([before, []]);
+    expect([(await manager.list()).checkpoints.length, prompts]).toEqual([before, []]);
   });
 
   test.each([
@@ -81,7 +81,9 @@ describe('code that changed while a conversation was stopped', () => {
 
   test.each<[string, Code, string]>([
     ['a tool changed', { a: { tools: [tool('new')] } }, 'changed: The tool "count" of "a" changed.'],
-    ['a tool is missing', { a: { tools: [] } }, 'missing: The tool "count" of "a" is not registered.'],
+    ['a tool is missing', { a: { tools: [] } }, 'missing: The tool "count" of "a" is not in its code.'],
+    ['where chance begins', { chat: { seed: 7 } }, 'changed: The setting "seed" changed from 1 to 7.'],
+    ['the name of the group', { chat: { managerName: 'lead' } }, 'changed: The setting "managerName" changed.'],
     [
       'a limit of an agent',
       { a: { maxToolRounds: 3 } },
@@ -121,10 +123,22 @@ describe('code that changed while a conversation was stopped', () => {
     expect(result.messages.map(({ name }) => name)).toEqual(['user', 'a', 'b', 'a', 'c', 'a']);
   });
 
+  test('[run.7] with warn an agent that the code gained is left out; with accept the same manager lets it speak', async () => {
+    const { manage, model } = await stopped();
+    const agent = (name: string) => new StandardAgent({ name, model, ...(name === 'a' && { systemMessage: 'OLD' }) });
+    const group = () => manage({ chat: { agents: ['a', 'b', 'c'].map(agent) } });
+    const warned = await group().resume({ onDifference: 'warn' });
+    expect([warned.status, warned.messages.map(({ name }) => name)]).toEqual(['ended', ['user', 'a', 'b', 'a', 'b']]);
+    const held = group();
+    await expect(held.resume({ rounds: 2 })).rejects.toThrow('The agent "c" is new.');
+    const { status, messages } = await held.resume({ rounds: 3, onDifference: 'accept' });
+    expect([status, messages.map(({ name }) => name).includes('c')]).toEqual(['ended', true]);
+  });
+
   test('[run.7] overrides and edits of the state are no differences; a change of the code under them is', async () => {
-    const { checkpoints, manage, model, prompts } = await stopped();
-    const id = (await checkpoints.latest({ sessionId: 's' }))?.id ?? '';
-    const { branch } = await checkpoints.fork(id, {
+    const { manager, manage, model, prompts } = await stopped();
+    const id = (await manager.latest({ sessionId: 's' }))?.id ?? '';
+    const { branch } = await manager.fork(id, {
       edit: [{ op: 'replace', path: '/agents/a/systemMessage', value: 'EDITED' }],
     });
     await expect(manage({ a: { systemMessage: 'NEW' } }, { branch }).resume()).rejects.toThrow(
@@ -134,14 +148,14 @@ describe('code that changed while a conversation was stopped', () => {
     expect(prompts[0]).toContain('EDITED');
     const registry = new AgentRegistry({ tools: [tool('old')], models: { m: model } });
     const overrides = { agents: { a: { systemMessage: 'OVERRIDDEN' } } };
-    const other = await new CheckpointRestorer({ checkpoints, registry }).continue(id, {
+    const other = await new CheckpointRestorer({ manager, registry }).continue(id, {
       rounds: 1,
       overrides,
       logs: false,
     });
     const more = await manage({}, { branch: other.branch }).prompt('More.', { rounds: 2 });
     expect([more.differences, prompts.at(-1), prompts.at(-2)]).toEqual([[], '', 'OVERRIDDEN']);
-    const third = await new CheckpointRestorer({ checkpoints, registry }).continue(more.checkpointId ?? '', {
+    const third = await new CheckpointRestorer({ manager, registry }).continue(more.checkpointId ?? '', {
       rounds: 1,
       logs: false,
     });
@@ -156,22 +170,22 @@ describe('code that changed while a conversation was stopped', () => {
   });
 
   test('[run.7] a model without its code is missing, and not another one', async () => {
-    const { checkpoints, manage } = await stopped();
-    const id = (await checkpoints.latest({ sessionId: 's' }))?.id ?? '';
+    const { manager, manage } = await stopped();
+    const id = (await manager.latest({ sessionId: 's' }))?.id ?? '';
     const registry = new AgentRegistry({ tools: [tool('old')] });
-    const { report } = await new CheckpointRestorer({ checkpoints, registry }).restore(id, { onDifference: 'warn' });
+    const { report } = await new CheckpointRestorer({ manager, registry }).restore(id, { onDifference: 'warn' });
     expect(report.differences.map(({ kind }) => kind)).toEqual(['missing', 'missing']);
     expect((await manage({}).resume()).differences).toEqual([]);
   });
 });
 
 test('[run.7] a fleet whose prompt or limits changed in the code is refused, told or accepted at resume, too', async () => {
-  const { checkpoints } = await (async () => {
+  const { manager } = await (async () => {
     const begun = createRunner(createCrew({}, { planReview: true }));
     expect((await begun.runner.run({ task: 'Find out what is known.' })).status).toBe('waiting');
     return begun;
   })();
-  const changed = () => createRunner(createCrew({}, { planReview: true, maxRoundCount: 9 }), { checkpoints }).runner;
+  const changed = () => createRunner(createCrew({}, { planReview: true, maxRoundCount: 9 }), { manager }).runner;
   await expect(changed().resume()).rejects.toThrow(/The setting "maxRoundCount" changed from \d+ to 9\./);
   expect(await changed().resume({ onDifference: 'warn' })).toMatchObject({
     status: 'waiting',

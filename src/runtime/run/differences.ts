@@ -65,7 +65,8 @@ function isSetting(path: string): boolean {
   return path.startsWith('$.settings.') || AGENT_SETTING.test(path);
 }
 
-const AGENT_SETTING = /^\$\.agents\..*\.(humanInputMode|maxConsecutiveAutoReplies|maxToolRounds|defaultReply|runtime)$/;
+const AGENT_SETTING =
+  /^\$\.agents\..*\.(humanInputMode|maxConsecutiveAutoReplies|maxToolRounds|defaultReply|runtime|codeExecution(\.\w+)?)$/;
 
 /** The problems of a restore that lose something of what was saved: what the code gained is only named. */
 export function findLosses(problems: readonly RestoreProblem[]): readonly RestoreProblem[] {

@@ -12,7 +12,7 @@ import type { Hold, RunOptions } from './team-run.ts';
 
 /** Where a team is held, and with which decision about differences. */
 export type HeldOptions = DifferenceOptions & {
-  readonly checkpoints: CheckpointManager;
+  readonly manager: CheckpointManager;
   readonly sessionId: string;
   readonly branch?: string;
   readonly mode?: EffectMode;
@@ -45,7 +45,7 @@ export class RunHost<Of extends TeamTypes, Result extends { readonly status: str
     this.#kind = kind;
     this.#parts = parts;
     this.made = madeOf(kind, team);
-    this.#answers = new RequestAnswers(options.checkpoints, kind.requests);
+    this.#answers = new RequestAnswers(options.manager, kind.requests);
   }
 
   /** Begins what the session holds; throws if it holds something already. */
@@ -64,9 +64,9 @@ export class RunHost<Of extends TeamTypes, Result extends { readonly status: str
   /** Holds the session alone, and lets the team work from what is prepared. */
   async hold(prepare: (session: Session) => Promise<Prepared<Of>>): Promise<Result> {
     const { options, run } = this.#parts;
-    const { checkpoints, sessionId, branch, mode } = options;
+    const { manager, sessionId, branch, mode } = options;
     const place = { sessionId, branch, ...(mode !== undefined && { mode }) };
-    return withSeat(checkpoints, place, async (session) => run(session, await prepare(session), options.signal));
+    return withSeat(manager, place, async (session) => run(session, await prepare(session), options.signal));
   }
 
   /** Goes on with a session whose process died, under its lease; throws what it fails with, so that it comes up again later. */
@@ -84,8 +84,9 @@ export class RunHost<Of extends TeamTypes, Result extends { readonly status: str
       });
     const { team, options, limit } = this.#parts;
     const isGiven = (path: string): boolean => rounds !== undefined && path === `$.settings.${limit}`;
-    const made = { ...this.made, team, checkpoints: options.checkpoints };
-    return resumeTeam(this.#kind, made, { head, state, isGiven, decision: decide({ ...options, ...deciding }) });
+    const decision = decide({ ...options, ...deciding });
+    const made = { ...this.made, team, manager: options.manager };
+    return resumeTeam(this.#kind, made, { head, state, isGiven, decision });
   }
 
   /** What people are asked now. */

@@ -22,9 +22,9 @@ const once = { assess: (request: ModelRequest) => ({ satisfied: countReplies(req
 
 /** A storage with a session as the last version without works in the state left it, in the middle of a turn. */
 async function openGolden(name: string): Promise<CheckpointManager> {
-  const checkpoints = inMemory();
-  await checkpoints.importSession(createReadStream(join('test/golden/runs', name)));
-  return checkpoints;
+  const manager = inMemory();
+  await manager.importSession(createReadStream(join('test/golden/runs', name)));
+  return manager;
 }
 
 /** The model is down once the solver has used its tool. */
@@ -33,13 +33,13 @@ const failAfterTool = (request: ModelRequest) =>
 
 describe('a move that was saved before it was over', () => {
   test('[run.6] a chat goes on with its finished calls, on its branch and on a fork', async () => {
-    const checkpoints = inMemory();
+    const manager = inMemory();
     const broken = createTeam({ maxRounds: 1 }, failAfterTool);
-    const held = { checkpoints, sessionId: 's', logs: false } as const;
+    const held = { manager, sessionId: 's', logs: false } as const;
     const failed = await new CheckpointingGroupChatManager({ ...held, chat: broken.chat }).run({ message: 'Square.' });
     expect([failed.status, broken.calls]).toEqual(['failed', [2]]);
     const forked = createTeam({ maxRounds: 1 });
-    const restorer = new CheckpointRestorer({ checkpoints, registry: forked.registry });
+    const restorer = new CheckpointRestorer({ manager, registry: forked.registry });
     const fork = await restorer.continue(failed.checkpointId ?? '', { rounds: 1, logs: false });
     expect([fork.messages.at(-1)?.content, forked.calls, forked.model.requests.length]).toEqual([
       'The square is 4.',
@@ -53,39 +53,37 @@ describe('a move that was saved before it was over', () => {
       [],
       1,
     ]);
-    expect(await checkpoints.load(resumed.checkpointId ?? '')).not.toHaveProperty('works');
+    expect(await manager.load(resumed.checkpointId ?? '')).not.toHaveProperty('works');
   });
 
   test('[run.6] a fleet does, too', async () => {
-    const checkpoints = inMemory();
+    const manager = inMemory();
     const speak = (request: ModelRequest) =>
       request.messages.at(-1)?.role === 'tool'
         ? { status: 400 }
         : { toolCalls: [{ id: 'call', name: 'look_up', input: { what: 'it' } }] };
     const broken = createCrew({ ...once, speak });
-    const failed = await createRunner(broken, { checkpoints }).runner.run(TASK);
+    const failed = await createRunner(broken, { manager }).runner.run(TASK);
     expect([failed.status, broken.calls]).toEqual(['failed', ['it']]);
     const whole = { ...once, speak: () => 'Found.' };
     const forked = createCrew(whole);
-    const fork = await new FleetRestorer({ checkpoints, registry: forked.registry }).continue(
-      failed.checkpointId ?? '',
-    );
+    const fork = await new FleetRestorer({ manager, registry: forked.registry }).continue(failed.checkpointId ?? '');
     expect([fork.status, fork.messages.at(-1)?.content, forked.calls]).toEqual(['ended', 'Found.', []]);
     const again = createCrew(whole);
-    const resumed = await createRunner(again, { checkpoints }).runner.resume();
+    const resumed = await createRunner(again, { manager }).runner.resume();
     expect([resumed.status, resumed.messages.at(-1)?.content, again.calls]).toEqual(['ended', 'Found.', []]);
   });
 
   test('[run.6] what an older version saved of a chat goes on without a call more', async () => {
-    const checkpoints = await openGolden('chat-mid-turn.jsonl');
+    const manager = await openGolden('chat-mid-turn.jsonl');
     const team = createTeam();
-    const manager = new CheckpointingGroupChatManager({
+    const held = new CheckpointingGroupChatManager({
       chat: team.chat,
-      checkpoints,
+      manager,
       sessionId: 'chat',
       logs: false,
     });
-    const result = await manager.resume({ rounds: 1 });
+    const result = await held.resume({ rounds: 1 });
     expect([result.messages.at(-1)?.content, team.calls, team.model.requests.length]).toEqual([
       'The square is 4.',
       [],
@@ -94,17 +92,17 @@ describe('a move that was saved before it was over', () => {
   });
 
   test('[run.6] what an older version saved of a fleet does, on its branch and on a fork', async () => {
-    const checkpoints = await openGolden('fleet-mid-turn.jsonl');
-    const head = await checkpoints.latest({ sessionId: 'crew' });
+    const manager = await openGolden('fleet-mid-turn.jsonl');
+    const head = await manager.latest({ sessionId: 'crew' });
     const crew = createCrew(once, GATED);
-    const { runner } = createRunner(crew, { checkpoints });
+    const { runner } = createRunner(crew, { manager });
     await runner.answer({ requestId: 'round-1-1', answer: 'approve', by: 'Ann' });
     expect(await runner.resume()).toMatchObject({ status: 'ended', end: { reason: 'satisfied' } });
     const toResearcher = ({ model }: typeof crew) =>
       model.requests.filter(({ system }) => system === 'You look things up.').length;
     expect([crew.calls, toResearcher(crew)]).toEqual([['thing 2'], 1]);
     const forked = createCrew(once, GATED);
-    const fork = await new FleetRestorer({ checkpoints, registry: forked.registry }).continue(head?.id ?? '', {
+    const fork = await new FleetRestorer({ manager, registry: forked.registry }).continue(head?.id ?? '', {
       ask: async () => ({ answer: 'approve' }),
     });
     expect([fork.status, forked.calls, toResearcher(forked)]).toEqual(['ended', ['thing 2'], 1]);
@@ -144,8 +142,8 @@ describe('secrets that were left out', () => {
   }
 
   test('[agent.1] a tool of a resumed chat is not called with the mark of one inside a longer string', async () => {
-    const checkpoints = inMemory();
-    const held = { checkpoints, sessionId: 's', logs: false } as const;
+    const manager = inMemory();
+    const held = { manager, sessionId: 's', logs: false } as const;
     const first = createSender(true);
     const message = `Send it with the key ${SECRET}.`;
     expect((await new CheckpointingGroupChatManager({ ...held, chat: first.chat }).run({ message })).status).toBe(
@@ -159,7 +157,7 @@ describe('secrets that were left out', () => {
 
   test('[agent.1] in a run that was not resumed, the tool gets what the model says', async () => {
     const whole = createSender(false);
-    const held = { checkpoints: inMemory(), sessionId: 's', logs: false } as const;
+    const held = { manager: inMemory(), sessionId: 's', logs: false } as const;
     await new CheckpointingGroupChatManager({ ...held, chat: whole.chat }).run({ message: 'With the key [secret x].' });
     expect(whole.sent).toEqual(['x', 'Bearer [secret x]']);
   });

@@ -3,6 +3,7 @@ import { createCrew, createRunner } from '../../../test/fleet/crew.ts';
 import { Checkpoint } from '../../core/record/checkpoint.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { RestoreReport } from '../../manager/engine/loading.ts';
+import type { CheckpointManagerOptions } from '../../manager/manager-options.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
@@ -15,8 +16,8 @@ import { AgentLoop } from '../loop/agent-loop.ts';
 import { defineWorkflow } from '../workflow/definition/parse-workflow.ts';
 import { WorkflowExecutor } from '../workflow/workflow-executor.ts';
 
-function openManager(): CheckpointManager {
-  return new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+function openManager(options: Partial<CheckpointManagerOptions> = {}): CheckpointManager {
+  return new CheckpointManager({ storage: new InMemoryCheckpointStorage(), ...options });
 }
 
 function chatOf(end: unknown, said = 'We are DONE.'): GroupChat {
@@ -25,14 +26,15 @@ function chatOf(end: unknown, said = 'We are DONE.'): GroupChat {
   return new GroupChat(end === undefined ? options : { ...options, end: end as never });
 }
 
-function run(chat: GroupChat, checkpoints = openManager()) {
-  const runner = new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 's', logs: false });
+function run(chat: GroupChat, manager = openManager()) {
+  const runner = new CheckpointingGroupChatManager({ chat, manager, sessionId: 's', logs: false });
   return runner.run({ message: 'Go.' });
 }
 
 describe('a factory', () => {
   test('[save.1] must return an agent, at once', async () => {
-    const manager = openManager();
+    const storage = new InMemoryCheckpointStorage();
+    const manager = openManager({ storage });
     const id = await manager.save(new StandardAgent({ name: 'ann' }));
     const nothing = { factory: (() => undefined) as never };
     await expect(manager.restore(id, nothing)).rejects.toThrow('The factory must return an agent; found undefined.');
@@ -42,23 +44,23 @@ describe('a factory', () => {
     await expect(manager.restore(id, made)).rejects.toThrow(
       'found the class StandardAgent. Pass () => new StandardAgent(',
     );
-    expect(() => manager.registerAgent('Clerk', StandardAgent as never)).toThrow('found the class StandardAgent');
+    expect(() => openManager({ agents: { Clerk: StandardAgent as never } })).toThrow('found the class StandardAgent');
     expect(() => new AgentRegistry({ agents: { Clerk: StandardAgent as never } })).toThrow('found the class');
-    manager.registerAgent('StandardAgent', (() => undefined) as never);
-    await expect(manager.restore(id)).rejects.toThrow('must return an agent');
+    const other = openManager({ storage, agents: { StandardAgent: (() => undefined) as never } });
+    await expect(other.restore(id)).rejects.toThrow('must return an agent');
   });
 
   test('[save.1] so must the makers of a team', async () => {
     class Clerk extends StandardAgent {}
-    const checkpoints = openManager();
+    const manager = openManager();
     const agents = [new Clerk({ name: 'ann', defaultReply: 'Yes.' })];
     const { checkpointId } = await run(
       new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 1 }),
-      checkpoints,
+      manager,
     );
     for (const Clerk of [() => undefined, () => ({})]) {
       const registry = new AgentRegistry({ agents: { Clerk: Clerk as never } });
-      const restoring = new CheckpointRestorer({ checkpoints, registry }).restore(checkpointId ?? '');
+      const restoring = new CheckpointRestorer({ manager, registry }).restore(checkpointId ?? '');
       await expect(restoring).rejects.toThrow(/maker of class "Clerk" must return/);
     }
   });
@@ -113,17 +115,17 @@ test('[save.7] a number is the id of a user in lists, too', async () => {
 
 describe('whoever goes on from a checkpoint', () => {
   test('[save.8] is an event, with its report', async () => {
-    const checkpoints = openManager();
+    const manager = openManager();
     const told: [string, RestoreReport][] = [];
-    checkpoints.on('checkpoint_restored', (checkpoint, _, report) => told.push([checkpoint.id, report]));
-    const { checkpointId = '' } = await run(chatOf(undefined), checkpoints);
-    const restorer = new CheckpointRestorer({ checkpoints });
+    manager.on('checkpoint_restored', (checkpoint, _, report) => told.push([checkpoint.id, report]));
+    const { checkpointId = '' } = await run(chatOf(undefined), manager);
+    const restorer = new CheckpointRestorer({ manager });
     await restorer.restore(checkpointId);
     await restorer.continue(checkpointId, { rounds: 1, logs: false });
     const chat = chatOf(undefined);
     await new CheckpointingGroupChatManager({
       chat,
-      checkpoints,
+      manager,
       sessionId: 's',
       branch: 'main',
       logs: false,
@@ -145,15 +147,15 @@ describe('whoever goes on from a checkpoint', () => {
   });
 
   test('[save.8] fleets and loops, too', async () => {
-    const { runner, checkpoints } = createRunner(createCrew());
+    const { runner, manager } = createRunner(createCrew());
     const told: string[] = [];
-    checkpoints.on('checkpoint_restored', (checkpoint) => told.push(checkpoint.id));
+    manager.on('checkpoint_restored', (checkpoint) => told.push(checkpoint.id));
     const { checkpointId } = await runner.run({ task: 'Find out.' });
     expect(told).toEqual([]);
     await runner.resume();
     expect(told).toEqual([checkpointId]);
     const options = {
-      manager: checkpoints,
+      manager,
       agentId: 'clerk',
       sessionId: 'loop',
       createAgent: () => ({ handle: () => undefined }),
@@ -161,7 +163,7 @@ describe('whoever goes on from a checkpoint', () => {
     const first = await AgentLoop.open(options);
     void first.run();
     await first.stop();
-    const head = (await checkpoints.latest({ sessionId: 'loop' }))?.id;
+    const head = (await manager.latest({ sessionId: 'loop' }))?.id;
     const again = await AgentLoop.open(options);
     void again.run();
     await again.stop();

@@ -10,12 +10,12 @@ import { FleetRestorer } from '../fleet/fleet-restorer.ts';
 import { intervene } from '../repair/intervene.ts';
 
 async function finished() {
-  const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   const agents = ['ann', 'bob'].map((name) => new StandardAgent({ name, defaultReply: 'Yes.' }));
   const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 2 });
-  const team = new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'team', logs: false });
+  const team = new CheckpointingGroupChatManager({ chat, manager, sessionId: 'team', logs: false });
   const { checkpointId = '' } = await team.run({ message: 'Go.' });
-  return { checkpoints, id: checkpointId };
+  return { manager, id: checkpointId };
 }
 
 const OPENAI = { provider: 'openai', model: 'm' } as const;
@@ -38,24 +38,21 @@ test.each([
   [{ selectorConfig: 'gpt' }, 'must be an object'],
   [{ selectorConfig: OPENAI, selectorModelId: 'm' }, 'names two models'],
 ])('[run.9] overrides of settings are checked before anything is written: %j', async (settings, problem) => {
-  const { checkpoints, id } = await finished();
-  const count = async () => [
-    (await checkpoints.list({})).checkpoints.length,
-    (await checkpoints.branches('team')).length,
-  ];
+  const { manager, id } = await finished();
+  const count = async () => [(await manager.list({})).checkpoints.length, (await manager.branches('team')).length];
   const before = await count();
-  const restorer = new CheckpointRestorer({ checkpoints });
+  const restorer = new CheckpointRestorer({ manager });
   const overrides = { settings: settings as never };
   await expect(restorer.continue(id, { rounds: 1, logs: false, overrides })).rejects.toThrow(problem);
   await expect(restorer.restore(id, { overrides })).rejects.toThrow(problem);
   const change = { message: 1, replacement: 'No.', rounds: 1, logs: false as const, overrides };
-  await expect(intervene({ checkpoints }, id, change)).rejects.toThrow(problem);
+  await expect(intervene({ manager }, id, change)).rejects.toThrow(problem);
   expect(await count()).toEqual(before);
 });
 
 test('[run.9] overrides that can be kept are kept, and undefined ones count as left out', async () => {
-  const { checkpoints, id } = await finished();
-  const restorer = new CheckpointRestorer({ checkpoints });
+  const { manager, id } = await finished();
+  const restorer = new CheckpointRestorer({ manager });
   const settings = { maxRounds: undefined, allowedTransitions: null, allowRepeatSpeaker: true } as never;
   const first = await restorer.continue(id, { rounds: 1, logs: false, overrides: { settings } });
   const { chat } = await restorer.restore(first.checkpointId ?? '');
@@ -63,9 +60,9 @@ test('[run.9] overrides that can be kept are kept, and undefined ones count as l
 });
 
 test('[run.9] an agent is given one other model, not two', async () => {
-  const { checkpoints, id } = await finished();
+  const { manager, id } = await finished();
   const overrides = { agents: { ann: { modelId: 'm', llmConfig: OPENAI } } };
-  const both = new CheckpointRestorer({ checkpoints }).continue(id, { rounds: 1, logs: false, overrides });
+  const both = new CheckpointRestorer({ manager }).continue(id, { rounds: 1, logs: false, overrides });
   await expect(both).rejects.toThrow('An override names two models: modelId "m" and an llmConfig. Give one of them.');
 });
 
@@ -79,19 +76,19 @@ test.each([
   [{ modelId: null }, 'it has neither'],
 ])('[run.9] so are those of a fleet: %j', async (settings, problem) => {
   const crew = createCrew();
-  const { runner, checkpoints } = createRunner(crew);
+  const { runner, manager } = createRunner(crew);
   const { checkpointId = '' } = await runner.run({ task: 'Find out.' });
-  const restorer = new FleetRestorer({ checkpoints, registry: crew.registry });
+  const restorer = new FleetRestorer({ manager, registry: crew.registry });
   const overrides = { settings: settings as never };
   await expect(restorer.continue(checkpointId, { overrides })).rejects.toThrow(problem);
-  expect(await checkpoints.branches('crew')).toHaveLength(1);
+  expect(await manager.branches('crew')).toHaveLength(1);
 });
 
 test('[run.9] a fleet ends by the limits that it is given on purpose', async () => {
   const crew = createCrew();
-  const { runner, checkpoints } = createRunner(crew);
+  const { runner, manager } = createRunner(crew);
   const { checkpointId = '' } = await runner.run({ task: 'Find out.' });
-  const restorer = new FleetRestorer({ checkpoints, registry: crew.registry });
+  const restorer = new FleetRestorer({ manager, registry: crew.registry });
   const { fleet: before } = await restorer.restore(checkpointId);
   const { roundLimit, settings } = before.record;
   const overrides = { settings: { maxRoundCount: settings.maxRoundCount + 2 } };

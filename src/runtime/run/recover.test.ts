@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { createCrew } from '../../../test/fleet/crew.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { RecoveryHandler } from '../../manager/recovery/recovery-options.ts';
+import { Workers } from '../../manager/workers/workers.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
@@ -26,7 +27,7 @@ async function abandon(
   nowMs += 10_000;
   return (handler: (manager: CheckpointManager) => RecoveryHandler) => {
     const other = open();
-    return other.recoverAbandoned(handler(other), { backoffMs: () => 1 });
+    return new Workers(other).recoverAbandoned(handler(other), { backoffMs: () => 1 });
   };
 }
 
@@ -39,7 +40,7 @@ function chatOf(manager: CheckpointManager, signal?: AbortSignal, fails = false)
   const registry = new AgentRegistry({ selectors: { next } });
   const chat = new GroupChat({ agents, registry, speakerSelection: { selector: 'next' }, maxRounds: 3 });
   const options = signal === undefined ? {} : { signal };
-  return new CheckpointingGroupChatManager({ chat, checkpoints: manager, sessionId: 'work', logs: false, ...options });
+  return new CheckpointingGroupChatManager({ chat, manager, sessionId: 'work', logs: false, ...options });
 }
 
 test('[run.4] a conversation whose process died is found and gone on with; one that fails comes up again', async () => {
@@ -63,8 +64,8 @@ test('[run.4] a recovered conversation ends as it would have', async () => {
 });
 
 test('[run.4] a fleet whose process died is found and gone on with', async () => {
-  const fleetOf = (checkpoints: CheckpointManager, options: { signal?: AbortSignal } = {}) =>
-    new FleetRunner({ fleet: createCrew().fleet, checkpoints, sessionId: 'work', ...options });
+  const fleetOf = (manager: CheckpointManager, options: { signal?: AbortSignal } = {}) =>
+    new FleetRunner({ fleet: createCrew().fleet, manager, sessionId: 'work', ...options });
   const recover = await abandon((manager, signal) => fleetOf(manager, { signal }).run({ task: 'Find out.' }));
   const results: unknown[] = [];
   const report = await recover((manager) => async (session, recovery) => {

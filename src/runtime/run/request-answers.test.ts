@@ -14,7 +14,7 @@ import { WorkflowExecutor } from '../workflow/workflow-executor.ts';
 import { type AnyRequest, RequestAnswers } from './request-answers.ts';
 
 /** Runs until a person is asked; `resume` says whether it went on with a yes. */
-type Begin = (checkpoints: CheckpointManager) => Promise<{
+type Begin = (manager: CheckpointManager) => Promise<{
   readonly request: { readonly sessionId: string; readonly requestId: string };
   readonly resume: () => Promise<boolean>;
 }>;
@@ -29,8 +29,8 @@ const beginWorkflow: Begin = async (manager) => {
   return { request: { sessionId: 's', requestId: 'ok' }, resume: async () => (await run()).status === 'completed' };
 };
 
-const beginFleet: Begin = async (checkpoints) => {
-  const { runner } = createRunner(createCrew({}, { planReview: true }), { checkpoints });
+const beginFleet: Begin = async (manager) => {
+  const { runner } = createRunner(createCrew({}, { planReview: true }), { manager });
   expect((await runner.run({ task: 'Find out what is known.' })).status).toBe('waiting');
   return {
     request: { sessionId: 'crew', requestId: 'plan-1' },
@@ -41,20 +41,20 @@ const beginFleet: Begin = async (checkpoints) => {
   };
 };
 
-const beginChat: Begin = async (checkpoints) => {
-  const manager = () => {
+const beginChat: Begin = async (manager) => {
+  const held = () => {
     const agents = [
       new StandardAgent({ name: 'boss', humanInputMode: 'ALWAYS' }),
       new StandardAgent({ name: 'ann', defaultReply: 'So be it.' }),
     ];
     const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 2 });
-    return new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'chat', logs: false });
+    return new CheckpointingGroupChatManager({ chat, manager, sessionId: 'chat', logs: false });
   };
-  expect((await manager().run({ message: 'May we?' })).status).toBe('waiting');
+  expect((await held().run({ message: 'May we?' })).status).toBe('waiting');
   return {
     request: { sessionId: 'chat', requestId: '1:boss:reply' },
     resume: async () => {
-      const { status, messages } = await manager().resume();
+      const { status, messages } = await held().resume();
       return status === 'ended' && messages[1]?.content === 'approve';
     },
   };
@@ -83,12 +83,12 @@ describe.each<[string, Open, Begin]>([
     'hears one of many answers from many processes, and the others are told whose (%s)',
     async (_name, create) => {
       const { storage, reopen } = create();
-      const checkpoints = new CheckpointManager({ storage });
-      const { request, resume } = await begin(checkpoints);
+      const manager = new CheckpointManager({ storage });
+      const { request, resume } = await begin(manager);
       const managers = Array.from({ length: 6 }, () => new CheckpointManager({ storage: reopen?.() ?? storage }));
       const outcomes = await Promise.allSettled(
-        managers.map((manager, at) =>
-          open(manager).give({ ...request, answer: at % 2 === 0 ? 'approve' : 'reject', by: `person ${at}` }),
+        managers.map((held, at) =>
+          open(held).give({ ...request, answer: at % 2 === 0 ? 'approve' : 'reject', by: `person ${at}` }),
         ),
       );
       const [heard, ...more] = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
@@ -100,19 +100,19 @@ describe.each<[string, Open, Begin]>([
       }
       expect(await resume()).toBe(heard?.answer === 'approve');
       const late = { ...request, answer: 'approve', by: 'too late' };
-      await expect(open(checkpoints).give(late)).rejects.toThrow(`already answered by ${heard?.by}`);
-      expect(await open(checkpoints).giveOrRead(late)).toEqual(heard);
-      for (const manager of managers) await manager.close();
-      await checkpoints.close();
+      await expect(open(manager).give(late)).rejects.toThrow(`already answered by ${heard?.by}`);
+      expect(await open(manager).giveOrRead(late)).toEqual(heard);
+      for (const held of managers) await held.close();
+      await manager.close();
     },
   );
 
   test('looks for an answer on the branch where it is left: the current one, if none is named', async () => {
-    const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
-    const { request } = await begin(checkpoints);
-    const head = await checkpoints.latest({ sessionId: request.sessionId });
-    await checkpoints.rewind(head?.id ?? '', { branch: 'what-if' });
-    const inbox = open(checkpoints);
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const { request } = await begin(manager);
+    const head = await manager.latest({ sessionId: request.sessionId });
+    await manager.rewind(head?.id ?? '', { branch: 'what-if' });
+    const inbox = open(manager);
     const heard = await inbox.give({ ...request, answer: 'approve', by: 'Ann' });
     expect(await inbox.giveOrRead({ ...request, answer: 'reject', by: 'Bo' })).toEqual(heard);
     const { sessionId } = request;
@@ -121,10 +121,10 @@ describe.each<[string, Open, Begin]>([
   });
 
   test('does not take the name of something else for one of a request', async () => {
-    const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
-    const { request } = await begin(checkpoints);
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const { request } = await begin(manager);
     const given = { ...request, requestId: 'constructor', answer: 'approve', by: 'Ann' };
-    await expect(open(checkpoints).give(given)).rejects.toMatchObject({
+    await expect(open(manager).give(given)).rejects.toMatchObject({
       code: 'NOT_FOUND',
       details: { known: [request.requestId] },
     });

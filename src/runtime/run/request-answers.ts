@@ -46,6 +46,17 @@ export function deadlineOf({ deadlineMs, onTimeout = 'wait' }: AnyRequest): numb
   return onTimeout === 'wait' ? undefined : deadlineMs;
 }
 
+/** Whether a request has answered itself by then: what anybody says later is not heard. */
+function isOver(request: AnyRequest, atMs: number): boolean {
+  return atMs >= (deadlineOf(request) ?? Number.POSITIVE_INFINITY);
+}
+
+/** What a request answers itself. */
+function byTimeout({ options, onTimeout }: AnyRequest, atMs: number): RequestAnswer {
+  const yes = options.find((option) => option !== REJECT) ?? REJECT;
+  return { answer: onTimeout === 'reject' ? REJECT : yes, by: 'timeout', atMs };
+}
+
 /** How a state holds requests and answers. */
 export interface RequestForm<State, Request extends AnyRequest> {
   /** Accepts the state of a session or throws: a session may be anybody's. */
@@ -56,6 +67,13 @@ export interface RequestForm<State, Request extends AnyRequest> {
   /** Throws if the answer lacks something, beyond being one of the options. */
   check?(request: Request, given: GivenAnswer): void;
 }
+
+type Opened<Request> = {
+  readonly sessionId: string;
+  readonly branch: string;
+  readonly headId: string;
+  readonly request: Request;
+};
 
 /**
  * Where answers are left and found. An answer is a branch of the session, named after the request, that begins with the state as the
@@ -77,12 +95,18 @@ export class RequestAnswers<State, Request extends AnyRequest> {
     const { sessionId, branch, state } = await this.#open(place);
     const requests = Object.values(this.form.requestsOf(state));
     const found = await Promise.all(requests.map(({ id }) => this.find({ sessionId, branch }, state, id)));
-    return requests.filter((_, at) => found[at] === undefined);
+    const nowMs = this.#manager.engine.ports.now();
+    return requests.filter((request, at) => found[at] === undefined && !isOver(request, nowMs));
   }
 
-  /** What was answered so far: in the state, or beside it. */
+  /** What was answered so far: in the state, or beside it, where what came too late means what the request answers itself. */
   async find(place: RequestPlace, state: State, requestId: string): Promise<RequestAnswer | undefined> {
-    return this.form.answerOf(state, requestId) ?? this.read(place, requestId);
+    const known = this.form.answerOf(state, requestId);
+    if (known !== undefined) return known;
+    const answer = await this.read(place, requestId);
+    const request = findOwn(this.form.requestsOf(state), requestId);
+    if (answer === undefined || request === undefined || !isOver(request, answer.atMs)) return answer;
+    return byTimeout(request, answer.atMs);
   }
 
   /** The state with what was answered beside it; the same if that is nothing. */
@@ -90,7 +114,7 @@ export class RequestAnswers<State, Request extends AnyRequest> {
     let collected = state;
     for (const request of Object.values(this.form.requestsOf(state))) {
       const isKnown = this.form.answerOf(state, request.id) !== undefined;
-      const answer = isKnown ? undefined : await this.read(place, request.id);
+      const answer = isKnown ? undefined : await this.find(place, state, request.id);
       if (answer !== undefined) collected = this.form.withAnswer(collected, request, answer);
     }
     return collected;
@@ -105,20 +129,26 @@ export class RequestAnswers<State, Request extends AnyRequest> {
     return this.form.answerOf(this.form.parse(await this.#manager.load(headId), sessionId), requestId);
   }
 
-  /** Leaves an answer; the second one is a ConflictError that says who was faster. */
+  /** Leaves an answer; the second one, and one that comes too late, is a ConflictError that says what counts. */
   async give(given: GivenAnswer): Promise<RequestAnswer> {
     checkOptions(given, GIVEN, 'answer()');
-    const { requestId, answer, by, value } = given;
-    const { sessionId, branch, headId, request } = await this.#openRequest(given);
+    const { answer, by, value } = given;
+    const opened = await this.#openRequest(given);
+    const { request } = opened;
     checkOption(request, answer);
     this.form.check?.(request, given);
-    const { ports } = this.#manager.engine;
-    const said: RequestAnswer = { answer, by, atMs: ports.now(), ...(value !== undefined && { value }) };
+    const atMs = this.#manager.engine.ports.now();
+    if (!isOver(request, atMs)) return this.#leave(opened, { answer, by, atMs, ...(value !== undefined && { value }) });
+    throw tooLate(request, await this.#leave(opened, byTimeout(request, atMs)));
+  }
+
+  async #leave({ sessionId, branch, headId, request }: Opened<Request>, said: RequestAnswer): Promise<RequestAnswer> {
+    const requestId = request.id;
     try {
       await this.#manager.fork(headId, {
         branch: answerBranch(branch, requestId),
-        author: by,
-        reason: `answer: ${answer.slice(0, 200)}`,
+        author: said.by,
+        reason: `answer: ${said.answer.slice(0, 200)}`,
         edit: (copy) => this.form.withAnswer(this.form.parse(copy, sessionId), request, said),
       });
       return said;
@@ -129,7 +159,7 @@ export class RequestAnswers<State, Request extends AnyRequest> {
   }
 
   /** What is asked under an id, if nobody has answered yet. */
-  async #openRequest(given: GivenAnswer) {
+  async #openRequest(given: GivenAnswer): Promise<Opened<Request>> {
     const { requestId } = given;
     const { state, ...place } = await this.#open(given);
     const requests = this.form.requestsOf(state);
@@ -154,11 +184,10 @@ export class RequestAnswers<State, Request extends AnyRequest> {
 
   /** Answers a request whose time is over as a person would; undefined before that. */
   async timeOut(place: RequestPlace, request: Request): Promise<RequestAnswer | undefined> {
-    const { now } = this.#manager.engine.ports;
-    if (now() < (deadlineOf(request) ?? Number.POSITIVE_INFINITY)) return undefined;
-    const yes = request.options.find((option) => option !== REJECT) ?? REJECT;
-    const answer = request.onTimeout === 'reject' ? REJECT : yes;
-    return this.giveOrRead({ ...place, requestId: request.id, answer, by: 'timeout' });
+    const nowMs = this.#manager.engine.ports.now();
+    if (!isOver(request, nowMs)) return undefined;
+    const { answer, by } = byTimeout(request, nowMs);
+    return this.giveOrRead({ ...place, requestId: request.id, answer, by });
   }
 
   /** Leaves answers by the ids of their requests. One that says what was answered before is no news. */
@@ -218,6 +247,13 @@ function unknownRequest(sessionId: string, requestId: string, known: readonly st
   return new NotFoundError(
     `Session "${sessionId}" asks nothing called "${requestId}".${formatSuggestion(suggest(requestId, known))} ${asked}`,
     { details: { sessionId, requestId, known } },
+  );
+}
+
+function tooLate({ id: requestId, deadlineMs = 0 }: AnyRequest, { answer, by, atMs }: RequestAnswer): ConflictError {
+  return new ConflictError(
+    `Request "${requestId}" was due by ${new Date(deadlineMs).toISOString()}. Nobody answered in time, so it was decided: "${answer}".`,
+    { details: { requestId, deadlineMs, answer, by, atMs } },
   );
 }
 

@@ -22,23 +22,23 @@ import { captureWorkspace } from '../workspace/capture-workspace.ts';
 import { planRestore } from '../workspace/plan-restore.ts';
 
 const agents = () => [new StandardAgent({ name: 'a', model: scriptedModel([]) })];
-const checkpoints = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
 
-const parts = { checkpoints };
+const parts = { manager };
 const judge = () => true;
 const ANSWER = { requestId: 'r', answer: 'yes', by: 'ada' };
 
 const BLOCK = { language: 'sh', code: 'exit 1' };
-const ofOrchestrator = { agents: [], checkpointManager: checkpoints };
-const ofExecutor = { manager: checkpoints, registry: {} };
+const ofOrchestrator = { agents: [], checkpointManager: manager };
+const ofExecutor = { manager, registry: {} };
 
 const agent = () => new StandardAgent({ name: 'a' });
 const orchestrator = () => new Orchestrator(ofOrchestrator);
 
-const ofChat = () => ({ chat: new GroupChat({ agents: agents() }), checkpoints, sessionId: 's' });
+const ofChat = () => ({ chat: new GroupChat({ agents: agents() }), manager, sessionId: 's' });
 const ofFleet = () => ({
   fleet: new Fleet({ agents: agents(), model: scriptedModel([]) }),
-  checkpoints,
+  manager,
   sessionId: 's',
 });
 const chatManager = () => new CheckpointingGroupChatManager(ofChat());
@@ -83,8 +83,8 @@ describe('options of teams', () => {
     ['resume() of a fleet', (given) => fleetRunner().resume(given), { promt: 'Go.' }, 'prompt'],
     ['prompt() of a fleet', (given) => fleetRunner().prompt('Go.', given), { round: 3 }, 'rounds'],
     ['answer() of a fleet', (given) => fleetRunner().answer(given), { ...ANSWER, valeu: 1 }, 'value'],
-    ['a restorer', (given) => new CheckpointRestorer(given), { checkpoints, registri: {} }, 'registry'],
-    ['a fleet restorer', (given) => new FleetRestorer(given), { checkpoints, registri: {} }, 'registry'],
+    ['a restorer', (given) => new CheckpointRestorer(given), { manager, registri: {} }, 'registry'],
+    ['a fleet restorer', (given) => new FleetRestorer(given), { manager, registri: {} }, 'registry'],
     ['restore() of a chat', (given) => chats().restore('chk_1', given), { override: {} }, 'overrides'],
     ['restore() of a fleet', (given) => fleets().restore('chk_1', given), { override: {} }, 'overrides'],
     ['continue() of a chat', (given) => chats().continue('chk_1', given), { rounds: 1, promt: 'x' }, 'prompt'],
@@ -120,12 +120,7 @@ describe('options of teams', () => {
       { ...ofExecutor, maxConcurency: 1 },
       'maxConcurrency',
     ],
-    [
-      'its registry',
-      (given) => new WorkflowExecutor(given),
-      { manager: checkpoints, registry: { function: {} } },
-      'functions',
-    ],
+    ['its registry', (given) => new WorkflowExecutor(given), { manager, registry: { function: {} } }, 'functions'],
     ['its lease', (given) => new WorkflowExecutor(given), { ...ofExecutor, lease: { ttlMS: 1 } }, 'ttlMs'],
     [
       'its policy',
@@ -157,6 +152,14 @@ describe('options of teams', () => {
   ])('[input.1] %s refuses what it does not know before it reads anything', async (_, call, ...[options, meant]) => {
     await expect((async () => call(options as never))()).rejects.toThrow(`did you mean "${meant}"?`);
   });
+
+  test.each([CheckpointingGroupChatManager, CheckpointRestorer, FleetRunner, FleetRestorer])(
+    '[input.1] %o takes its manager as "manager", and says so to who uses the former name',
+    (made) => {
+      const given = { checkpoints: manager } as never;
+      expect(() => new made(given)).toThrow(/"checkpoints" is not an option of .*; use "manager"\./);
+    },
+  );
 
   test('[input.1] what must be given is asked for', async () => {
     await expect(chats().continue('chk_1', {} as never)).rejects.toThrow(

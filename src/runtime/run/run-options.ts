@@ -106,7 +106,8 @@ export const FILES = {
 /** What the manager of a team's session is made with, besides its team and its run. */
 export const HELD = {
   ...DIFFERENCES,
-  checkpoints: { required: manager },
+  manager: { required: manager },
+  checkpoints: { renamedTo: 'manager' },
   sessionId: { required: name },
   branch: name,
   mode,
@@ -117,7 +118,8 @@ export const RESUME = { ...DIFFERENCES, rounds } as const;
 
 /** Where checkpoints are restored from, and the code they need. */
 export const PARTS: OptionChecks<RestorerParts> = {
-  checkpoints: { required: manager },
+  manager: { required: manager },
+  checkpoints: { renamedTo: 'manager' },
   registry,
   classes: anything,
 };

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { expect, test } from 'vitest';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
+import { PROCESS_ID } from '../../storage/process-identity.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
@@ -12,8 +13,8 @@ import { beginOwner, isGone, withSeat } from './seat.ts';
 function team(storage: InMemoryCheckpointStorage, model: ReturnType<typeof scriptedModel>) {
   const agents = ['ann', 'bob'].map((name) => new StandardAgent({ name, model }));
   const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 2 });
-  const checkpoints = new CheckpointManager({ storage });
-  return new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'trip', logs: false });
+  const manager = new CheckpointManager({ storage });
+  return new CheckpointingGroupChatManager({ chat, manager, sessionId: 'trip', logs: false });
 }
 
 test('[run.3] a second run of a session is refused at once; the first ends as if alone', async () => {
@@ -46,7 +47,7 @@ test('[run.3] the lease of a process of this machine that is gone is taken over 
   const { owner, end } = beginOwner();
   const [machine = ''] = owner.split('/');
   const { pid } = spawnSync(process.execPath, ['-e', '']);
-  const gone = [`${machine}/${pid}/abc`, `${machine}/${process.pid}/abc`];
+  const gone = [`${machine}/${pid}/abc`, `${machine}/${PROCESS_ID}/abc`];
   const alive = [owner, `${machine}/${process.ppid}/abc`, `elsewhere/${pid}/abc`, hostname(), undefined];
   expect([gone.map(isGone), alive.map(isGone)]).toEqual([
     [true, true],

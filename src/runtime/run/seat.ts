@@ -1,17 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { readlinkSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { ConflictError, hasErrorCode, type SavestateError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { checkRecordsSteps } from '../../manager/effect/step-recordings.ts';
 import type { Lease, LeaseOptions } from '../../manager/lease/lease.ts';
 import { isLeaseConflict } from '../../manager/lease/lease-refs.ts';
-import type { Session, SessionOptions } from '../../manager/session/session.ts';
+import type { Session } from '../../manager/session/session.ts';
+import type { SessionOptions } from '../../manager/write/session-options.ts';
+import { isProcessAlive, MACHINE, PROCESS_ID } from '../../storage/process-identity.ts';
 
-/** Where a run takes place. */
-export type SeatPlace = Pick<SessionOptions, 'mode' | 'replayBranch'> & {
+/** Where a run takes place, and the terms of the lease that it is held under. */
+export type SeatPlace = Pick<SessionOptions, 'mode' | 'replayBranch' | 'freeze'> & {
   readonly sessionId: string;
   readonly branch?: string | undefined;
+  readonly lease?: Pick<LeaseOptions, 'owner' | 'ttlMs' | 'waitMs' | 'signal'>;
 };
 
 /**
@@ -20,15 +21,15 @@ export type SeatPlace = Pick<SessionOptions, 'mode' | 'replayBranch'> & {
  */
 export async function withSeat<Result>(
   manager: CheckpointManager,
-  { sessionId, ...options }: SeatPlace,
-  run: (session: Session) => Promise<Result>,
+  { lease: terms = {}, ...place }: SeatPlace,
+  run: (session: Session, lease: Lease) => Promise<Result>,
 ): Promise<Result> {
-  checkRecordsSteps(manager.engine, 'A team');
-  const { owner, end } = beginOwner();
+  checkRecordsSteps(manager.engine, 'A run');
+  const { owner, end } = beginOwner(terms.owner);
   try {
-    const session = await openFresh(manager, sessionId, { options, owner });
+    const { session, lease } = await openFresh(manager, place, { ...terms, owner });
     try {
-      return await run(session);
+      return await run(session, lease);
     } finally {
       await leave(session);
     }
@@ -44,15 +45,17 @@ async function leave(session: Session): Promise<void> {
   });
 }
 
-type Opening = { readonly options: Omit<SeatPlace, 'sessionId'>; readonly owner: string };
-
 /** What was read before the lease was had may be old: then it is read again. */
-async function openFresh(manager: CheckpointManager, sessionId: string, { options, owner }: Opening): Promise<Session> {
-  const { branch, ...rest } = options;
+async function openFresh(
+  manager: CheckpointManager,
+  { sessionId, branch, ...rest }: SeatPlace,
+  terms: LeaseOptions,
+): Promise<{ readonly session: Session; readonly lease: Lease }> {
   for (;;) {
     const session = await manager.session(sessionId, { ...rest, ...(branch !== undefined && { branch }) });
     try {
-      if ((await takeLease(manager, session, { owner })) !== undefined) return session;
+      const lease = await takeLease(manager, session, terms);
+      if (lease !== undefined) return { session, lease };
       await session.close();
     } catch (error) {
       await session.close();
@@ -62,7 +65,7 @@ async function openFresh(manager: CheckpointManager, sessionId: string, { option
 }
 
 /** Takes the lease of a session that was opened; undefined if what was read of it is old by now, so that it must be opened anew. */
-export async function takeLease(
+async function takeLease(
   { engine }: CheckpointManager,
   session: Session,
   options: LeaseOptions,
@@ -97,45 +100,26 @@ export function openOutcome<Result extends { readonly status: string }>(result: 
 /** Runs of this process that are under way, by the last part of their names. */
 const running = new Set<string>();
 
-/** The machine as far as its process ids mean the same: the namespace tells containers apart that have one host name. */
-const MACHINE = `${hostname()}${readNamespace()}`.replaceAll('/', '-');
-
-function readNamespace(): string {
-  try {
-    return `-${readlinkSync('/proc/self/ns/pid').replaceAll(/\D/g, '')}`;
-  } catch {
-    return ''; // not Linux
-  }
-}
-
 /** Names a run for others: `machine/process/run`, and what its owner is called, if anything. It counts as alive until `end` is called. */
 export function beginOwner(label?: string): { readonly owner: string; readonly end: () => void } {
   const name = randomUUID().slice(0, 8);
   running.add(name);
-  const owner = [MACHINE, process.pid, name, ...(label === undefined ? [] : [label])].join('/');
+  const owner = [MACHINE, PROCESS_ID, name, ...(label === undefined ? [] : [label])].join('/');
   return { owner, end: () => void running.delete(name) };
 }
 
 /** Whether the run of this name is over for certain: its process is on this machine, and is not there any more. */
 export function isGone(owner: string | undefined): boolean {
-  const [machine, pid, name] = owner?.split('/') ?? [];
-  if (machine !== MACHINE || pid === undefined || name === undefined) return false;
-  return Number(pid) === process.pid ? !running.has(name) : !isAlive(Number(pid));
+  const [machine, processId, name] = owner?.split('/') ?? [];
+  if (machine !== MACHINE || processId === undefined || name === undefined) return false;
+  return processId === PROCESS_ID ? !running.has(name) : !isProcessAlive(processId);
 }
 
 /** Which process has the run of this name, for people. */
 export function describeOwner(owner: unknown): string {
-  const [machine, pid, name, ...label] = typeof owner === 'string' ? owner.split('/') : [];
+  const [machine, processId, name, ...label] = typeof owner === 'string' ? owner.split('/') : [];
+  const pid = processId?.split('-')[0];
   if (pid === undefined || name === undefined) return typeof owner === 'string' ? `"${owner}"` : 'another process';
   const place = machine === MACHINE ? `process ${pid}` : `process ${pid} of ${machine}`;
   return label.length === 0 ? place : `"${label.join('/')}" (${place})`;
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'; // it is there, and somebody else's
-  }
 }

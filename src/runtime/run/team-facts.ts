@@ -2,6 +2,7 @@ import { isRecord } from '../../core/options.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import type { AgentStates } from '../agent/load-agents.ts';
+import { describeCode } from '../code/code-limits.ts';
 import type { Difference } from './differences.ts';
 
 type Facts = Readonly<Record<string, string>>;
@@ -12,6 +13,8 @@ type AgentFacts = {
   readonly model?: string;
   readonly tools: Facts;
   readonly settings?: Facts;
+  /** Which code it may run. */
+  readonly code?: Facts;
 };
 
 /** What the code says of a team, each thing by its value or a short digest. */
@@ -36,9 +39,10 @@ const CODE_FIELDS = [
   'maxToolRounds',
   'defaultReply',
   'runtime',
+  'codeExecution',
 ] as const satisfies readonly (keyof AgentState)[];
 
-const AGENT_SETTINGS = CODE_FIELDS.slice(5);
+const AGENT_SETTINGS = CODE_FIELDS.slice(5, -1);
 const DIGEST_CHARS = 16;
 
 /** The facts of a team and its settings. */
@@ -62,13 +66,14 @@ export function digestPrompt({ systemMessage, description }: AgentState): string
 }
 
 function factsOfAgent(agent: AgentState): AgentFacts {
-  const { llmConfig, modelId, tools, agentType } = agent;
+  const { llmConfig, modelId, tools, agentType, codeExecution } = agent;
   return {
     class: agentType,
     prompt: digestPrompt(agent),
     model: modelId ?? shorten(llmConfig),
     tools,
     settings: factsOfSettings(AGENT_SETTINGS.map((key) => [key, agent[key]])),
+    code: factsOfSettings(Object.entries(describeCode(codeExecution))),
   };
 }
 
@@ -102,16 +107,22 @@ function readFormer(fingerprint: object): TeamFingerprint {
   return { kind: 'team', agents, prompts: Object.fromEntries(prompts) };
 }
 
-/** How a team differs now from what it was. */
-export function compareTeams(before: TeamFacts, now: TeamFacts): Difference[] {
+/** How a team differs now from what it was. `place` is where a tool is not that is missing: agents have it from their code or the registry. */
+export function compareTeams(before: TeamFacts, now: TeamFacts, place = 'in its code'): Difference[] {
   const names = new Set([...Object.keys(before.agents), ...Object.keys(now.agents)]);
   return [
-    ...[...names].flatMap((name) => compareAgents(name, before.agents[name], now.agents[name])),
+    ...[...names].flatMap((name) => compareAgents({ name, place }, before.agents[name], now.agents[name])),
     ...compareSettings({ path: '$.settings', of: '' }, before.settings, now.settings),
   ];
 }
 
-function compareAgents(name: string, before: AgentFacts | undefined, now: AgentFacts | undefined): Difference[] {
+type Place = { readonly name: string; readonly place: string };
+
+function compareAgents(
+  { name, place }: Place,
+  before: AgentFacts | undefined,
+  now: AgentFacts | undefined,
+): Difference[] {
   const path = `$.agents.${name}`;
   if (now === undefined) return [{ path, kind: 'missing', text: `The agent "${name}" is not in this team.` }];
   if (before === undefined) return [{ path, kind: 'added', text: `The agent "${name}" is new.` }];
@@ -121,8 +132,9 @@ function compareAgents(name: string, before: AgentFacts | undefined, now: AgentF
     ...parts.map((part): Difference => {
       return { path: `${path}.${part}`, kind: 'changed', text: `The ${part} of "${name}" changed.` };
     }),
-    ...[...tools].flatMap((tool) => compareTool({ name, tool }, before.tools[tool], now.tools[tool])),
+    ...[...tools].flatMap((tool) => compareTool({ name, place, tool }, before.tools[tool], now.tools[tool])),
     ...compareSettings({ path, of: ` of "${name}"` }, before.settings, now.settings),
+    ...compareSettings({ path, of: ` of "${name}"` }, before.code, now.code),
   ];
 }
 
@@ -131,14 +143,14 @@ function isSame(before: string | undefined, now: string | undefined): boolean {
 }
 
 function compareTool(
-  { name, tool }: { readonly name: string; readonly tool: string },
+  { name, place, tool }: Place & { readonly tool: string },
   before: string | undefined,
   now: string | undefined,
 ): Difference[] {
   if (before === now) return [];
   const path = `$.agents.${name}.tools.${tool}`;
   const what = `The tool "${tool}" of "${name}"`;
-  if (now === undefined) return [{ path, kind: 'missing', text: `${what} is not registered.` }];
+  if (now === undefined) return [{ path, kind: 'missing', text: `${what} is not ${place}.` }];
   if (before === undefined) return [{ path, kind: 'added', text: `${what} is new.` }];
   return [{ path, kind: 'changed', text: `${what} changed.` }];
 }
@@ -152,21 +164,33 @@ function compareSettings(
     const is = now[key];
     if (is === undefined || is === was) return [];
     const isShown = was.length < DIGEST_CHARS && is.length < DIGEST_CHARS;
-    const text = `The setting "${key}"${of} changed${isShown ? ` from ${was} to ${is}` : ''}.`;
+    const change = `The setting "${key}"${of} changed${isShown ? ` from ${was} to ${is}` : ''}`;
+    const text =
+      key === 'codeExecution' && is === 'false' ? `${change}: code execution is not allowed here.` : `${change}.`;
     return [{ path: `${path}.${key}`, kind: 'changed', text }];
   });
 }
+
+/** What somebody who joins begins with, and the name under which agents keep the team's conversation. */
+type Adopting = {
+  readonly newcomer: Partial<AgentState>;
+  readonly partner: { readonly was: string; readonly is: string };
+};
 
 /** The team as the code has it now, with the lives of those whom the checkpoint knows; newcomers get one. */
 export function adoptAgents(
   saved: AgentStates,
   code: AgentStates,
-  newcomer: Partial<AgentState>,
+  { newcomer, partner }: Adopting,
 ): Pick<AgentStates, 'order' | 'agents'> {
   const order = [...new Set([...saved.order, ...code.order])].filter((name) => code.agents[name] !== undefined);
+  const rename = <Value>(values: Readonly<Record<string, Value>>) =>
+    Object.fromEntries(Object.entries(values).map(([key, value]) => [key === partner.was ? partner.is : key, value]));
   const agents = order.map((name) => {
     const [life, made] = [saved.agents[name], code.agents[name] as AgentState];
-    return [name, life === undefined ? { ...made, ...newcomer } : { ...life, ...codeOf(made) }];
+    if (life === undefined) return [name, { ...made, ...newcomer }];
+    const heard = { histories: rename(life.histories), autoReplies: rename(life.autoReplies) };
+    return [name, { ...life, ...heard, ...codeOf(made) }];
   });
   return { order, agents: Object.fromEntries(agents) };
 }

@@ -1,16 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import { InvalidInputError } from '../../core/errors.ts';
-import { checkOptions, filledString } from '../../core/options.ts';
+import { checkOptions, filledString, isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { ClassCodec } from '../../core/value/class-codec.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect/effect-log.ts';
+import type { Revision } from '../../manager/revision/revision.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { type AgentOverride, checkOverride } from '../agent/agent-options.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import { type AgentStates, makeAgents } from '../agent/load-agents.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
+import type { AgentTeam } from './agent-team.ts';
 import { readCheckpointFile } from './checkpoint-file.ts';
 import {
   addDifferences,
@@ -26,11 +28,11 @@ import {
 } from './differences.ts';
 import { PARTS } from './run-options.ts';
 import { type SeatPlace, withSeat } from './seat.ts';
-import { codeOf, findMissingModels, readOrigin, type Team, type TeamKind, type TeamTypes } from './team.ts';
+import { codeOf, findMissingModels, readOrigin, type TeamKind, type TeamTypes } from './team.ts';
 import { compareTeams, digestPrompt, type TeamFacts, type TeamFingerprint } from './team-facts.ts';
 
-/** A checkpoint: by its id, a unique prefix of it, or the file it was written to. */
-export type CheckpointSource = string | { readonly file: string };
+/** A checkpoint: by its id or the beginning of it, a revision of a session, or the file it was written to. */
+export type CheckpointSource = Revision | { readonly file: string };
 
 /** How a team is put back. */
 export type RestoreOptions<Settings> = DifferenceOptions & {
@@ -52,7 +54,7 @@ export type BranchOptions = {
 
 /** Where checkpoints come from, and the code they need. */
 export type RestorerParts = {
-  readonly checkpoints: CheckpointManager;
+  readonly manager: CheckpointManager;
   readonly registry?: AgentRegistry;
   /** Codecs for classes in the states of files: those that the manager was made with. */
   readonly classes?: readonly ClassCodec[];
@@ -98,32 +100,32 @@ export type Continued = {
 
 /** Rebuilds teams from checkpoints, and opens the branches in which they go on. */
 export class TeamRestorer<Of extends TeamTypes> {
-  readonly checkpoints: CheckpointManager;
+  readonly manager: CheckpointManager;
   readonly registry: AgentRegistry;
   readonly #kind: TeamKind<Of>;
   readonly #classes: readonly ClassCodec[] | undefined;
 
   constructor(kind: TeamKind<Of>, parts: RestorerParts) {
     checkOptions(parts, PARTS, 'a restorer');
-    const { checkpoints, registry, classes } = parts;
+    const { manager, registry, classes } = parts;
     this.#kind = kind;
-    this.checkpoints = checkpoints;
+    this.manager = manager;
     this.registry = registry ?? new AgentRegistry();
     this.#classes = classes;
   }
 
   /** Reads a checkpoint of this kind. */
   async open(source: CheckpointSource): Promise<Opened<Of['state']>> {
-    if (typeof source === 'string') return this.#openStored(source);
+    if (!isRecord(source) || 'sessionId' in source) return this.#openStored(source);
     checkOptions(source, { file: { required: filledString } }, 'a checkpoint that is named by no id');
     const { checkpoint, state } = await readCheckpointFile(source.file, this.#classes);
-    if ((await this.checkpoints.get(checkpoint.id)) !== undefined) return this.#openStored(checkpoint.id);
+    if ((await this.manager.get(checkpoint.id)) !== undefined) return this.#openStored(checkpoint.id);
     return { checkpoint, state: this.#kind.parse(state), isStored: false };
   }
 
-  async #openStored(idOrPrefix: string): Promise<Opened<Of['state']>> {
-    const checkpoint = await this.checkpoints.open(idOrPrefix);
-    return { checkpoint, state: this.#kind.parse(await this.checkpoints.load(checkpoint.id)), isStored: true };
+  async #openStored(revision: Revision): Promise<Opened<Of['state']>> {
+    const checkpoint = await this.manager.open(revision);
+    return { checkpoint, state: this.#kind.parse(await this.manager.load(checkpoint.id)), isStored: true };
   }
 
   /** Makes the team of a checkpoint. Nothing is written. */
@@ -132,19 +134,19 @@ export class TeamRestorer<Of extends TeamTypes> {
     options: RestoreOptions<Of['settings']>,
   ): Promise<Rebuilt<Of['team']>> {
     const decision = decide(options);
-    const { fingerprint } = await readOrigin(this.checkpoints, checkpoint, state);
+    const { fingerprint } = await readOrigin(this.manager, checkpoint, state);
     const team = this.#kind.make(makeAgents(state, this.registry), this.registry, state);
     const problems = team.loadState(state);
     const code = codeOf(team);
     const now = withTools(fingerprint, code);
-    const changed = [...compareTeams(fingerprint, now), ...findCutPrompts(state, fingerprint)];
+    const changed = [...compareTeams(fingerprint, now, 'registered'), ...findCutPrompts(state, fingerprint)];
     if (decision === 'accept') team.loadState(this.#kind.adopt(state, code));
     this.#override(team, options.overrides);
     const asked = changed.filter(({ path }) => !isOverridden(path, options.overrides?.agents));
     const found = addDifferences(asked, this.#findMissing(team));
     refuse(addProblems(found, findLosses(problems)), decision, this.#kind.noun);
     const differences = addProblems(found, problems);
-    await tellRestored(this.checkpoints, { checkpoint, restored: team, differences });
+    await tellRestored(this.manager, { checkpoint, restored: team, differences });
     const { agents, settings } = decision === 'accept' ? now : fingerprint;
     return { team, report: report(differences), facts: { agents, ...(settings !== undefined && { settings }) } };
   }
@@ -188,11 +190,11 @@ export class TeamRestorer<Of extends TeamTypes> {
     if (typeof from === 'object' && 'origin' in from) return this.#resume(from, continuing);
     const opened = await this.open(from);
     const hold = await this.#prepare(opened, opened.checkpoint, continuing);
-    return withSeat(this.checkpoints, await this.#openBranch(opened, continuing.options), hold);
+    return withSeat(this.manager, await this.#openBranch(opened, continuing.options), hold);
   }
 
   async #resume<Result>({ origin, branch }: BegunBranch, continuing: Continuing<Of, Result>) {
-    return withSeat(this.checkpoints, { sessionId: origin.sessionId, branch }, async (session) => {
+    return withSeat(this.manager, { sessionId: origin.sessionId, branch }, async (session) => {
       const opened = await this.open(session.head?.id ?? origin.id);
       const hold = await this.#prepare(opened, origin, continuing);
       return hold(session);
@@ -230,7 +232,7 @@ export class TeamRestorer<Of extends TeamTypes> {
     const { checkpoint, isStored } = opened;
     if (!isStored) return this.#adoptFile(opened, { mode, reason });
     const named = { ...(branch !== undefined && { branch }), ...(reason !== undefined && { reason }) };
-    const forked = await this.checkpoints.fork(checkpoint.id, named);
+    const forked = await this.manager.fork(checkpoint.id, named);
     return {
       sessionId: forked.sessionId,
       branch: forked.branch,
@@ -251,7 +253,7 @@ export class TeamRestorer<Of extends TeamTypes> {
     }
     const said = { note: `From a file of checkpoint ${checkpoint.id}.`, ...(reason !== undefined && { reason }) };
     for (let count = 1; ; count++) {
-      const session = await this.checkpoints.session(`from-${checkpoint.id}${count === 1 ? '' : `-${count}`}`);
+      const session = await this.manager.session(`from-${checkpoint.id}${count === 1 ? '' : `-${count}`}`);
       if (session.head === undefined) {
         const { userId } = checkpoint;
         await session.save(state, { trigger: 'imported', ...said, ...(userId !== undefined && { userId }) });
@@ -292,7 +294,7 @@ function isOverridden(path: string, overrides: Readonly<Record<string, AgentOver
   });
 }
 
-function unknownAgent<State extends AgentStates>(name: string, { agents }: Team<State>, noun: string) {
+function unknownAgent(name: string, { agents }: AgentTeam, noun: string) {
   const names = agents.map((known) => known.name).join(', ');
   return new InvalidInputError(`There is no agent "${name}" in the ${noun}. There are: ${names}.`, {
     details: { agent: name },

@@ -101,7 +101,7 @@ export type Hold<Of extends TeamTypes> = {
   readonly kind: TeamKind<Of>;
   readonly team: Of['team'];
   readonly script: (world: World<Of>) => Script;
-  readonly checkpoints: CheckpointManager;
+  readonly manager: CheckpointManager;
   readonly session: Session;
   readonly ask?: AskNow<Of['request']> | undefined;
   /** Answers to requests that an earlier run left pending, by their ids. */
@@ -179,7 +179,7 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
   #taught: ChatMessage | undefined;
 
   constructor(hold: Hold<Of>, options: RunOptions<Of['team']>) {
-    const { kind, team, session, checkpoints, ask } = hold;
+    const { kind, team, session, manager, ask } = hold;
     this.#hold = hold;
     this.#options = options;
     // What is done with a user's session is the user's, too: it is listed and forgotten with the rest.
@@ -190,11 +190,11 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
     this.#works = new MoveWorks(session, () => kind.workOf(team), saved);
     this.effects = new GuardedTools(this.#works, session.state);
     this.#taught = team.record.messages.at(-1);
-    this.#inbox = new RequestAnswers(checkpoints, kind.requests);
+    this.#inbox = new RequestAnswers(manager, kind.requests);
     this.#asking = new Asking({
       inbox: this.#inbox,
       place: this.#place,
-      ports: checkpoints.engine.ports,
+      ports: manager.engine.ports,
       by: this.#by,
       ask,
       state: () => team.saveState(),
@@ -268,13 +268,13 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
   }
 
   async ask(question: Of['question']): Promise<Of['answer']> {
-    const { kind, team, checkpoints } = this.#hold;
+    const { kind, team, manager } = this.#hold;
     const nth = (this.#asked.get(question.id) ?? 0) + 1;
     this.#asked.set(question.id, nth);
     const asked = nth === 1 ? question : { ...question, id: `${question.id}:${nth}` };
     const call = { kind: 'human', name: question.agent, input: question, signal: this.signal } as const;
     const answer = await this.effects.run(call, async ({ signal }) => {
-      const request = kind.toRequest(asked, team, checkpoints.engine.ports.now());
+      const request = kind.toRequest(asked, team, manager.engine.ports.now());
       return kind.toAnswer(await this.#asking.find(request, { isAnnounced: kind.announces, signal }));
     });
     kind.answered(team, asked.id, answer);

@@ -1,12 +1,12 @@
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
-import type { AgentState, AgentTotals } from '../agent/agent-state.ts';
+import type { AgentState } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import type { AgentStates } from '../agent/load-agents.ts';
 import type { Lesson, Situation } from '../agent/run-memory.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
+import type { AgentTeam } from './agent-team.ts';
 import type { AgentRequest } from './asking.ts';
 import {
   addDifferences,
@@ -28,23 +28,10 @@ import {
 } from './team-facts.ts';
 import type { OpenWork } from './work.ts';
 
-/** Agents that work together: a group chat or a fleet. */
-export interface Team<State extends AgentStates> {
-  readonly registry: AgentRegistry;
-  readonly agents: readonly StandardAgent[];
-  readonly record: { readonly messages: readonly ChatMessage[]; readonly end: object | null };
-  /** What everybody has used. */
-  readonly totals: AgentTotals;
-  agent(name: string): StandardAgent | undefined;
-  saveState(): State;
-  /** Puts a state back; returns what could not be put back. */
-  loadState(state: unknown): readonly RestoreProblem[];
-}
-
 /** The types of one kind of team. */
 export type TeamTypes = {
   readonly state: AgentStates;
-  readonly team: Team<AgentStates>;
+  readonly team: AgentTeam;
   readonly settings: object;
   /** The moments at which it is saved. */
   readonly trigger: string;
@@ -99,7 +86,7 @@ export interface TeamKind<Of extends TeamTypes> {
 }
 
 /** A team as its code made it, with its tools as models would be told of them now. */
-export function codeOf<State extends AgentStates>(team: Team<State>): State {
+export function codeOf<State extends AgentStates>(team: AgentTeam<State>): State {
   const state = team.saveState();
   const agents = Object.entries(state.agents).map(([name, agent]) => {
     const tools = team.agent(name)?.currentTools(team.registry) ?? agent.tools;
@@ -112,7 +99,7 @@ export function codeOf<State extends AgentStates>(team: Team<State>): State {
 const unconfigured = new WeakMap<object, AgentStates>();
 
 /** Puts the settings of a file over a team that its code made: they hold where it begins, and are no part of its code. */
-export function configureTeam<State extends AgentStates>(team: Team<State>, change: () => void): void {
+export function configureTeam<State extends AgentStates>(team: AgentTeam<State>, change: () => void): void {
   unconfigured.set(team, codeOf(team));
   change();
 }
@@ -167,7 +154,7 @@ type Resumption = {
 /** A team that the code made, as it was made, and where its checkpoints are. */
 type Made<Of extends TeamTypes> = MadeTeam<Of['state']> & {
   readonly team: Of['team'];
-  readonly checkpoints: CheckpointManager;
+  readonly manager: CheckpointManager;
 };
 
 /** How a team goes on: what differs, the code that its checkpoints name, and whether the code has another limit than they. */
@@ -180,10 +167,10 @@ export type Resumed = {
 /** Puts a state into the team that the code made, as was decided, and tells. Refuses before anything changes. */
 export async function resumeTeam<Of extends TeamTypes>(
   kind: TeamKind<Of>,
-  { team, code, facts: now, checkpoints }: Made<Of>,
+  { team, code, facts: now, manager }: Made<Of>,
   { head, decision, isGiven, ...given }: Resumption,
 ): Promise<Resumed> {
-  const { state: saved, fingerprint } = await readOrigin(checkpoints, head, kind.parse(given.state));
+  const { state: saved, fingerprint } = await readOrigin(manager, head, kind.parse(given.state));
   // Older versions took the settings of a file for code.
   const former = new Set(compareTeams(fingerprint, factsOf(code, kind.settingsOf(code))).map(({ path }) => path));
   const all = compareTeams(fingerprint, now).filter(({ path }) => former.has(path));
@@ -192,10 +179,11 @@ export async function resumeTeam<Of extends TeamTypes>(
   const missing = [...findMissingModels(state, team.registry), ...kind.findMissing(state, team.registry)];
   const found = addDifferences(changed, missing);
   refuse(found, decision, kind.noun);
+  for (const { name, codeExecution } of Object.values(code.agents)) team.registry.limitCode(name, codeExecution);
   const problems = team.loadState(state);
   refuse(addProblems(found, findLosses(problems)), decision, kind.noun);
   const differences = addProblems(found, problems);
-  await tellRestored(checkpoints, { checkpoint: head, restored: team, differences });
+  await tellRestored(manager, { checkpoint: head, restored: team, differences });
   const { agents, settings } = fingerprint;
   const isKept = decision === 'warn' && differences.length > 0;
   const facts = isKept ? { agents, ...(settings !== undefined && { settings }) } : now;

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { TestClock } from '../../../test/support/clock.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { Workers } from '../../manager/workers/workers.ts';
 import type { ChunkStorage, Commit } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import type { WorkflowDefinition } from './definition/definition-schema.ts';
@@ -453,7 +454,7 @@ describe('trouble', () => {
     await world.die();
     const results: unknown[] = [];
     const recover = () =>
-      executor.manager.recoverAbandoned(async (session, recovery) =>
+      new Workers(executor.manager).recoverAbandoned(async (session, recovery) =>
         results.push(await executor.recover(session, recovery)),
       );
     expect(await recover()).toMatchObject({ counts: { recovered: 1 } });
@@ -516,7 +517,7 @@ describe('trouble', () => {
     await world.die();
     const executor = world.process({ f: fail }, { registry: { workflows: { chain: workflow } } });
     const recover = async () => {
-      const report = await executor.manager.recoverAbandoned(
+      const report = await new Workers(executor.manager).recoverAbandoned(
         (session, recovery) => executor.recover(session, recovery),
         { maxAttempts: 2, backoffMs: () => 1 },
       );

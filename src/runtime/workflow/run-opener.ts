@@ -1,16 +1,11 @@
 import { findIn } from '../../core/codec/state-codec.ts';
-import { hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
-import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { sleep } from '../../core/time/timer.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { isSameInput } from '../../manager/effect/input-digest.ts';
-import { checkRecordsSteps } from '../../manager/effect/step-recordings.ts';
-import type { Lease } from '../../manager/lease/lease.ts';
-import { isLeaseConflict } from '../../manager/lease/lease-refs.ts';
-import type { Session, SessionOptions } from '../../manager/session/session.ts';
+import type { Session } from '../../manager/session/session.ts';
 import { type Difference, tellRestored } from '../run/differences.ts';
-import { takeLease } from '../run/seat.ts';
+import type { SeatPlace } from '../run/seat.ts';
 import { fingerprintOf } from './definition/fingerprint.ts';
 import type { Workflow } from './definition/workflow.ts';
 import type { RunOptions, WorkflowExecutorOptions } from './executor-options.ts';
@@ -28,20 +23,10 @@ export type OpenRun = {
   readonly differences: readonly Difference[];
 };
 
-/** Where a run is. Without a branch the session's current one. */
-type Located = { readonly sessionId: string; readonly branch?: string };
+/** What is run. */
+type Order = RunOptions & { readonly workflow: Workflow };
 
-/** A run that is this process's. */
-type Opened = OpenRun & { readonly lease?: Lease };
-
-/** What is run, and the name that its lease is held under. */
-type Order = RunOptions & { readonly workflow: Workflow; readonly owner: string };
-
-/** What was saved is frozen: the next save costs what is new. */
-const SESSION: SessionOptions = { freeze: true };
-const POLL_MS = 50;
-
-/** Finds the session of a run, or begins it; makes sure that it is this process's, and that the definition fits, before anything runs. */
+/** Finds the session of a run, or begins it; makes sure that the definition fits before anything runs. */
 export class RunOpener {
   readonly #manager: CheckpointManager;
   readonly #options: WorkflowExecutorOptions;
@@ -57,24 +42,27 @@ export class RunOpener {
     return this.#manager.engine;
   }
 
-  /** A run under a lease; one that is completed needs none, unless its definition changed. Close the session when done. */
-  async open(order: Order): Promise<Opened> {
-    const { ports } = this.#engine;
-    checkRecordsSteps(this.#engine, 'A workflow');
-    const located = await this.#locate(order);
-    const giveUpAtMs = ports.now() + (this.#options.lease?.waitMs ?? 0);
-    for (;;) {
-      try {
-        const opened = await this.#tryOpen(located, order);
-        if (opened !== undefined) return opened;
-      } catch (error) {
-        if (!isHeldElsewhere(error) || ports.now() >= giveUpAtMs) throw error;
-        await sleep(ports, POLL_MS, order.signal);
-      }
-    }
+  /** The session of a run, begun if it is new, as it goes on under its definition. */
+  async open(session: Session, order: Order): Promise<OpenRun & { readonly isOver: boolean }> {
+    const from = session.head;
+    if (from === undefined) await this.#begin(session, order);
+    const { status, fingerprint } = parseRunState(session.state, session.id);
+    const adopted = await this.adopt(session, order);
+    const isOver = status === 'completed' && fingerprint.digest === adopted.state.fingerprint.digest;
+    const opened = { session, isOver, ...adopted };
+    if (from !== undefined)
+      await tellRestored(this.#manager, { checkpoint: from, restored: adopted.state, ...adopted });
+    return opened;
   }
 
-  async #locate({ sessionId, checkpointId }: RunOptions): Promise<Located> {
+  /** Where a run is. What was saved is frozen: the next save costs what is new. */
+  async locate(order: RunOptions): Promise<SeatPlace> {
+    const { lease = {} } = this.#options;
+    const terms = { ...lease, ...(order.signal !== undefined && { signal: order.signal }) };
+    return { ...(await this.#locate(order)), freeze: true, lease: terms };
+  }
+
+  async #locate({ sessionId, checkpointId }: RunOptions): Promise<Pick<SeatPlace, 'sessionId' | 'branch'>> {
     const { repository, ports } = this.#engine;
     if (checkpointId === undefined) return { sessionId: sessionId ?? `run-${ports.nextId().slice(4)}` };
     const { checkpoint } = await repository.open(checkpointId);
@@ -89,49 +77,14 @@ export class RunOpener {
     return { sessionId: checkpoint.sessionId, branch };
   }
 
-  /** Undefined if another process had the run a moment ago: then what was read of it is old. */
-  async #tryOpen({ sessionId, branch }: Located, { workflow, owner, ...options }: Order): Promise<Opened | undefined> {
-    const session = await this.#manager.session(sessionId, { ...SESSION, ...(branch !== undefined && { branch }) });
-    const from = session.head;
-    try {
-      const isBegun = from !== undefined || (await this.#begin(session, workflow, options));
-      const opened = isBegun ? await this.#take(session, { workflow, owner, ...options }) : undefined;
-      if (opened === undefined) await session.close();
-      else if (from !== undefined) await this.#tell(from, opened);
-      return opened;
-    } catch (error) {
-      await session.close();
-      throw error;
-    }
-  }
-
-  async #take(session: Session, { workflow, owner, ...options }: Order): Promise<Opened | undefined> {
-    const saved = this.#check(session, workflow, options);
-    const { digest } = fingerprintOf(workflow, this.#options.registry.workflows);
-    if (saved.status === 'completed' && saved.fingerprint.digest === digest)
-      return { session, state: saved, differences: [] };
-    const lease = await takeLease(this.#manager, session, { ...this.#options.lease, owner, waitMs: 0 });
-    return lease && { session, lease, ...(await this.adopt(session, workflow, options)) };
-  }
-
-  async #tell(checkpoint: Checkpoint, { state: restored, differences }: Opened): Promise<void> {
-    await tellRestored(this.#manager, { checkpoint, restored, differences });
-  }
-
-  /** The input is durable before the first step, so that whoever recovers the run has it. Answers no if another process was faster. */
-  async #begin(session: Session, workflow: Workflow, options: Omit<RunOptions, 'workflow'>): Promise<boolean> {
+  /** The input is durable before the first step, so that whoever recovers the run has it. */
+  async #begin(session: Session, { workflow, ...options }: Order): Promise<void> {
     const fingerprint = fingerprintOf(workflow, this.#options.registry.workflows);
     const input = this.#copy(options.input);
     const begun = { workflow: workflow.name, fingerprint, input };
     const state = newRunState({ ...begun, ...(input !== undefined && { inputDigest: session.digestOf(input) }) });
     freezeState(state);
-    try {
-      await new RunRecord(session, state, options).save('workflow_started');
-      return true;
-    } catch (error) {
-      if (!hasErrorCode(error, 'CONFLICT')) throw error;
-      return false;
-    }
+    await new RunRecord(session, state, options).save('workflow_started');
   }
 
   /** What is frozen must not be the caller's own. */
@@ -142,7 +95,7 @@ export class RunOpener {
   }
 
   /** The state of a run as it goes on under this definition. What a migration moved is saved before anything runs. */
-  async adopt(session: Session, workflow: Workflow, options: Omit<RunOptions, 'workflow'> = {}): Promise<Adopted> {
+  async adopt(session: Session, { workflow, ...options }: Order): Promise<Adopted> {
     const { registry, migrations = [] } = this.#options;
     const saved = this.#check(session, workflow, options);
     const attempts = await readRecordedAttempts(this.#manager, session);
@@ -178,9 +131,4 @@ export class RunOpener {
     freezeState(input);
     return { ...state, input };
   }
-}
-
-/** Whether another process has the run, and may end it soon. */
-function isHeldElsewhere(error: unknown): boolean {
-  return isLeaseConflict(error) && 'expiresAtMs' in error.details;
 }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
@@ -8,7 +9,7 @@ import type { Lease } from '../../manager/lease/lease.ts';
 import type { Recovery } from '../../manager/recovery/recovery-options.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { deadlineOf, type GivenAnswer, RequestAnswers, type RequestPlace } from '../run/request-answers.ts';
-import { beginOwner } from '../run/seat.ts';
+import { withSeat } from '../run/seat.ts';
 import { parseWorkflow } from './definition/parse-workflow.ts';
 import { checkRegistry } from './definition/registry.ts';
 import type { Workflow } from './definition/workflow.ts';
@@ -53,26 +54,14 @@ export class WorkflowExecutor {
     checkRun(options);
     const workflow = await this.#findWorkflow(options.workflow);
     checkRegistry(workflow, this.#options.registry);
-    const { owner, end } = beginOwner(this.#options.lease?.owner);
-    try {
-      return await this.#runAs(owner, { ...options, workflow });
-    } finally {
-      end();
-    }
+    const order = { ...options, workflow };
+    return withSeat(this.manager, await this.#opener.locate(order), async (session, lease) => {
+      const open = await this.#opener.open(session, order);
+      return open.isOver ? this.#resultOf(open, headOf(session)) : this.#runUnder(lease, open, order);
+    });
   }
 
-  async #runAs(owner: string, options: WorkflowOrder): Promise<WorkflowResult> {
-    const { lease, ...open } = await this.#opener.open({ ...options, owner });
-    const { session } = open;
-    try {
-      if (lease === undefined) return await this.#resultOf(open, headOf(session));
-      return await this.#runUnder(lease, open, options);
-    } finally {
-      await session.close();
-    }
-  }
-
-  /** Goes on with a run whose process died; a handler for `manager.recoverAbandoned`. A run that fails comes up again later. */
+  /** Goes on with a run whose process died; a handler for `workers.recoverAbandoned`. A run that fails comes up again later. */
   async recover(
     session: Session,
     { lease, signal }: Pick<Recovery, 'lease'> & Pick<RunOptions, 'signal'>,
@@ -82,8 +71,9 @@ export class WorkflowExecutor {
       return this.#resultOf({ session, state: saved, differences: [] }, headOf(session));
     const workflow = await this.#findWorkflow(saved.workflow);
     checkRegistry(workflow, this.#options.registry);
-    const adopted = await this.#opener.adopt(session, workflow);
-    const result = await this.#runUnder(lease, { session, ...adopted }, withoutUndefined({ workflow, signal }));
+    const order = withoutUndefined({ workflow, signal });
+    const adopted = await this.#opener.adopt(session, order);
+    const result = await this.#runUnder(lease, { session, ...adopted }, order);
     const { failure } = result;
     if (failure === undefined || failure.isFinal) return result;
     throw Object.assign(new Error(`Step "${failure.path}" failed: ${failure.error.message}`), {
@@ -108,7 +98,8 @@ export class WorkflowExecutor {
   ): Promise<WorkflowResult> {
     const { manager, registry } = this.#options;
     const record = new RunRecord(session, state, options);
-    const signal = options.signal === undefined ? lease.signal : AbortSignal.any([lease.signal, options.signal]);
+    const signal = AbortSignal.any([lease.signal, options.signal ?? lease.signal]);
+    setMaxListeners(0, signal); // every step that runs listens, and there may be many
     const leftOut = new LeftOutSecrets(state);
     const parts = {
       session,

@@ -15,13 +15,13 @@ export class Conditions<Value> {
   add(text: string, value: Value | undefined): this {
     if (value === undefined) return this;
     const isFindable = typeof value !== 'string' || isBindable(value);
-    return this.addPlain(isFindable ? text.replace('?', () => this.#bind(value)) : 'FALSE');
+    return this.addPlain(isFindable ? text.replace('?', () => this.bind(value)) : 'FALSE');
   }
 
   /** A condition with a `?` for each of its values. */
   addAll(text: string, values: readonly Value[]): this {
     let at = 0;
-    return this.addPlain(text.replace(/\?/g, () => this.#bind(values[at++] as Value)));
+    return this.addPlain(text.replace(/\?/g, () => this.bind(values[at++] as Value)));
   }
 
   addPlain(text: string): this {
@@ -38,15 +38,16 @@ export class Conditions<Value> {
   /** The clause that ends the statement. */
   page(limit: Value & number, offset?: Value & number): string {
     const unlimited = this.#sigil === '?' ? '-1' : 'ALL';
-    const end = `LIMIT ${Number.isFinite(limit) ? this.#bind(limit) : unlimited}`;
-    return offset === undefined ? end : `${end} OFFSET ${this.#bind(offset)}`;
+    const end = `LIMIT ${Number.isFinite(limit) ? this.bind(limit) : unlimited}`;
+    return offset === undefined ? end : `${end} OFFSET ${this.bind(offset)}`;
   }
 
   get sql(): string {
     return this.#texts.length === 0 ? '' : `WHERE ${this.#texts.join(' AND ')}`;
   }
 
-  #bind(value: Value): string {
+  /** Binds a value that no condition holds; returns what stands for it. */
+  bind(value: Value): string {
     this.values.push(value);
     return `${this.#sigil}${this.values.length}`;
   }

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
+import { TAG_START } from '../../core/value/grammar.ts';
 import type { CheckpointQuery, CheckpointRow, CheckpointRowWithRoot, EffectRow } from '../contract.ts';
 import { matchesQuery, parseHeader } from '../query.ts';
 import { isBindable } from '../sql-text.ts';
@@ -9,6 +10,8 @@ import { type Connection, DatabaseStorage } from './database-storage.ts';
 
 /** Rows of one statement: large enough to be few, small enough to hold up nobody. */
 const ROWS_PER_PAGE = 200;
+/** Of these few are handed over. */
+const SCANNED_PER_PAGE = 2000;
 /** Greater than every character an id can go on with, so that a prefix is a range. */
 const AFTER_ALL = '\u{10ffff}';
 
@@ -57,6 +60,10 @@ export type Dialect = {
   readonly effectSession: string;
   readonly user: string;
   readonly timestamp: string;
+  /** Whether a record is kept as its text. */
+  readonly isPlain: string;
+  /** Whether the text of a record contains another. */
+  readonly contains: string;
 };
 
 type Value = string | number;
@@ -88,8 +95,8 @@ export abstract class SqlReader<Opened extends Connection, Form extends Stored> 
   }
 
   /**
-   * Answers in order of ids, page by page. SQL compares the columns; metadata, which may be compressed, is compared here, by the
-   * one rule for all storages.
+   * Answers in order of ids, page by page. SQL compares the columns, and passes by records that cannot hold the metadata; the others are
+   * compared here, by the one rule for all storages.
    */
   async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
     const { limit, metadata } = query;
@@ -98,12 +105,12 @@ export abstract class SqlReader<Opened extends Connection, Form extends Stored> 
     let skip = metadata === undefined ? 0 : offset;
     if (metadata !== undefined) offset = 0;
     while (found.length < limit) {
-      const size = metadata === undefined ? Math.min(ROWS_PER_PAGE, limit - found.length) : ROWS_PER_PAGE;
-      const rows = await this.#readPage(query, { after, offset, limit: size });
+      const size = metadata === undefined ? Math.min(ROWS_PER_PAGE, limit - found.length) : SCANNED_PER_PAGE;
+      const { rows, scanned } = await this.#readPage(query, { after, offset, limit: size });
       const fitting = metadata === undefined ? rows : rows.filter((row) => matchesQuery(parseHeader(row), query));
       found.push(...fitting.slice(skip, skip + limit - found.length));
       skip = Math.max(0, skip - fitting.length);
-      if (rows.length < size) break;
+      if (scanned < size) break;
       after = rows.at(-1)?.id;
       offset = 0;
       await nextTurn();
@@ -111,7 +118,7 @@ export abstract class SqlReader<Opened extends Connection, Form extends Stored> 
     return found;
   }
 
-  #readPage(query: CheckpointQuery, page: Page): Promise<CheckpointRow[]> {
+  async #readPage(query: CheckpointQuery, page: Page): Promise<{ rows: CheckpointRow[]; scanned: number }> {
     const { codec, dialect } = this;
     const where = this.where();
     const isOldestFirst = query.order === 'oldest';
@@ -127,9 +134,27 @@ export abstract class SqlReader<Opened extends Connection, Form extends Stored> 
     where.addCursor('c.id < ?', query.idPrefix === undefined ? undefined : query.idPrefix + AFTER_ALL);
     if (query.include !== 'all') where.addPlain('NOT c.deleted');
     where.addCursor(isOldestFirst ? 'c.id > ?' : 'c.id < ?', page.after);
-    const order = `ORDER BY c.id ${isOldestFirst ? 'ASC' : 'DESC'} ${where.page(page.limit, page.offset)}`;
-    const sql = `SELECT ${dialect.checkpoint} FROM ${dialect.checkpoints} ${where.sql} ${order}`;
-    return this.select({ sql, values: where.values }, (row: CheckpointColumns<Form>) => decodeCheckpoint(row, codec));
+    const order = `${isOldestFirst ? 'ASC' : 'DESC'}`;
+    const paged = `ORDER BY c.id ${order} ${where.page(page.limit, page.offset)}`;
+    const sql = `SELECT ${dialect.checkpoint} FROM ${dialect.checkpoints} ${where.sql} ${paged}`;
+    const decode = (row: CheckpointColumns<Form> & { readonly scanned?: number }) => {
+      scanned = row.scanned ?? scanned + 1;
+      return decodeCheckpoint(row, codec);
+    };
+    let scanned = 0;
+    const statement = { sql: this.#passBy(sql, query, where), values: where.values };
+    return { rows: await this.select(statement, decode), scanned };
+  }
+
+  /** Of a page only what may hold the metadata, and its last row, after which the list goes on: handing over a row costs more than looking at it. */
+  #passBy(sql: string, { metadata = {}, order }: CheckpointQuery, where: Conditions<Value>): string {
+    const texts = Object.entries(metadata).map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`);
+    if (texts.length === 0) return sql;
+    const { isPlain, contains } = this.dialect;
+    const has = (text: string) => contains.replace('?', () => where.bind(text));
+    const isPossible = `NOT ${isPlain} OR ${has(TAG_START)} OR (${texts.map(has).join(' AND ')})`;
+    const [last, direction] = order === 'oldest' ? ['max', 'ASC'] : ['min', 'DESC'];
+    return `WITH page AS MATERIALIZED (${sql}) SELECT *, (SELECT count(*) FROM page) AS scanned FROM page WHERE id = (SELECT ${last}(id) FROM page) OR ${isPossible} ORDER BY id ${direction}`;
   }
 
   async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {

@@ -4,6 +4,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { ClosedError, InvalidInputError, StorageError } from '../../core/errors.ts';
 import { filledString, oneOf, wholeFrom } from '../../core/options.ts';
 import { makeFolder } from '../make-folder.ts';
+import { closeWithoutCopying } from './sqlite-close.ts';
 import { checkSqliteVersion, openDatabase, rollBack, type SqlDatabase, type SqlStatement } from './sqlite-driver.ts';
 import { isBusy, isDiskFailure, toSavestateError } from './sqlite-error.ts';
 import { SqliteFiles } from './sqlite-files.ts';
@@ -49,12 +50,6 @@ const MAX_STATEMENTS = 100;
 const MAX_PAGED_READS = 3;
 /** Nobody replaces a file, opens the new one and saves to it sooner than this after a look. */
 const LOOK_AGAIN_MS = 10;
-/**
- * Databases whose files somebody replaced. Closing one, also when it is collected, would copy its log into a file that others use now
- * and remove theirs. So they stay as they are until the process ends.
- */
-const ABANDONED = new Set<SqlDatabase>();
-
 /** One open database file: prepared statements, transactions that wait for locks without blocking, errors of our own kind. */
 export class SqliteConnection {
   readonly path: string;
@@ -241,11 +236,13 @@ export class SqliteConnection {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#statements.clear();
-    if (!this.#files.areThere()) return void ABANDONED.add(this.#db);
+    const misplaced = this.#files.findMisplaced();
+    if (misplaced === 'file') return this.#db.close();
+    if (misplaced === 'log') return closeWithoutCopying(this.#db, this.path);
     try {
       this.#files.checkLengths();
     } catch (error) {
-      ABANDONED.add(this.#db);
+      await closeWithoutCopying(this.#db, this.path);
       throw error;
     }
     try {

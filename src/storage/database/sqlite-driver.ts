@@ -19,7 +19,7 @@ export interface SqlDatabase {
 }
 
 type SqliteModule = {
-  readonly DatabaseSync: new (path: string, options?: { readonly readOnly: boolean }) => SqlDatabase;
+  readonly DatabaseSync: new (path: string, options: { readonly readOnly: boolean }) => SqlDatabase;
 };
 
 /** SQLite before this version can corrupt a database that two connections write to at once (the WAL-reset bug). */
@@ -32,19 +32,62 @@ let loaded: SqliteModule | undefined;
 
 /** Opens a connection with the SQLite that Node brings, or, before Node 22.13, with the package that has the same API. */
 export function openDatabase(path: string): SqlDatabase {
-  loaded ??= loadBuiltIn() ?? loadPackage();
-  return new loaded.DatabaseSync(path);
+  return open(path, { readOnly: false });
 }
 
 /** Opens a connection that cannot change the file. */
 export function openReadOnlyDatabase(path: string): SqlDatabase {
+  return open(path, { readOnly: true });
+}
+
+function open(path: string, options: { readonly readOnly: boolean }): SqlDatabase {
   loaded ??= loadBuiltIn() ?? loadPackage();
-  return new loaded.DatabaseSync(path, { readOnly: true });
+  const db = new loaded.DatabaseSync(path, options);
+  return hasBuiltInSqlite() ? db : new LooseDatabase(db);
+}
+
+/** Whether this Node.js brings a SQLite, which ends a connection with all its statements when it is closed. */
+export function hasBuiltInSqlite(): boolean {
+  return process.getBuiltinModule('node:sqlite') !== undefined;
+}
+
+/** Lets go of its statements when it is closed: the package ends a connection only when the last of them is collected as garbage. */
+class LooseDatabase implements SqlDatabase {
+  readonly #db: SqlDatabase;
+  #statements = new WeakMap<SqlStatement, SqlStatement>();
+
+  constructor(db: SqlDatabase) {
+    this.#db = db;
+  }
+
+  exec(sql: string): void {
+    this.#db.exec(sql);
+  }
+
+  prepare(sql: string): SqlStatement {
+    const find = (): SqlStatement => {
+      const found = this.#statements.get(statement);
+      if (found === undefined) throw new Error('database is not open');
+      return found;
+    };
+    const statement: SqlStatement = {
+      run: (...values) => find().run(...values),
+      get: (...values) => find().get(...values),
+      all: (...values) => find().all(...values),
+    };
+    this.#statements.set(statement, this.#db.prepare(sql));
+    return statement;
+  }
+
+  close(): void {
+    this.#statements = new WeakMap();
+    this.#db.close();
+  }
 }
 
 /** What a worker thread loads to have the same SQLite: an absolute path, or the name of a built-in module. */
 export function sqliteModuleName(): string {
-  return loadBuiltIn() === undefined ? createRequire(import.meta.url).resolve(PACKAGE) : 'node:sqlite';
+  return hasBuiltInSqlite() ? 'node:sqlite' : createRequire(import.meta.url).resolve(PACKAGE);
 }
 
 /** The version of this SQLite; throws an UnsupportedError if it is too old to be trusted with several connections. */

@@ -1,4 +1,4 @@
-import { type BigIntStats, closeSync, openSync, readSync, statSync } from 'node:fs';
+import { type BigIntStats, closeSync, openSync, readSync, statSync, truncateSync } from 'node:fs';
 import { StorageError } from '../../core/errors.ts';
 import type { SqlDatabase, SqlStatement } from './sqlite-driver.ts';
 import { isBusy } from './sqlite-error.ts';
@@ -29,6 +29,8 @@ export class SqliteFiles {
   #file: BigIntStats | undefined;
   /** The log as it was when it was last found whole. */
   #log: BigIntStats | undefined;
+  /** The greatest length that the index of the log has had. SQLite never makes it shorter. */
+  #indexBytes = 0n;
 
   /** Remembers the file at this path, its log and the index of that, as far as they are there. */
   constructor(db: SqlDatabase, path: string) {
@@ -56,6 +58,7 @@ export class SqliteFiles {
 
   /** Throws before anything is written to a file or log that was cut. One that nobody touched since the last look is whole. */
   checkBeforeWrite(): void {
+    this.#checkIndex(lookAt(this.#path + INDEX));
     this.#checkFile(lookAt(this.#path), 'none');
     const now = lookAt(this.#path + LOG);
     if (now === undefined || isSame(now, this.#log)) return;
@@ -65,6 +68,7 @@ export class SqliteFiles {
 
   /** Throws if the file or the log is shorter than SQLite counts on. Not inside a transaction. */
   checkLengths(): void {
+    this.#checkIndex(lookAt(this.#path + INDEX));
     this.#checkFile(lookAt(this.#path), 'none');
     this.checkLog();
   }
@@ -97,27 +101,41 @@ export class SqliteFiles {
     return false;
   }
 
-  /** Whether the files are still where they were opened. */
-  areThere(): boolean {
-    try {
-      this.#checkPlaces('none');
-      return true;
-    } catch {
-      return false;
+  /**
+   * What would have to be known before the database is closed. SQLite itself leaves a file alone that is not at its path any more, and
+   * copies a log that nothing but its handle is left of; a log that was cut or replaced it would copy, too, and damage the file.
+   */
+  findMisplaced(): 'file' | 'log' | undefined {
+    for (const { suffix, found } of this.#opened) {
+      const now = lookAt(this.#path + suffix);
+      if (suffix === '' && changeOf(found, now) !== undefined) return 'file';
+      if (suffix !== '' && now !== undefined && changeOf(found, now) !== undefined) return 'log';
     }
+    return undefined;
   }
 
-  /** SQLite never makes the index shorter. Returns how the file and the log are. */
   #checkPlaces(outcome: Outcome): Partial<Record<'file' | 'log', BigIntStats | undefined>> {
     let [file, log]: (BigIntStats | undefined)[] = [];
     for (const { suffix, found } of this.#opened) {
       const now = lookAt(this.#path + suffix);
-      const change = changeOf(found, now) ?? (suffix === INDEX && now && now.size < found.size ? 'cut' : undefined);
+      const change = changeOf(found, now);
       if (change !== undefined) throw changedFile(this.#path + suffix, change, outcome);
       if (suffix === '') file = now;
       if (suffix === LOG) log = now;
+      if (suffix === INDEX) this.#checkIndex(now, outcome);
     }
     return { file, log };
+  }
+
+  /** The index is mapped into memory: to touch what was cut off ends the process. An empty one of the old length SQLite makes anew from the log. */
+  #checkIndex(now: BigIntStats | undefined, outcome: Outcome = 'none'): void {
+    if (now === undefined) return;
+    if (now.size < this.#indexBytes) {
+      const path = this.#path + INDEX;
+      for (const size of [0, Number(this.#indexBytes)]) truncateSync(path, size);
+      throw changedFile(path, 'cut', outcome);
+    }
+    this.#indexBytes = now.size;
   }
 
   #isLogShort(): boolean {
@@ -187,15 +205,12 @@ function changedFile(file: string, change: string, outcome: Outcome): StorageErr
   );
 }
 
-/** SQLite cannot let go of a log without copying it into the file, so that a connection whose log was changed lasts as long as its process. */
 function adviceFor(file: string, change: string): string {
-  if (file.endsWith(LOG) || file.endsWith(INDEX))
-    return change === 'cut'
-      ? 'End this process, then open it again: what was saved last may be missing.'
-      : 'Put the file back, or end this process, then open it again.';
-  return change === 'cut'
-    ? 'End this process, restore the file from a backup and open it again.'
-    : 'Put the file back, or close the storage and open it again.';
+  if (change !== 'cut') return 'Put the file back, or close the storage and open it again.';
+  if (file.endsWith(INDEX)) return 'It is made anew from the log: call it again.';
+  return file.endsWith(LOG)
+    ? 'Close the storage and open it again: what was saved last may be missing.'
+    : 'Close the storage, restore the file from a backup and open it again.';
 }
 
 function lookAt(path: string): BigIntStats | undefined {

@@ -1,18 +1,7 @@
-import { constants, readFileSync, type Stats } from 'node:fs';
-import {
-  type FileHandle,
-  link,
-  lstat,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  realpath,
-  rename,
-  rm,
-  unlink,
-} from 'node:fs/promises';
+import { constants, type Stats } from 'node:fs';
+import { type FileHandle, link, lstat, mkdir, open, readdir, realpath, rename, rm, unlink } from 'node:fs/promises';
 import { CorruptError } from '../../core/errors.ts';
+import { isProcessAlive, PROCESS_ID } from '../process-identity.ts';
 import { type FileSystem, type FolderEntry, hasFileCode, type NewFile } from './file-system.ts';
 
 // States hold what agents were told in confidence: nobody but the owner may read them.
@@ -24,8 +13,8 @@ const { O_RDONLY, O_DIRECTORY = 0, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
 /** The FileSystem of this machine. */
 export function nodeFileSystem(): FileSystem {
   return {
-    processId: `${process.pid}-${ownStartTicks()}`,
-    isProcessAlive,
+    processId: PROCESS_ID,
+    isProcessAlive: async (processId) => isProcessAlive(processId),
     realPath: (path) => absentAsUndefined(realpath(path)),
     readFile: (path) => absentAsUndefined(readRegularFile(path)),
     statSize: async (path) => {
@@ -131,33 +120,4 @@ async function syncFolder(path: string): Promise<void> {
   } finally {
     await handle.close();
   }
-}
-
-async function isProcessAlive(processId: string): Promise<boolean> {
-  const [pid = 0, startTicks = 0] = processId.split('-').map(Number);
-  if (!isPidTaken(pid)) return false;
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  const found = parseStartTicks(stat);
-  // Where start times are unknown a taken process number counts as alive: waiting is safer than going ahead.
-  return found === 0 || startTicks === 0 || found === startTicks;
-}
-
-function isPidTaken(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return !hasFileCode(error, 'ESRCH');
-  }
-}
-
-function ownStartTicks(): number {
-  if (process.platform !== 'linux') return 0;
-  return parseStartTicks(readFileSync('/proc/self/stat', 'utf8'));
-}
-
-/** The 22nd field of proc_pid_stat(5); the second may hold blanks and parentheses, so counting starts after it. */
-function parseStartTicks(stat: string): number {
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return Number(fields[19] ?? 0);
 }

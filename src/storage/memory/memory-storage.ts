@@ -3,7 +3,7 @@ import { ClosedError } from '../../core/errors.ts';
 import { checkOptions, wholeFrom } from '../../core/options.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { Chunk, ChunkContent, Digest } from '../../core/tree/chunk.ts';
+import type { Chunk, Digest } from '../../core/tree/chunk.ts';
 import { Breather } from '../breather.ts';
 import type {
   CheckpointQuery,
@@ -17,14 +17,15 @@ import type {
   EffectRow,
   NewCheckpoint,
   Ref,
-  RefChange,
   RefKind,
   StorageStats,
+  TombstoneFold,
 } from '../contract.ts';
 import { compareText, listRows, selectEffects, selectRefs, withoutHeader } from '../query.ts';
 import { Reachable, readReachableByLevel, runAll } from '../reachable.ts';
 import { areSameRefs, createRef, Holders, selectDue } from '../ref.ts';
 import { checkExpectations, gone, taken } from '../refusal.ts';
+import { effectKey, freezeChunk, freezeContent, freezeEffect, parseHeader, refKey, sizeOf } from './memory-rows.ts';
 
 type MemoryRow = CheckpointRowWithRoot & { readonly header: CheckpointHeader };
 
@@ -194,6 +195,20 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     if (idempotencyKey !== undefined) session.idempotencyKeys.delete(idempotencyKey);
   }
 
+  async foldTombstones(folds: readonly TombstoneFold[]): Promise<CheckpointId[]> {
+    this.#checkOpen();
+    const removed: CheckpointId[] = [];
+    for (const { id, expect, body, removes } of folds) {
+      const row = this.#rows.get(id);
+      if (row?.isDeleted !== true || row.body !== expect) continue;
+      this.#rows.set(id, { ...row, body, header: parseHeader(body) });
+      for (const one of removes)
+        if (this.#rows.get(one)?.isDeleted === true && this.#rows.delete(one)) removed.push(one);
+    }
+    this.#ascending = this.#ascending.flatMap(({ id }) => this.#rows.get(id) ?? []);
+    return removed;
+  }
+
   #noteDeleted(deleted: readonly CheckpointId[]): void {
     if (deleted.length > 0) this.#ascending = this.#ascending.map((row) => this.#rows.get(row.id) ?? row);
     for (const id of deleted) this.#removeLog(id);
@@ -324,15 +339,3 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
 function createSession(): MemorySession {
   return { refs: new Map(), effects: new Map(), idempotencyKeys: new Map() };
 }
-
-const parseHeader = (body: string): CheckpointHeader => JSON.parse(body) as CheckpointHeader;
-// Frozen copies can be handed out again and again without being copied again.
-const freezeContent = ({ text, refs }: ChunkContent): ChunkContent =>
-  Object.freeze({ text, refs: Object.freeze([...refs]) });
-const freezeChunk = (chunk: Chunk): Chunk => Object.freeze({ digest: chunk.digest, ...freezeContent(chunk) });
-const freezeEffect = ({ result, ...rest }: EffectRow): EffectRow =>
-  Object.freeze(result === undefined ? rest : { ...rest, result: freezeContent(result) });
-const refKey = ({ kind, name }: Pick<RefChange, 'kind' | 'name'>): string => `${kind} ${name}`;
-const effectKey = ({ branch, ordinal }: Pick<EffectRow, 'branch' | 'ordinal'>): string => `${ordinal} ${branch}`;
-const sizeOf = (content: { text: string; refs: readonly Digest[] }): number =>
-  content.text.length + content.refs.length * 32;

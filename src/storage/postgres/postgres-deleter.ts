@@ -1,7 +1,7 @@
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
-import type { Deletion, Ref } from '../contract.ts';
+import type { Deletion, Ref, TombstoneFold } from '../contract.ts';
 import type { Query } from '../database/postgres-database.ts';
 import { filedUnder, tombstoneCheck } from '../marks.ts';
 import { areSameRefs, Holders } from '../ref.ts';
@@ -92,6 +92,29 @@ async function bury(
      WHERE c.tenant = $1 AND c.id = t.id`,
     [tenant, JSON.stringify(rows)],
   );
+}
+
+/** Folds tombstones in one transaction, under the locks of their sessions. Answers the ids that were removed. */
+export async function foldTombstones(
+  connection: PostgresConnection,
+  folds: readonly TombstoneFold[],
+): Promise<CheckpointId[]> {
+  const { tenant } = connection;
+  return connection.transact(async (query) => {
+    const found = await lockCandidates(
+      query,
+      tenant,
+      folds.flatMap(({ id, removes }) => [id, ...removes]),
+    );
+    const tombstones = new Map(found.filter(({ deleted }) => deleted).map((row) => [row.id, row]));
+    const fitting = folds.filter(({ id, expect }) => tombstones.get(id)?.body === encodeText(expect));
+    const doomed = fitting.map(({ id }) => tombstones.get(id) as Candidate);
+    const bodies = new Map(fitting.map(({ id, body }) => [id, body]));
+    if (doomed.length > 0) await bury(query, { tenant, doomed, bodies });
+    const removed = fitting.flatMap(({ removes }) => removes.filter((id) => tombstones.has(id)));
+    await query('DELETE FROM {s}.checkpoint WHERE tenant = $1 AND id = ANY($2) AND deleted', [tenant, removed]);
+    return removed;
+  });
 }
 
 /** What was filed under a checkpoint goes with it. */

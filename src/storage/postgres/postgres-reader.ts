@@ -2,6 +2,7 @@ import type { Chunk, Digest } from '../../core/tree/chunk.ts';
 import type { Ref, RefKind } from '../contract.ts';
 import { Conditions } from '../database/conditions.ts';
 import { type Dialect, type RowCodec, SqlReader, type Statement } from '../database/sql-reader.ts';
+import { readReachableByLevel } from '../reachable.ts';
 import type { PostgresConnection } from './schema/postgres-connection.ts';
 import { decodeRefs, decodeText } from './schema/sql-codec.ts';
 
@@ -30,6 +31,8 @@ export const POSTGRES_DIALECT: Dialect = {
   effectSession: 'e.session',
   user: 'c.user_id',
   timestamp: 'c.timestamp_ms',
+  isPlain: 'ascii(body)<>1',
+  contains: 'position(? in body)>0',
 };
 
 const REF_COLUMNS = 'session AS "sessionId", kind, name, target, mark AS "check"';
@@ -37,6 +40,9 @@ const REF_COLUMNS = 'session AS "sessionId", kind, name, target, mark AS "check"
 const CHUNK_COLUMNS = "encode(c.digest, 'hex') AS digest, encode(c.refs, 'hex') AS refs, c.text";
 
 /** Every digest below some others, each once, themselves included. OFFSET keeps the planner from reading all chunks at every level. */
+/** More in one statement might not come in time. */
+const ROWS_PER_STATEMENT = 10_000;
+
 const REACHABLE = `WITH RECURSIVE reached(digest) AS (
   SELECT decode(wanted, 'hex') FROM unnest($2::text[]) AS wanted
   UNION
@@ -45,7 +51,7 @@ const REACHABLE = `WITH RECURSIVE reached(digest) AS (
     ) AS c CROSS JOIN LATERAL generate_series(0, length(c.refs) - 32, 32) AS at
 ) SELECT ${CHUNK_COLUMNS} FROM reached CROSS JOIN LATERAL (
     SELECT digest, refs, text FROM {s}.chunk WHERE tenant = $1 AND digest = reached.digest OFFSET 0
-  ) AS c`;
+  ) AS c LIMIT ${ROWS_PER_STATEMENT + 1}`;
 
 /** The reading half of a storage on a server; each question of the contract is one statement. */
 export abstract class PostgresReader extends SqlReader<PostgresConnection, PostgresForm> {
@@ -69,8 +75,11 @@ export abstract class PostgresReader extends SqlReader<PostgresConnection, Postg
     const wanted = [...new Set(digests)].filter((digest) => DIGEST.test(digest));
     if (wanted.length === 0) return digests.map(() => undefined);
     const sql = `SELECT ${CHUNK_COLUMNS} FROM {s}.chunk c WHERE c.tenant = $1 AND c.digest = ANY(SELECT decode(wanted, 'hex') FROM unnest($2::text[]) AS wanted)`;
-    const rows = await connection.read<ChunkColumns>(sql, [connection.tenant, wanted]);
-    const found = new Map(rows.map((row) => [row.digest, row]));
+    const found = new Map<Digest, ChunkColumns>();
+    for (let at = 0; at < wanted.length; at += ROWS_PER_STATEMENT) {
+      const page = wanted.slice(at, at + ROWS_PER_STATEMENT);
+      for (const row of await connection.read<ChunkColumns>(sql, [connection.tenant, page])) found.set(row.digest, row);
+    }
     return digests.map((digest) => {
       const row = found.get(digest);
       return row && toChunk(row);
@@ -81,7 +90,9 @@ export abstract class PostgresReader extends SqlReader<PostgresConnection, Postg
     const { connection } = this;
     const wanted = digests.filter((digest) => DIGEST.test(digest));
     if (wanted.length === 0) return [];
-    return (await connection.read<ChunkColumns>(REACHABLE, [connection.tenant, wanted])).map(toChunk);
+    const rows = await connection.read<ChunkColumns>(REACHABLE, [connection.tenant, wanted]);
+    if (rows.length <= ROWS_PER_STATEMENT) return rows.map(toChunk);
+    return readReachableByLevel((level) => this.readChunks(level), wanted);
   }
 
   async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { describe, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { freshSchema, postgresUrl } from '../../../test/support/postgres.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { storageContract } from '../../testing/storage-contract.ts';
 import type { ChunkStorage } from '../contract.ts';
 import { PostgresCheckpointStorage } from './postgres-storage.ts';
@@ -23,4 +24,12 @@ storageContract('PostgresCheckpointStorage', {
     await storage.close();
     return openAs(tenants.get(storage) ?? '');
   },
+});
+
+test('[storage.6] a state with more chunks than one statement returns is read in several', async () => {
+  const manager = new CheckpointManager({ storage: openAs(`tenant ${randomUUID()}`) });
+  onTestFinished(() => manager.close());
+  const documents = Array.from({ length: 12_000 }, (_, n) => ({ n, text: `document ${n} `.repeat(6) }));
+  const id = await manager.save({ documents });
+  expect(await manager.load(id)).toEqual({ documents });
 });

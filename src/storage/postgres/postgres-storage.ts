@@ -9,11 +9,12 @@ import type {
   Ref,
   StorageStats,
   StorageWatch,
+  TombstoneFold,
 } from '../contract.ts';
 import { checkServerOptions } from '../database/server-options.ts';
 import { CommitLanes } from './commit/commit-lanes.ts';
 import { PostgresCollector } from './postgres-collector.ts';
-import { deleteCheckpoints, deleteSession } from './postgres-deleter.ts';
+import { deleteCheckpoints, deleteSession, foldTombstones } from './postgres-deleter.ts';
 import { findDamage } from './postgres-integrity.ts';
 import { PostgresReader } from './postgres-reader.ts';
 import { PostgresWatch } from './postgres-watch.ts';
@@ -61,6 +62,10 @@ export class PostgresCheckpointStorage extends PostgresReader implements ChunkSt
 
   async deleteCheckpoints(deletions: readonly Deletion[], options: { force?: boolean } = {}): Promise<CheckpointId[]> {
     return deleteCheckpoints(this.connection, deletions, { force: options.force === true });
+  }
+
+  async foldTombstones(folds: readonly TombstoneFold[]): Promise<CheckpointId[]> {
+    return foldTombstones(this.connection, folds);
   }
 
   async deleteSession(sessionId: SessionId, options: { ifRefs?: readonly Ref[] } = {}): Promise<boolean> {

@@ -1,6 +1,6 @@
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { Deletion, Ref } from '../contract.ts';
+import type { Deletion, Ref, TombstoneFold } from '../contract.ts';
 import type { SqliteConnection } from '../database/sqlite-connection.ts';
 import { filedUnder, tombstoneCheck } from '../marks.ts';
 import { areSameRefs, Holders } from '../ref.ts';
@@ -35,6 +35,28 @@ export function deleteCheckpoints(
     deleted.push(id);
   }
   return deleted;
+}
+
+/** Folds tombstones, in the caller's transaction. Returns the ids that were removed. */
+export function foldTombstones(
+  connection: SqliteConnection,
+  folds: readonly TombstoneFold[],
+  encodeText: TextEncoder,
+): CheckpointId[] {
+  const select = connection.prepare('SELECT n, digest, mark FROM checkpoint WHERE id=? AND deleted=1');
+  const update = connection.prepare('UPDATE checkpoint SET mark=?, body=? WHERE n=?');
+  const remove = connection.prepare('DELETE FROM checkpoint WHERE id=? AND deleted=1');
+  const removed: CheckpointId[] = [];
+  for (const { id, expect, body, removes } of folds) {
+    const row = select.get(id) as { n: number; digest: Uint8Array; mark: string } | undefined;
+    const digest = row && unpackDigest(row.digest);
+    if (row === undefined || digest === undefined || row.mark !== tombstoneCheck({ id, digest, body: expect }))
+      continue;
+    update.run(tombstoneCheck({ id, digest, body }), encodeText(body), row.n);
+    for (const one of removes) if (Number(remove.run(one).changes) > 0) removed.push(one);
+  }
+  if (removed.length > 0) noteReuse(connection);
+  return removed;
 }
 
 /** What was filed under a checkpoint goes with it. */

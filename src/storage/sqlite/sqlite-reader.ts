@@ -37,6 +37,8 @@ const DIALECT: Dialect = {
   effectSession: 's.name',
   user: 'c.user',
   timestamp: 'c.timestamp',
+  isPlain: "typeof(body)='text'",
+  contains: 'instr(body, ?)>0',
 };
 
 /** Reads what is stored in a file whose chunks have these numbers. */

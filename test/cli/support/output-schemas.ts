@@ -150,7 +150,16 @@ const forget = z.strictObject({
   collected: z.strictObject({ chunks: count, bytes: count }).optional(),
 });
 
-const imported = z.strictObject({ sessionId: z.string(), checkpoints: count, chunks: count, effects: count });
+const imported = z.union([
+  z.strictObject({ sessionId: z.string(), checkpoints: count, chunks: count, effects: count }),
+  z.strictObject({
+    sessions: count,
+    subagents: count,
+    entries: count,
+    present: count,
+    skipped: z.array(z.strictObject({ file: z.string(), line: count, reason: z.string() })),
+  }),
+]);
 
 const copy = z.strictObject({
   from: z.string(),

@@ -65,17 +65,17 @@ const chat = new GroupChat({
   maxRounds: rounds,
 });
 
-const checkpoints = openManager(openStorage(storage));
+const manager = openManager(openStorage(storage));
 const team = new CheckpointingGroupChatManager({
   chat,
-  checkpoints,
+  manager,
   sessionId: 'team',
   logs: false,
   onCheckpoint: ({ trigger }) => passing(trigger),
 });
-const isBegun = (await checkpoints.latest({ sessionId: 'team' })) !== undefined;
+const isBegun = (await manager.latest({ sessionId: 'team' })) !== undefined;
 const result = isBegun ? await team.resume() : await team.run({ message: 'Square the number of messages.' });
 const { status, end, messages, totals } = result;
-const { checkpoints: all } = await checkpoints.list({ sessionId: 'team' }, { limit: 1000 });
-await checkpoints.close();
+const { checkpoints: all } = await manager.list({ sessionId: 'team' }, { limit: 1000 });
+await manager.close();
 say({ finished: { status, end, messages, totals, triggers: all.map(({ trigger }) => trigger) } });

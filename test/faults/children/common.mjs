@@ -29,3 +29,11 @@ export function openStorage({ kind, path, ...options }) {
 export function openManager(storage) {
   return new CheckpointManager({ storage });
 }
+
+/** Like `openStorage`, and PostgreSQL too. */
+export async function openAnyStorage(place) {
+  if (place.kind !== 'postgres') return openStorage(place);
+  const { PostgresCheckpointStorage } = await import('../../../dist/storage/postgres/index.js');
+  const { kind: _, ...options } = place;
+  return new PostgresCheckpointStorage({ ...options, maxConnections: 2 });
+}

@@ -23,11 +23,11 @@ function affectTheOutside({ tool, input, key }) {
   passing('inside a tool');
 }
 
-const checkpoints = openManager(openStorage(storage));
+const manager = openManager(openStorage(storage));
 const fleet = createFleet({ folder, outside: affectTheOutside, thinking: () => passing('inside the model') });
 const runner = new FleetRunner({
   fleet,
-  checkpoints,
+  manager,
   sessionId: 'research',
   onCheckpoint: ({ trigger }) => passing(trigger),
   ask: async ({ id }) => {
@@ -35,11 +35,11 @@ const runner = new FleetRunner({
     return id === 'plan-2' ? { answer: 'revise', by: 'Ann', value: 'As before.' } : { answer: 'approve', by: 'Ann' };
   },
 });
-const isBegun = (await checkpoints.latest({ sessionId: 'research' })) !== undefined;
+const isBegun = (await manager.latest({ sessionId: 'research' })) !== undefined;
 const result = isBegun ? await runner.resume() : await runner.run({ task: TASK });
-const { checkpoints: all } = await checkpoints.list({ sessionId: 'research', branch: 'main' }, { limit: 1000 });
-const { findings } = await checkpoints.verify();
-await checkpoints.close();
+const { checkpoints: all } = await manager.list({ sessionId: 'research', branch: 'main' }, { limit: 1000 });
+const { findings } = await manager.verify();
+await manager.close();
 const { status, end, messages, totals, rounds, resets, taskLedger, progressLedger } = result;
 const triggers = all.map(({ trigger }) => trigger);
 say({ finished: { status, end, messages, totals, rounds, resets, taskLedger, progressLedger, triggers, findings } });

@@ -1,6 +1,7 @@
 // One process of a group: a member that exchanges numbered messages with the others, or the coordinator that saves them all.
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Workers } from '../../../dist/manager/workers/index.js';
 import { openManager, openStorage, say, told } from './common.mjs';
 
 const GROUP = { groupId: 'team', pollMs: 5 };
@@ -89,7 +90,7 @@ class Member {
 async function runMember() {
   const member = new Member(role);
   const session = await manager.session(role);
-  await manager.joinGroup(GROUP.groupId, role, {
+  await new Workers(manager).joinGroup(GROUP.groupId, role, {
     pollMs: GROUP.pollMs,
     onCut: (cut) => member.answer(cut, session),
     onError: (error) => say({ error: String(error) }),
@@ -104,7 +105,7 @@ async function runCoordinator() {
   say({ open: true });
   while (!isStopping) {
     try {
-      say({ saved: (await manager.saveGroup(names, { ...GROUP, timeoutMs })).id });
+      say({ saved: (await new Workers(manager).saveGroup(names, { ...GROUP, timeoutMs })).id });
     } catch (error) {
       say({ refused: String(error), code: error.code });
     }

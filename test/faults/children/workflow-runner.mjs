@@ -1,6 +1,7 @@
 // Runs one of the example workflows; every call of its code is a line in a file outside.
 import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Workers } from '../../../dist/manager/workers/index.js';
 import { WorkflowExecutor } from '../../../dist/runtime/workflow/index.js';
 import * as pipeline from '../../../examples/workflow/pipeline.mjs';
 import * as refund from '../../../examples/workflow/refund.mjs';
@@ -33,7 +34,7 @@ await manager.close();
 /** Waits until the lease of a process that was killed has lapsed, so that the next kill hits work and not waiting. */
 async function untilFree() {
   for (let left = 50; left > 0 && !isFirst; left--) {
-    if ((await manager.abandoned()).length > 0) return;
+    if ((await new Workers(manager).abandoned()).length > 0) return;
     await sleep(10);
   }
 }

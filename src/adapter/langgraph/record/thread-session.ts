@@ -2,6 +2,8 @@ import type { RunnableConfig } from '@langchain/core/runnables';
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { SessionId } from '../../../core/record/id.ts';
 import { digestText } from '../../../core/tree/chunk.ts';
+import type { ChunkStorage } from '../../../storage/contract.ts';
+import { decodePart, encodePart, sessionsBelow } from '../../session-name.ts';
 
 /** Where LangGraph keeps a line of checkpoints: a thread, and in it the namespace of the graph or subgraph. */
 export type Place = { readonly threadId: string; readonly namespace: string };
@@ -14,21 +16,20 @@ const MAX_PART_CHARS = 240;
 /** An escaped character takes this many. */
 const ESCAPED_CHARS = 5;
 
-/** Names that need no second look. */
-const USUAL = /^[\w:|.@ -]*$/;
-
-/** What separates parts, marks a digest or an escape, or may not stand in a session id at all. */
-const ESCAPED = /[%/#]|\p{Cc}|\p{Cs}/gu;
-
 /** The session of a thread and namespace: one to one, so that two never share a session. */
 export function sessionOf({ threadId, namespace }: Place): SessionId {
-  const thread = `${PREFIX}${encodePart(threadId)}`;
-  return (namespace === '' ? thread : `${thread}/${encodePart(namespace)}`) as SessionId;
+  const thread = `${PREFIX}${encodeName(threadId)}`;
+  return (namespace === '' ? thread : `${thread}/${encodeName(namespace)}`) as SessionId;
 }
 
 /** What the ids of all sessions of a thread but that of its root namespace begin with. */
-export function subgraphPrefix(threadId: string): string {
-  return `${PREFIX}${encodePart(threadId)}/`;
+function subgraphPrefix(threadId: string): string {
+  return `${PREFIX}${encodeName(threadId)}/`;
+}
+
+/** The sessions of a thread: that of its root namespace, whether it exists or not, and those of its subgraphs. */
+export async function sessionsOfThread(storage: ChunkStorage, threadId: string): Promise<SessionId[]> {
+  return [sessionOf({ threadId, namespace: '' }), ...(await sessionsBelow(storage, subgraphPrefix(threadId)))];
 }
 
 /** Whether a session id holds the names themselves, for certain. */
@@ -43,13 +44,8 @@ export function placeOf(sessionId: string): Place | undefined {
   return { threadId, namespace };
 }
 
-function decodePart(part: string): string {
-  return part.replace(/%([0-9a-f]{4})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
-}
-
-function encodePart(name: string): string {
-  if (name.length <= MAX_PART_CHARS && USUAL.test(name)) return name;
-  const encoded = name.replace(ESCAPED, (found) => `%${found.charCodeAt(0).toString(16).padStart(4, '0')}`);
+function encodeName(name: string): string {
+  const encoded = encodePart(name);
   return encoded.length <= MAX_PART_CHARS ? encoded : `#${digestText(JSON.stringify(name))}`;
 }
 

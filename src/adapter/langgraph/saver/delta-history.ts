@@ -1,7 +1,8 @@
 import type { DeltaChannelHistory } from '@langchain/langgraph-checkpoint';
 import type { FindChunk } from '../../../core/codec/decode.ts';
 import { NotFoundError } from '../../../core/errors.ts';
-import type { CheckpointId, SessionId } from '../../../core/record/id.ts';
+import type { Tombstone } from '../../../core/record/checkpoint-header.ts';
+import type { SessionId } from '../../../core/record/id.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
 import { type LineageEntry, readSession } from '../../../manager/engine/records.ts';
 import type { StoredCheckpoint } from '../../../manager/engine/repository.ts';
@@ -60,13 +61,13 @@ async function readWayBack(
   channels: readonly string[],
 ): Promise<GraphCheckpoint[]> {
   const path: GraphCheckpoint[] = [];
-  const deleted = new Set<CheckpointId>();
+  const deleted: Tombstone[] = [];
   const missing = new Set(channels);
   let wanted = graph.parentId;
   if (wanted === undefined || missing.size === 0) return path;
   for await (const entry of readSession(storage, checkpoint.sessionId, checkpoint.id)) {
     const found = toGraph(entry);
-    if (entry.tombstone !== undefined) deleted.add(entry.id);
+    if (entry.tombstone !== undefined) deleted.push(entry.tombstone);
     if (found?.graph.id !== wanted) continue;
     path.push(found);
     for (const channel of found.graph.channels) missing.delete(channel);
@@ -83,8 +84,9 @@ export function toGraph({ checkpoint }: LineageEntry): GraphCheckpoint | undefin
   return checkpoint === undefined || graph === undefined ? undefined : { checkpoint, graph };
 }
 
-function checkNotDeleted(sessionId: SessionId, graphId: string, deleted: ReadonlySet<string>): void {
-  if (!deleted.has(bucketOf(sessionId, graphId))) return;
+function checkNotDeleted(sessionId: SessionId, graphId: string, deleted: readonly Tombstone[]): void {
+  const wanted = bucketOf(sessionId, graphId);
+  if (!deleted.some(({ id, foldedFrom = id }) => foldedFrom <= wanted && wanted <= id)) return;
   throw new NotFoundError(
     `Checkpoint ${graphId} was deleted, and delta channels of later checkpoints need what was in it. Keep their ancestors, or use channels that are saved whole.`,
     { details: { checkpointId: graphId } },

@@ -7,8 +7,7 @@ import type { CheckpointQuery, CheckpointRow, ChunkStorage } from '../../../stor
 import { cursorBefore } from '../record/checkpoint-id.ts';
 import { encodeFilter, findGraphHeader, type GraphHeader } from '../record/graph-header.ts';
 import type { GraphCheckpoint } from '../record/graph-rows.ts';
-import { findCheckpointId, findPlace, sessionOf } from '../record/thread-session.ts';
-import { sessionsOfThread } from '../record/thread-sessions.ts';
+import { findCheckpointId, findPlace, sessionOf, sessionsOfThread } from '../record/thread-session.ts';
 
 /** Rows read at a time. */
 const PAGE = 100;

@@ -6,6 +6,7 @@ import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { Chunk } from '../../../core/tree/chunk.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
 import { loadState } from '../../../manager/engine/loading.ts';
+import type { InPlace } from '../codec/saver-options.ts';
 import type { GraphRows } from '../record/graph-rows.ts';
 import { childState, encodedState, type PutCall, rootState, wholeState } from '../record/graph-state.ts';
 import { findCheckpointId } from '../record/thread-session.ts';
@@ -22,6 +23,12 @@ export type CapturedPut = {
   readonly state: CapturedState;
 };
 
+/**
+ * A put looks into the last messages of a thread and, of a longer one, at as many of the others in turn, so that it costs the same at any
+ * length. That a message was replaced, added or removed is seen at once, everywhere.
+ */
+const LOOK = { recent: 64, inTurn: 256 };
+
 /** A state that is ready to be stored on its parent; undefined if that is not stored. */
 export type PlacedPut = CapturedPut & { readonly encoded: EncodedState; readonly chunks: readonly Chunk[] };
 
@@ -32,7 +39,7 @@ export type PlacedPut = CapturedPut & { readonly encoded: EncodedState; readonly
 export function capturePut(
   { codec }: Engine,
   lane: SessionLane,
-  { config, call }: { readonly config: RunnableConfig; readonly call: PutCall },
+  { config, call, inPlace }: { readonly config: RunnableConfig; readonly call: PutCall; readonly inPlace: InPlace },
 ): CapturedPut {
   const parentId = findCheckpointId(config);
   const { metadata, newVersions } = call;
@@ -46,7 +53,12 @@ export function capturePut(
   const tip = lane.takeTip(parentId);
   if (tip === undefined) return { ...about, parent: undefined, state: codec.capture(wholeState(call)) };
   const state = childState(wholeState(call), newVersions, tip.encoded);
-  return { ...about, parent: tip.checkpoint, state: codec.capture(state, tip.encoded, lane.written) };
+  const look = inPlace === 'all' ? undefined : LOOK;
+  return {
+    ...about,
+    parent: tip.checkpoint,
+    state: codec.capture(state, tip.encoded, { written: lane.written, look }),
+  };
 }
 
 function copyMetadata(metadata: CheckpointMetadata, codec: StateCodec): CheckpointMetadata {

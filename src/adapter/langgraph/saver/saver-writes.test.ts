@@ -256,6 +256,30 @@ describe.each(STORAGES)('[langgraph.6] on %s a message that is changed in place'
     ]);
   });
 
+  test('in a long thread is saved at once with `all`, else within a step for every 256 messages', async () => {
+    for (const [inPlace, most] of [
+      ['all', 1],
+      ['recent', 3],
+    ] as const) {
+      const { storage } = create();
+      const saver = new SavestateSaver({ storage, inPlace });
+      let messages = Array.from({ length: 600 }, (_, at) => new HumanMessage(`${at}`));
+      let config = await putValues(saver, ROOT, { messages });
+      const put = async (): Promise<unknown> => {
+        messages = [...messages, new HumanMessage('next')];
+        config = await putValues(saver, config, { messages });
+        const tuple = await new SavestateSaver(storage).getTuple(config);
+        const saved = tuple?.checkpoint.channel_values.messages as HumanMessage[] | undefined;
+        return saved?.[5]?.content;
+      };
+      await put();
+      Object.assign(messages[5] as HumanMessage, { content: 'changed' });
+      const found: unknown[] = [];
+      while (found.length < most) found.push(await put());
+      expect(found.at(-1)).toBe('changed');
+    }
+  });
+
   test('so is all else that was given', async () => {
     for (const isParentKnown of [true, false]) {
       const { storage } = create();

@@ -14,7 +14,8 @@ import { oneOf } from '../../../core/options.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
 import type { Writer } from '../../../manager/engine/writer.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
-import { openGraphEngine, type SavestateSaverOptions, toOptions } from '../codec/saver-options.ts';
+import { openAdapterEngine, toOptions } from '../../adapter-storage.ts';
+import { type InPlace, langGraphClasses, type SavestateSaverOptions } from '../codec/saver-options.ts';
 import { metadataOf } from '../record/graph-header.ts';
 import { GraphRows, type StoredGraphCheckpoint } from '../record/graph-rows.ts';
 import { configOf, findCheckpointId, findPlace, parsePlace, parseThreadId } from '../record/thread-session.ts';
@@ -36,7 +37,7 @@ export type CheckpointSummary = Pick<CheckpointTuple, 'config' | 'parentConfig' 
   readonly savedAt: Date;
 };
 
-const OPTIONS = { onConflict: oneOf('branch', 'error') };
+const OPTIONS = { onConflict: oneOf('branch', 'error'), inPlace: oneOf('recent', 'all') };
 
 /** Tuples of a history that are read together: enough to share the reading, few enough to hold. */
 const TUPLES_AT_ONCE = 32;
@@ -49,11 +50,13 @@ export class SavestateSaver extends BaseCheckpointSaver {
   readonly #writes: PendingWrites;
   readonly #writer: CheckpointWriter;
   readonly #reader: TupleReader;
+  readonly #inPlace: InPlace;
 
   constructor(storageOrOptions: ChunkStorage | SavestateSaverOptions) {
     super();
     const options: SavestateSaverOptions = toOptions(storageOrOptions, OPTIONS, 'SavestateSaver');
-    this.#engine = openGraphEngine(options);
+    this.#engine = openAdapterEngine(options, langGraphClasses);
+    this.#inPlace = options.inPlace ?? 'recent';
     this.#lanes = new SessionLanes(this.#engine);
     this.#rows = new GraphRows(this.#engine);
     this.#writes = new PendingWrites(this.#engine, this.#rows);
@@ -134,7 +137,8 @@ export class SavestateSaver extends BaseCheckpointSaver {
     const lane = this.#lanes.open(place);
     const { id } = checkpoint;
     const save = async (writer: Writer): Promise<void> => {
-      const captured = capturePut(this.#engine, lane, { config, call: { checkpoint, metadata, newVersions } });
+      const call = { checkpoint, metadata, newVersions };
+      const captured = capturePut(this.#engine, lane, { config, call, inPlace: this.#inPlace });
       const canWait = metadata.source === 'loop'; // only those of a running loop have time
       await lane.inOrder(() => this.#writer.put({ lane, writer }, captured), { canWait });
     };

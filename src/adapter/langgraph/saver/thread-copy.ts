@@ -12,8 +12,7 @@ import { checkRef } from '../../../storage/ref.ts';
 import { deriveCheckpointId } from '../record/checkpoint-id.ts';
 import { findGraphHeader, type GraphHeader, metadataOf, withGraphHeader } from '../record/graph-header.ts';
 import { aliasOf, type GraphCheckpoint } from '../record/graph-rows.ts';
-import { type Place, placeOf, sessionOf } from '../record/thread-session.ts';
-import { sessionsOfThread } from '../record/thread-sessions.ts';
+import { type Place, placeOf, sessionOf, sessionsOfThread } from '../record/thread-session.ts';
 import { bucketOf, moveWrites } from '../record/write-record.ts';
 import type { SessionLanes } from './session-lanes.ts';
 

@@ -15,7 +15,8 @@ import type { Writer } from '../../../manager/engine/writer.ts';
 import { KEEP_MARK } from '../../../manager/retention/retention-protections.ts';
 import { deleteCheckpoints } from '../../../manager/retention/retention-records.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
-import { type GraphStorageOptions, openGraphEngine, toOptions } from '../codec/saver-options.ts';
+import { type AdapterStorageOptions, openAdapterEngine, toOptions } from '../../adapter-storage.ts';
+import { langGraphClasses } from '../codec/saver-options.ts';
 import { StoreChunks } from './store-chunks.ts';
 import { StoreItems } from './store-items.ts';
 import { StoreSearch } from './store-search.ts';
@@ -31,7 +32,7 @@ import {
 import { putsOfState } from './store-whole-state.ts';
 
 /** How a SavestateStore is made. */
-export type SavestateStoreOptions = GraphStorageOptions & {
+export type SavestateStoreOptions = AdapterStorageOptions & {
   /** Which of several stores in one storage; default `default`. */
   readonly name?: string;
 };
@@ -73,7 +74,7 @@ export class SavestateStore extends BaseStore {
   constructor(storageOrOptions: ChunkStorage | SavestateStoreOptions) {
     super();
     const options: SavestateStoreOptions = toOptions(storageOrOptions, { name }, 'SavestateStore');
-    this.#engine = openGraphEngine(options);
+    this.#engine = openAdapterEngine(options, langGraphClasses);
     this.#sessionId = parseName(`lg-store/${options.name ?? 'default'}`, 'The name of a store') as SessionId;
     this.#chunks = new StoreChunks(this.#engine.repository);
     this.#items = new StoreItems(this.#engine.codec, this.#chunks);

@@ -1,12 +1,12 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
+import { toJsonForm } from '../../../view/json-form.ts';
 import type { Context } from '../../base/context.ts';
 import { isInterrupt } from '../../base/exit-code.ts';
 import type { Verdict } from '../../place/own-files.ts';
 import type { Bisection } from '../../state/bisection.ts';
 import type { Expression } from '../../state/expression.ts';
-import { toJsonForm } from '../../state/json-form.ts';
 import { askCommand, STOP } from './ask-command.ts';
 
 /** Says whether a checkpoint is good or bad. */

@@ -1,5 +1,6 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { CheckpointId } from '../../../core/record/id.ts';
+import { toOutput } from '../../../view/checkpoint-output.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
@@ -7,7 +8,7 @@ import { EXIT, type ExitCode } from '../../base/exit-code.ts';
 import { BisectFile, type BisectState, type Verdict } from '../../place/own-files.ts';
 import { readRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import { Bisection } from '../../state/bisection.ts';
-import { formatLine, toOutput } from '../../state/checkpoint-text.ts';
+import { formatLine } from '../../state/checkpoint-text.ts';
 import { Expression } from '../../state/expression.ts';
 import { formatCount } from '../../terminal/format.ts';
 import { type BisectTest, Search, testByCommand, testByExpression } from './bisect-search.ts';

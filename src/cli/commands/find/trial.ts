@@ -3,12 +3,12 @@ import { InvalidInputError } from '../../../core/errors.ts';
 import type { Intervention } from '../../../runtime/repair/intervention.ts';
 import type { TrialOptions } from '../../../runtime/repair/trial.ts';
 import type { TrialReport } from '../../../runtime/repair/trial-report.ts';
+import { toJsonForm } from '../../../view/json-form.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT, type ExitCode } from '../../base/exit-code.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
-import { toJsonForm } from '../../state/json-form.ts';
 import { ALLOW_CODE } from '../../team/talk-options.ts';
 
 const DEFAULT_REPEATS = 8;
@@ -60,7 +60,7 @@ Stopped by Ctrl-C it tells what it has; the same line with --name goes on. Exits
     });
     let done = 0;
     const onRun = () => bar.show(++done);
-    const report = await trial({ checkpoints: opened.manager, registry }, id, { ...options, judge, onRun });
+    const report = await trial({ manager: opened.manager, registry }, id, { ...options, judge, onRun });
     bar.end();
     await context.answer(toJsonForm(report), () => formatTrial(report));
     if (!report.isComplete) context.say(`Go on with the same line and --name ${report.name}`);

@@ -1,4 +1,4 @@
-import { sessionsBelow } from '../../../adapter/langgraph/record/thread-sessions.ts';
+import { sessionsBelow } from '../../../adapter/session-name.ts';
 import { hasErrorCode, InvalidInputError } from '../../../core/errors.ts';
 import { copySession } from '../../../manager/transfer/copy-session.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';

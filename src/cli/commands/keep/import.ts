@@ -1,29 +1,67 @@
 import { createReadStream, existsSync } from 'node:fs';
-import { NotFoundError } from '../../../core/errors.ts';
+import { resolve } from 'node:path';
+import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
 import type { Command } from '../../base/command.ts';
+import type { Context } from '../../base/context.ts';
+import { EXIT, type ExitCode } from '../../base/exit-code.ts';
 import { formatCount } from '../../terminal/format.ts';
 
-/** Reads an exported session. */
+/** Lines that are named; more are counted, and all are in the JSON. */
+const MAX_NAMED = 10;
+
+/** Reads an exported session, or the transcripts of another tool. */
 export const command: Command = {
-  arguments: '<file>',
-  details:
-    'Everything is checked on the way; a broken file leaves nothing behind. The storage is made if it does not exist. - reads from standard input.',
+  arguments: '<file> [folder]',
+  details: `Everything is checked on the way; a broken file leaves nothing behind. The storage is made if it does not exist. - reads from standard input.
+import claude <folder> brings in the transcripts of Claude Code and the Claude Agent SDK: ~/.claude/projects, one project of it, or one file.
+What is there already is left alone, so it can be run again. Exits with 3 if lines were skipped.`,
   examples: [
     ['savestate import chat.jsonl', 'into the configured storage'],
     ['gunzip -c chat.jsonl.gz | savestate import - --storage other.db', 'into another one'],
+    ['savestate import claude ~/.claude/projects', 'all local transcripts of Claude'],
   ],
   run: async (context, input) => {
-    const file = input.need(0, 'which file');
-    if (file !== '-' && !existsSync(file)) throw new NotFoundError(`There is no file ${file}.`);
-    const { manager } = await context.open({ create: true });
-    const source = file === '-' ? process.stdin : createReadStream(file);
-    const { sessionId, checkpoints, chunks, effects } = await manager.importSession(
-      context.watch<Uint8Array | string>(source, { noun: 'blocks', total: undefined }),
-    );
-    await context.answer(
-      { sessionId, checkpoints, chunks, effects },
-      () => `Session "${sessionId}": ${formatCount(checkpoints, 'checkpoint')}, ${formatCount(effects, 'effect')}.\n`,
-    );
-    context.say(`See it: savestate log -s ${JSON.stringify(sessionId)}`);
+    const [file, folder] = [input.need(0, 'which file'), input.word(1)];
+    if (folder === undefined) return importFile(context, file);
+    if (file === 'claude') return importClaude(context, resolve(context.folder, folder));
+    throw new InvalidInputError(`import takes one file, or a tool and its folder; found "${file}". Tools: claude.`);
   },
 };
+
+async function importFile(context: Context, file: string): Promise<undefined> {
+  if (file !== '-' && !existsSync(file)) throw new NotFoundError(`There is no file ${file}.`);
+  const { manager } = await context.open({ create: true });
+  const source = file === '-' ? process.stdin : createReadStream(file);
+  const { sessionId, checkpoints, chunks, effects } = await manager.importSession(
+    context.watch<Uint8Array | string>(source, { noun: 'blocks', total: undefined }),
+  );
+  await context.answer(
+    { sessionId, checkpoints, chunks, effects },
+    () => `Session "${sessionId}": ${formatCount(checkpoints, 'checkpoint')}, ${formatCount(effects, 'effect')}.\n`,
+  );
+  context.say(`See it: savestate log -s ${JSON.stringify(sessionId)}`);
+}
+
+async function importClaude(context: Context, folder: string): Promise<ExitCode | undefined> {
+  const [{ SavestateSessionStore }, { importLocalTranscripts }] = await Promise.all([
+    import('../../../adapter/claude/savestate-session-store.ts'),
+    import('../../../adapter/claude/local-transcripts.ts'),
+  ]);
+  if (!existsSync(folder)) throw new NotFoundError(`There is no folder or file ${folder}.`);
+  const { storage } = await context.open({ create: true });
+  const bar = context.progress({ noun: 'transcripts', total: undefined });
+  const { signal } = context;
+  const onFile = (done: number): void => bar.show(done);
+  const report = await importLocalTranscripts(new SavestateSessionStore(storage), folder, { signal, onFile }).finally(
+    () => bar.end(),
+  );
+  const { sessions, subagents, entries, present, skipped } = report;
+  await context.answer(
+    report,
+    () =>
+      `${formatCount(sessions, 'session')}, ${formatCount(subagents, 'subagent')}: ${formatCount(entries, 'new entry')}, ${present} there already.\n`,
+  );
+  for (const { file, line, reason } of skipped.slice(0, MAX_NAMED)) context.say(`Skipped ${file}:${line}: ${reason}.`);
+  if (skipped.length > MAX_NAMED) context.say(`... and ${skipped.length - MAX_NAMED} more lines; --json names all.`);
+  return skipped.length === 0 ? undefined : EXIT.partial;
+}

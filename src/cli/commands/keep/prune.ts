@@ -2,11 +2,11 @@ import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { DEFAULT_RETENTION, type RetentionPolicy } from '../../../manager/retention/retention.ts';
 import type { PruneResult } from '../../../manager/retention/retention-runner.ts';
+import { parseDuration } from '../../../manager/revision/parse-time.ts';
 import type { CollectResult } from '../../../storage/contract.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
-import { parseDuration } from '../../revision/parse-time.ts';
 import { formatCount, formatSize } from '../../terminal/format.ts';
 
 const DAY_MS = 86_400_000;

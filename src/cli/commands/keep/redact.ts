@@ -8,12 +8,12 @@ import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { rewriteSession } from '../../../manager/transfer/rewrite-session.ts';
 import { makeFolder } from '../../../storage/make-folder.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
+import { parseStatePath } from '../../../view/state-path.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import type { OpenStorage } from '../../base/open-storage.ts';
 import { readText } from '../../place/read-text.ts';
-import { parseStatePath } from '../../revision/state-path.ts';
 import { Redaction, type RedactionRules } from '../../state/redaction-rules.ts';
 import { formatCount, formatSize } from '../../terminal/format.ts';
 

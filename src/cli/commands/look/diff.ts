@@ -1,15 +1,14 @@
 import { InvalidInputError } from '../../../core/errors.ts';
-import { formatPath, type PathStep } from '../../../core/path.ts';
 import type { CheckpointComparison } from '../../../manager/branch/compare.ts';
+import { toOutput } from '../../../view/checkpoint-output.ts';
+import { toJsonForm } from '../../../view/json-form.ts';
+import { createPathFilter } from '../../../view/path-filter.ts';
+import { viewOf } from '../../../view/state-view.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { OpenStorage } from '../../base/open-storage.ts';
 import { parseRange, resolveRevision } from '../../revision/resolve-revision.ts';
-import { parseStatePath } from '../../revision/state-path.ts';
-import { toOutput } from '../../state/checkpoint-text.ts';
 import { type DiffOutput, formatDiff, formatDiffStat } from '../../state/diff-text.ts';
-import { toJsonForm } from '../../state/json-form.ts';
-import { viewOf } from '../../state/state-view.ts';
 
 /** Compares two checkpoints. */
 export const command: Command = {
@@ -86,16 +85,4 @@ function toDiffOutput(comparison: CheckpointComparison, path: string | undefined
 function toJsonChange<Change extends object>(change: Change): Change {
   const fields = Object.entries(change).map(([name, value]) => [name, toJsonForm(value) ?? null]);
   return Object.fromEntries(fields) as Change;
-}
-
-/** Whether a change is at the path, below it, or holds it. */
-function createPathFilter(text: string | undefined): (path: string) => boolean {
-  if (text === undefined) return () => true;
-  const wanted = parseStatePath(text).map((step): PathStep => (/^\d+$/.test(String(step)) ? Number(step) : step));
-  const prefix = formatPath(wanted);
-  return (path) => path === prefix || isBelow(path, prefix) || isBelow(prefix, path);
-}
-
-function isBelow(path: string, prefix: string): boolean {
-  return path.startsWith(prefix) && /[.[<]/.test(path.charAt(prefix.length));
 }

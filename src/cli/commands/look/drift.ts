@@ -1,8 +1,8 @@
+import type { DriftHistory } from '../../../view/drift-history.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
-import type { DriftHistory } from '../../state/drift-history.ts';
 import { formatSparkline, formatTable, formatTime } from '../../terminal/format.ts';
 
 type DriftOutput = DriftHistory & { readonly sessionId: string; readonly branch: string };
@@ -31,13 +31,16 @@ The chart shows how strong they were over time; a full bar is the alarm. Nothing
 };
 
 async function measure(context: Context, input: CommandInput): Promise<DriftOutput> {
-  const { observeHistory } = await import('../../state/drift-history.ts');
+  const { observeHistory } = await import('../../../view/drift-history.ts');
   const { parseSessionId } = await import('../../../core/record/id.ts');
   const opened = await context.open();
   const [session, goal] = [input.word(0), input.text('goal')];
   if (session !== undefined) opened.select(parseSessionId(session));
   const head = await resolveRevision(opened, input.text('from') ?? '@');
-  const observed = await observeHistory(context, head, goal === undefined ? {} : { goal });
+  const observed = await observeHistory(opened.manager, head, {
+    watch: context.watchCheckpoints,
+    ...(goal !== undefined && { goal }),
+  });
   return { sessionId: head.sessionId, branch: head.branch, ...observed };
 }
 

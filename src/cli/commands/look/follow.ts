@@ -1,16 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { withoutUndefined } from '../../../core/defined.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
-import type { CheckpointId } from '../../../core/record/id.ts';
-import type { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
+import { toOutput } from '../../../view/checkpoint-output.ts';
+import { TAIL_PAGE, Tail } from '../../../view/tail.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
-import { formatLine, toOutput } from '../../state/checkpoint-text.ts';
+import { formatLine } from '../../state/checkpoint-text.ts';
 import { formatTime } from '../../terminal/format.ts';
 
 /** Short enough to seem immediate to a person. */
 const POLL_MS = 250;
-const PAGE = 100;
 const DEFAULT_SHOWN = 5;
 
 /** Shows checkpoints as they are saved. */
@@ -30,7 +28,7 @@ export const command: Command = {
     const filter = sessionId === undefined ? {} : { sessionId };
     const shown = input.count('n') ?? DEFAULT_SHOWN;
     const tail = new Tail(opened.manager, filter);
-    for (const checkpoint of (await tail.readNew()).slice(shown === 0 ? PAGE : -shown)) show(context, checkpoint);
+    for (const checkpoint of (await tail.readNew()).slice(shown === 0 ? TAIL_PAGE : -shown)) show(context, checkpoint);
     context.say(context.terminal.isNoteScreen ? 'Waiting for more; Ctrl-C ends it.' : 'following');
     for (;;) {
       await sleep(POLL_MS, undefined, { signal: context.signal });
@@ -44,31 +42,4 @@ function show(context: Context, checkpoint: Checkpoint): void {
   const { style } = context.terminal;
   const text = `${style.dim(formatTime(checkpoint.timestamp))} ${style.bold(checkpoint.sessionId)} ${formatLine(output, style)}\n`;
   context.answerLine(output, () => text);
-}
-
-/** The end of a storage. Ids follow lineage and not time, so those of others may come in between: what was told is remembered. */
-class Tail {
-  readonly #manager: CheckpointManager;
-  readonly #filter: { readonly sessionId?: string };
-  readonly #told = new Set<CheckpointId>();
-
-  constructor(manager: CheckpointManager, filter: { readonly sessionId?: string }) {
-    this.#manager = manager;
-    this.#filter = filter;
-  }
-
-  /** What was saved since the last call, oldest first; the first call returns the last page. */
-  async readNew(): Promise<Checkpoint[]> {
-    const isFirst = this.#told.size === 0;
-    const fresh: Checkpoint[] = [];
-    let cursor: string | undefined;
-    do {
-      const page = await this.#manager.list(this.#filter, withoutUndefined({ limit: PAGE, cursor }));
-      const unknown = page.checkpoints.filter(({ id }) => !this.#told.has(id));
-      fresh.push(...unknown);
-      cursor = unknown.length === page.checkpoints.length && !isFirst ? page.nextCursor : undefined;
-    } while (cursor !== undefined);
-    for (const { id } of fresh) this.#told.add(id);
-    return fresh.reverse();
-  }
 }

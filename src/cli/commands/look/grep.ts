@@ -1,19 +1,12 @@
 import { InvalidInputError } from '../../../core/errors.ts';
-import { formatPath, type PathStep } from '../../../core/path.ts';
-import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import { checkRef } from '../../../storage/ref.ts';
+import { findTexts, type Match, searchHistory, searchState } from '../../../view/search.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT } from '../../base/exit-code.ts';
-import type { OpenStorage } from '../../base/open-storage.ts';
 import { parseRange, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
-import { viewOf } from '../../state/state-view.ts';
-import { Telling } from '../../state/telling.ts';
 import { clip, formatRows } from '../../terminal/format.ts';
-
-type Found = { readonly path: string; readonly text: string };
-type Match = Found & { readonly checkpointId: string; readonly sequence: number; readonly savedAt: string };
 
 const CONTEXT_CHARS = 60;
 
@@ -65,59 +58,11 @@ async function* search(context: Context, input: CommandInput, pattern: RegExp): 
   const revision = input.word(1) ?? '@';
   if (input.flag('at')) {
     const checkpoint = await resolveRevision(opened, revision);
-    const state = await opened.manager.load(checkpoint.id);
-    const telling = new Telling<Match>(viewOf(state));
-    yield* telling.tell(toMatches(checkpoint, [{ path: '$', newValue: state }], pattern));
-    return yield* telling.rest();
+    return yield* searchState(opened.manager, checkpoint, pattern);
   }
   const checkpoints = await readRange(opened, revision, { isClosed: true });
   const hasStart = parseRange(revision)?.from !== undefined; // what was there at the start of a range is not new in it
-  const [first] = checkpoints;
-  const telling = new Telling<Match>(viewOf(first === undefined ? undefined : await opened.manager.load(first.id)));
-  const work = { noun: 'checkpoints', total: checkpoints.length };
-  for await (const [at, checkpoint] of context.watch(checkpoints.entries(), work)) {
-    if (at === 0 && hasStart) continue;
-    yield* telling.tell(toMatches(checkpoint, await readNew(opened, checkpoint, checkpoints[at - 1]), pattern));
-  }
-  yield* telling.rest();
-}
-
-type New = { readonly path: string; readonly newValue: unknown };
-
-/** Only what a checkpoint added or changed is looked at, so a long history costs what is in it once. */
-async function readNew({ manager }: OpenStorage, { id }: Checkpoint, before: Checkpoint | undefined): Promise<New[]> {
-  if (before === undefined) return [{ path: '$', newValue: await manager.load(id) }];
-  const { added, modified } = await manager.compare(before.id, id);
-  return [...modified, ...added];
-}
-
-function toMatches({ id, sequence, timestamp }: Checkpoint, news: readonly New[], pattern: RegExp): Match[] {
-  const savedAt = timestamp.toISOString();
-  return news.flatMap(({ path: base, newValue }) =>
-    [...findTexts(newValue, pattern)].map(({ path, text }) => ({
-      checkpointId: id,
-      sequence,
-      savedAt,
-      path: base + path.slice(1),
-      text,
-    })),
-  );
-}
-
-/** Every text below a value that fits, with its path. */
-function* findTexts(value: unknown, pattern: RegExp, path: readonly PathStep[] = []): Generator<Found> {
-  if (typeof value === 'string') {
-    if (pattern.test(value)) yield { path: formatPath(path), text: value };
-    return;
-  }
-  if (typeof value !== 'object' || value === null) return;
-  for (const [key, child] of entriesOf(value)) yield* findTexts(child, pattern, [...path, key]);
-}
-
-function entriesOf(value: object): Iterable<[PathStep, unknown]> {
-  if (Array.isArray(value) || value instanceof Set) return [...value].entries();
-  if (value instanceof Map) return [...value].map(([key, child]): [PathStep, unknown] => [String(key), child]);
-  return Object.entries(value);
+  yield* searchHistory(opened.manager, checkpoints, { pattern, hasStart, watch: context.watchCheckpoints });
 }
 
 /** Heads that are looked into when nothing was found: those of other branches and of the sessions that were saved to last. */

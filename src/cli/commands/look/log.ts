@@ -1,21 +1,15 @@
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { SessionId } from '../../../core/record/id.ts';
 import { readSession } from '../../../manager/engine/records.ts';
+import { parseTime } from '../../../manager/revision/parse-time.ts';
+import { readLive } from '../../../manager/revision/rounds.ts';
+import { type CheckpointOutput, readNames, toOutput } from '../../../view/checkpoint-output.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import type { OpenStorage } from '../../base/open-storage.ts';
-import { parseTime } from '../../revision/parse-time.ts';
-import { parseRange, readLive, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
-import {
-  type CheckpointOutput,
-  describeCheckpoint,
-  formatDetails,
-  formatLine,
-  formatNames,
-  readNames,
-  toOutput,
-} from '../../state/checkpoint-text.ts';
+import { parseRange, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
+import { describeCheckpoint, formatDetails, formatLine, formatNames } from '../../state/checkpoint-text.ts';
 import { Expression } from '../../state/expression.ts';
 import { type Cuts, formatGraph } from '../../state/graph.ts';
 import { formatRows, formatSize, formatTime } from '../../terminal/format.ts';
@@ -48,7 +42,7 @@ export const command: Command = {
     const opened = await context.open();
     const sessionId = await opened.findSession();
     const checkpoints = sessionId === undefined ? [] : await list(context, opened, input);
-    const names = checkpoints[0] === undefined ? undefined : await readNames(opened, checkpoints[0].sessionId);
+    const names = checkpoints[0] === undefined ? undefined : await readNames(opened.manager, checkpoints[0].sessionId);
     const outputs = checkpoints.map((checkpoint) => toOutput(checkpoint, names));
     const steps = context.isJson ? new Map() : await readThreadSteps(context, checkpoints);
     const cuts = input.flag('graph') && sessionId !== undefined ? await readCuts(opened, sessionId) : new Map();
@@ -76,7 +70,7 @@ async function read(opened: OpenStorage, input: CommandInput): Promise<AsyncIter
     return readAll(opened, await opened.session());
   if (revision !== undefined && parseRange(revision) !== undefined)
     return (await readRange(opened, revision)).reverse();
-  return readLive(opened, await resolveRevision(opened, revision ?? '@'));
+  return readLive(opened.storage, await resolveRevision(opened, revision ?? '@'));
 }
 
 async function* readAll({ storage }: OpenStorage, sessionId: SessionId): AsyncGenerator<Checkpoint> {

@@ -1,11 +1,12 @@
 import { formatPath } from '../../../core/path.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
+import { readNames, toOutput } from '../../../view/checkpoint-output.ts';
+import { toJsonForm } from '../../../view/json-form.ts';
+import { openAt, parseStatePath, splitPath } from '../../../view/state-path.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
-import { openAt, parseStatePath, splitPath } from '../../revision/state-path.ts';
-import { formatDetails, readNames, toOutput } from '../../state/checkpoint-text.ts';
-import { toJsonForm } from '../../state/json-form.ts';
+import { formatDetails } from '../../state/checkpoint-text.ts';
 import { formatState } from '../../state/state-text.ts';
 
 /** Shows one checkpoint. */
@@ -28,7 +29,7 @@ export const command: Command = {
     const opened = await context.open();
     const checkpoint = await resolveRevision(opened, revision);
     if (path !== undefined) return showValue(context, checkpoint, { path, isRaw: input.flag('raw') });
-    const output = toOutput(checkpoint, await readNames(opened, checkpoint.sessionId));
+    const output = toOutput(checkpoint, await readNames(opened.manager, checkpoint.sessionId));
     const state = input.flag('header') ? undefined : await opened.manager.load(checkpoint.id);
     const { style } = context.terminal;
     return context.answer({ checkpoint: output, state: toJsonForm(state) ?? null }, () => {

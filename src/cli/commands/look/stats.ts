@@ -1,10 +1,8 @@
 import { formatStorageAddress } from '../../../storage/open/address.ts';
+import { type Save, toGrowth } from '../../../view/growth.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { formatCount, formatSize, formatSparkline, formatTable, formatTime } from '../../terminal/format.ts';
-
-/** As many bars as fit beside a label. */
-const BARS = 40;
 
 /** Shows how much is stored. */
 export const command: Command = {
@@ -39,21 +37,6 @@ async function measure(context: Context) {
     saved: logicalBytes === 0 ? 0 : 1 - bytes / logicalBytes,
     growth,
   };
-}
-
-type Save = { readonly timeMs: number; readonly bytes: number };
-
-/** How much there was at the end of each of some equal stretches of time; `saves` are in order of time. */
-function toGrowth(saves: readonly Save[]) {
-  const [firstMs = 0, lastMs = 0] = [saves[0]?.timeMs, saves.at(-1)?.timeMs];
-  const count = Math.min(BARS, saves.length);
-  let [checkpoints, logicalBytes] = [0, 0];
-  return Array.from({ length: count }, (_, bar) => {
-    const untilMs = bar === count - 1 ? lastMs : firstMs + ((lastMs - firstMs) / count) * (bar + 1);
-    for (; (saves[checkpoints]?.timeMs ?? Number.POSITIVE_INFINITY) <= untilMs; checkpoints++)
-      logicalBytes += saves[checkpoints]?.bytes ?? 0;
-    return { until: new Date(untilMs).toISOString(), checkpoints, logicalBytes };
-  });
 }
 
 function format({ saved, growth, ...stats }: Awaited<ReturnType<typeof measure>>): string {

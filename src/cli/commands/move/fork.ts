@@ -3,13 +3,13 @@ import type { JsonPatchOperation } from '../../../core/diff/index.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { ForkOptions, StateEdit } from '../../../manager/branch/branching.ts';
 import type { BranchHead } from '../../../manager/branch/history.ts';
+import { parseStatePath, setAt } from '../../../view/state-path.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import { Journal } from '../../place/own-files.ts';
 import { readText } from '../../place/read-text.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
-import { parseStatePath, setAt } from '../../revision/state-path.ts';
 import { editState } from '../../state/edit-state.ts';
 import { tellGraphMove } from '../../thread/graph-move.ts';
 

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { messageOf } from '../../../core/errors.ts';
+import { Workers } from '../../../manager/workers/workers.ts';
 import { formatStorageAddress, type StorageAddress, storageExists } from '../../../storage/open/address.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
@@ -123,7 +124,7 @@ async function checkContent(context: Context): Promise<Finding> {
   const { checkpoints, sessions } = await manager.stats();
   const latest = await manager.latest();
   const last = latest === undefined ? '' : `, the last one saved ${latest.timestamp.toISOString()}`;
-  const abandoned = (await manager.abandoned({ limit: 100 })).map(({ sessionId }) => sessionId);
+  const abandoned = (await new Workers(manager).abandoned({ limit: 100 })).map(({ sessionId }) => sessionId);
   if (abandoned.length > 0) return { warning: `left behind by processes that died: ${abandoned.join(', ')}` };
   return `${formatCount(checkpoints, 'checkpoint')} of ${formatCount(sessions, 'session')}${last}`;
 }

@@ -1,4 +1,4 @@
-import { isCredential, isReference, type SecretKeys, type Suspicion } from './redaction-keys.ts';
+import { isCredential, isReference, type SecretKeys } from './redaction-keys.ts';
 import { charSet, type Span, skipBack } from './redaction-text.ts';
 
 /** Where an assignment inside a text has its value, and what is known about it. */
@@ -32,6 +32,9 @@ const COOKIE = /^[\w-]{1,256}=[^\s;>]/;
 
 /** A text that is JSON: tool arguments, answers of services. */
 const JSON_TEXT = /^\s*[{[]/;
+/** What stands before the name of a field of JSON inside a longer text. */
+const FIELD_START = /[{,]\s{0,8}\\{0,3}"$/;
+const FIELD_START_CHARS = 16;
 const PASSWORD_NAME = /pass|pwd/i;
 const PASSWORD_MIN_CHARS = 6;
 const HAS_DIGIT_OR_SIGN = /[\d!@#$%^&*]/;
@@ -44,7 +47,8 @@ const PROPERTY_PATH = /^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+$/;
  * In JSON they are judged like fields; elsewhere, where prose and code talk about passwords, a value must also look like one.
  */
 export function findAssigned(text: string, keys: SecretKeys): Span[] {
-  const isJson = JSON_TEXT.test(text);
+  const isWholeJson = JSON_TEXT.test(text);
+  const isJson = (key: string, separatorAt: number) => isWholeJson || isField(text, key, separatorAt);
   const spans: Span[] = [];
   let from = 0;
   for (const { index, 0: separator } of text.matchAll(SEPARATOR)) {
@@ -53,14 +57,19 @@ export function findAssigned(text: string, keys: SecretKeys): Span[] {
     const assigned = readValue(text, key, index + separator.length);
     if (assigned === undefined) continue;
     const { start, end } = assigned;
-    const isSecret =
-      isJson && assigned.quote !== ''
-        ? keys.isSecret(key, text.slice(start, end))
-        : isLikely(text, assigned, keys.suspect(key));
+    const isInJson = assigned.quote !== '' && isJson(key, index);
+    const isSecret = isInJson ? keys.isSecret(key, text.slice(start, end)) : isLikely(text, assigned, keys);
     if (isSecret) spans.push({ start, end, name: key });
     if (isSecret || end - start > LONG_VALUE_CHARS) from = end;
   }
   return spans;
+}
+
+/** Whether a name before a separator is that of a field of JSON. */
+function isField(text: string, key: string, separatorAt: number): boolean {
+  const end = skipBack(text, separatorAt, { chars: GAP_CHARS, max: MAX_GAP_CHARS });
+  const start = end - key.length;
+  return text.charAt(end) !== ':' && FIELD_START.test(text.slice(Math.max(0, start - FIELD_START_CHARS), start));
 }
 
 /** The name that ends before a separator, without its quotes; empty if there is none. */
@@ -74,10 +83,18 @@ function readValue(text: string, key: string, from: number): Assigned | undefine
   const quote = matchAt(QUOTE, text, from);
   const start = from + quote.length;
   const valueAt = start + matchAt(SCHEME, text, start).length;
-  const end = quote === '' ? bareEnd(text, key, valueAt) : text.indexOf(quote, valueAt);
+  const end = quote === '' ? bareEnd(text, key, valueAt) : closingQuote(text, quote, valueAt);
   const isTooFar = quote !== '' && end - valueAt > MAX_QUOTED_CHARS;
   if (end <= valueAt || isTooFar) return undefined;
   return { key, start: valueAt, end, quote };
+}
+
+/** A quote with more backslashes before it than the opening one had is part of the value. */
+function closingQuote(text: string, quote: string, from: number): number {
+  let end = text.indexOf(quote, from);
+  while (end > from && end - from <= MAX_QUOTED_CHARS && text.charAt(end - 1) === '\\')
+    end = text.indexOf(quote, end + quote.length);
+  return end;
 }
 
 function bareEnd(text: string, key: string, start: number): number {
@@ -90,12 +107,12 @@ function matchAt(sticky: RegExp, text: string, at: number): string {
 }
 
 /** Whether what stands after a suspicious name in prose or code looks like a secret. */
-function isLikely(text: string, { key, start, end, quote }: Assigned, suspicion: Suspicion): boolean {
+function isLikely(text: string, { key, start, end, quote }: Assigned, keys: SecretKeys): boolean {
   const value = text.slice(start, end);
   const isCode = quote === '' && (PROPERTY_PATH.test(value) || '([{'.includes(text.charAt(end) || ' '));
   if (isCode || isReference(value)) return false;
   if (/cookie$/i.test(key)) return COOKIE.test(value);
-  if (suspicion === 'sure' && PASSWORD_NAME.test(key)) return isLikelyPassword(value);
+  if (keys.suspect(key) === 'sure' && PASSWORD_NAME.test(key)) return isLikelyPassword(value);
   return isCredential(value) && HAS_DIGIT.test(value);
 }
 

@@ -1,7 +1,7 @@
 import { keyBefore } from './redaction-assigned.ts';
-import type { SecretKeys } from './redaction-keys.ts';
+import { SecretKeys } from './redaction-keys.ts';
 import { TOKEN_PATTERNS, TOKEN_START } from './redaction-patterns.ts';
-import { charSet, type Span, skipBack } from './redaction-text.ts';
+import { charSet, replaceSpans, type Span, skipBack } from './redaction-text.ts';
 
 /** Every token is a word of at least this length. Prose has few such words, so nearly all texts are done after the first look. */
 const LONG_WORD_CHARS = 20;
@@ -20,6 +20,14 @@ const BOT_NUMBER_CHARS = 16;
 
 /** The tokens in a text, and whether something may be assigned to a suspicious name in it. */
 export type Words = { readonly tokens: readonly Span[]; readonly hasAssigned: boolean };
+
+const KEYS = new SecretKeys({ extra: [], allowed: [] });
+
+/** The text without its tokens. Errors are logged and sent on: a token that was passed in the wrong place does not go with them. */
+export function withoutTokens(text: string): string {
+  const { tokens } = scanWords(text, KEYS);
+  return tokens.length === 0 ? text : replaceSpans(text, tokens);
+}
 
 /** Looks at the long words of a text, and at nothing else. */
 export function scanWords(text: string, keys: SecretKeys): Words {

@@ -1,5 +1,6 @@
 import { anything, type OptionChecks } from '../../../core/options.ts';
 import { Conditions } from '../../../storage/database/conditions.ts';
+import type { Connection } from '../../../storage/database/database-storage.ts';
 import type { Query } from '../../../storage/database/postgres-database.ts';
 import { checkServerOptions, SERVER_CHECKS, type ServerOptions } from '../../../storage/database/server-options.ts';
 import { EVENT_COLUMNS, type EventRow, fromRow, scopeColumns, scopeTokens, toRow, toToken } from '../event-row.ts';
@@ -38,17 +39,26 @@ export type PostgresMemoryOptions = ServerOptions & {
 };
 
 /** Memory events on a PostgreSQL server, for any number of processes and machines. */
-export class PostgresMemoryStorage extends SqlMemoryReader<PostgresMemoryDatabase> implements MemoryStorage {
+export class PostgresMemoryStorage extends SqlMemoryReader<Connection> implements MemoryStorage {
+  /** Private, so that types hold without the package `pg`. */
+  readonly #server: PostgresMemoryDatabase;
   readonly #tenant: string;
 
   constructor(options: PostgresMemoryOptions) {
     checkServerOptions(options, OPTIONS, 'PostgresMemoryStorage');
-    super(new PostgresMemoryDatabase(options, options.schema ?? 'savestate_memory'));
+    const server = new PostgresMemoryDatabase(options, options.schema ?? 'savestate_memory');
+    super(server);
+    this.#server = server;
     this.#tenant = options.tenant;
   }
 
+  get #database(): PostgresMemoryDatabase {
+    this.checkOpen();
+    return this.#server;
+  }
+
   async append(events: readonly IndexedEvent[], expectations: readonly Expectation[] = []): Promise<AppendResult> {
-    return this.connection.write(async (query): Promise<AppendResult> => {
+    return this.#database.write(async (query): Promise<AppendResult> => {
       const moved = await query(IS_MOVED, [this.#tenant, JSON.stringify(expectations)]);
       if (moved.length > 0) return { status: 'moved' };
       const keys = events.flatMap(({ event }) => event.key ?? []);
@@ -90,17 +100,14 @@ export class PostgresMemoryStorage extends SqlMemoryReader<PostgresMemoryDatabas
 
   /** @internal */
   protected async select(where: Conditions<unknown>, order: string): Promise<MemoryEvent[]> {
-    const rows = await this.connection.read<EventRow & { seq: number }>(
-      `${SELECT} ${where.sql} ${order}`,
-      where.values,
-    );
+    const rows = await this.#database.read<EventRow & { seq: number }>(`${SELECT} ${where.sql} ${order}`, where.values);
     return rows.map(fromRow);
   }
 
   async readPostings(terms: readonly string[], scope: MemoryScope): Promise<Map<string, readonly number[]>> {
     const tokens = terms.map(toToken);
     const values = [this.#tenant, tokens, this.#tokensOf(scope)];
-    const rows = await this.connection.read<{ token: string; seqs: number[] }>(POSTINGS, values);
+    const rows = await this.#database.read<{ token: string; seqs: number[] }>(POSTINGS, values);
     const byToken = new Map(rows.map(({ token, seqs }) => [token, seqs]));
     return new Map(terms.map((term) => [term, byToken.get(toToken(term)) ?? []]));
   }
@@ -108,12 +115,12 @@ export class PostgresMemoryStorage extends SqlMemoryReader<PostgresMemoryDatabas
   async writeVectors(model: string, vectors: readonly EventVector[]): Promise<void> {
     const seqs = vectors.map(({ seq }) => seq);
     const bytes = vectors.map(({ vector }) => Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength));
-    await this.connection.write((query) => query(WRITE_VECTORS, [this.#tenant, model, seqs, bytes]));
+    await this.#database.write((query) => query(WRITE_VECTORS, [this.#tenant, model, seqs, bytes]));
   }
 
   async readVectors(model: string, { scope, afterPosition }: VectorQuery): Promise<StoredVector[]> {
     const where = this.where(scope, 'e.').add('model = ?', model).add('position > ?', afterPosition);
-    const rows = await this.connection.read<{ position: number; seq: number; vector: Buffer }>(
+    const rows = await this.#database.read<{ position: number; seq: number; vector: Buffer }>(
       `SELECT position::float8 AS position, seq::float8 AS seq, vector FROM {s}.memory_vector v JOIN {s}.memory_event e USING (seq)
         ${where.sql} ORDER BY position`,
       where.values,
@@ -123,11 +130,11 @@ export class PostgresMemoryStorage extends SqlMemoryReader<PostgresMemoryDatabas
 
   async readEpoch(): Promise<number> {
     const sql = 'SELECT epoch::float8 AS epoch FROM {s}.memory_epoch WHERE tenant = $1';
-    return (await this.connection.read<{ epoch: number }>(sql, [this.#tenant]))[0]?.epoch ?? 0;
+    return (await this.#database.read<{ epoch: number }>(sql, [this.#tenant]))[0]?.epoch ?? 0;
   }
 
   async purge(memoryIds: readonly string[], tombstones: readonly NewMemoryEvent[]): Promise<void> {
-    await this.connection.write(async (query) => {
+    await this.#database.write(async (query) => {
       await query('DELETE FROM {s}.memory_event WHERE tenant = $1 AND memory_id = ANY($2)', [this.#tenant, memoryIds]);
       await this.#nextEpoch(query);
       for (const event of tombstones) await this.#insert(query, { event });
@@ -135,7 +142,7 @@ export class PostgresMemoryStorage extends SqlMemoryReader<PostgresMemoryDatabas
   }
 
   async reset(): Promise<void> {
-    await this.connection.write(async (query) => {
+    await this.#database.write(async (query) => {
       await query('DELETE FROM {s}.memory_event WHERE tenant = $1', [this.#tenant]);
       await this.#nextEpoch(query);
     });

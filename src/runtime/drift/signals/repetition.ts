@@ -1,19 +1,18 @@
 import { z } from 'zod';
 import { boundedJson, shortDigest, sortFields } from '../step/bounded.ts';
 import type { ReadEvent } from '../step/drift-event.ts';
-import { count, mapOf, remember, type SignalType, signal, text } from '../step/signal.ts';
+import { count, mapOf, remember, signal } from '../step/signal.ts';
 import type { Step, StepReading } from '../step/step.ts';
 
 /** What one full repetition is worth: about 9 to 1, so that three of them pass the odds of 100 to 1. */
 const REPEAT_NATS = 2.2;
-/** Less alike than this, two inputs are two different inputs. */
-const MIN_SIMILARITY = 0.4;
+/** Less alike than this, two inputs are two different inputs; from here on they are one in other words. */
+const MIN_SIMILARITY = 0.3;
+const FULL_SIMILARITY = 0.7;
 /** A result of which this part is new is worth its call. */
 const FRESH_RESULT = 0.9;
-/** Rewording a question whose answer was new is still asking it again. */
-const REWORDED_FLOOR = 0.6;
-/** The same done to something else is work on a list. */
-const NEW_TARGET_FACTOR = 0.3;
+/** Another call always returns something else: what counts is how many words nobody had used before. */
+const FRESH_WORDS = 20;
 /** Shorter results ("ok", "done") only say that there was a call. */
 const MIN_RESULT_WORDS = 3;
 /** A call whose result is not seen may have brought something. */
@@ -22,164 +21,93 @@ const UNSEEN_RESULT = 0.6;
 const ERROR_FACTOR = 1.3;
 /** A repetition means less the more was done in between. */
 const DECAY_PER_STEP = 0.9;
-/** So few words ("npm test", "git status", "next") are said over and over by agents that get on: what matters is what lies between. */
-const ROUTINE_WORDS = 5;
-const ROUTINE_DECAY_PER_RESULT = 0.5;
-const ROUTINE_DECAY_PER_WRITING = 0.2;
+/** What was written in between makes it worth doing again: a test is run after each edit. */
+const KEPT_PER_WRITING = 0.2;
 
 /**
  * How much a completed call repeats an earlier one without bringing anything new: 0 not at all, 1 fully, more if it fails again;
  * the less, the longer ago that was.
  */
 function redundancyOf(reading: StepReading): number {
-  return repeatOf(reading) * DECAY_PER_STEP ** Math.max(0, reading.distance - 1);
+  return repeatOf(reading) * (reading.isInCycle ? 1 : DECAY_PER_STEP ** Math.max(0, reading.distance - 1));
 }
 
 /** The same, however long ago it was. */
-export function repeatOf(reading: StepReading): number {
-  if (!reading.isComplete || reading.step.kind !== 'call' || reading.twin === undefined) return 0;
-  if (reading.step.result !== undefined && !reading.isTwinAnswered) return 0;
-  return alikeness(reading) * barrenness(reading) * routineFactor(reading);
+function repeatOf(reading: StepReading): number {
+  if (!reading.isComplete || reading.step.kind !== 'call' || isExcused(reading)) return 0;
+  if (isAskedAgain(reading)) return ASKED_AGAIN;
+  return alikeness(reading) * barrenness(reading) * KEPT_PER_WRITING ** Math.max(0, reading.writtenSince);
 }
 
-function routineFactor({ step, learntSince, writtenSince }: StepReading): number {
-  if (step.input.wordCount > ROUTINE_WORDS) return 1;
-  const learnt = ROUTINE_DECAY_PER_RESULT ** Math.max(0, learntSince);
-  return learnt * ROUTINE_DECAY_PER_WRITING ** Math.max(0, writtenSince);
+/** Calls made at once do not repeat each other, nor do those after a wait. */
+function isExcused({ step, twin, isTwinAnswered, hasWaited }: StepReading): boolean {
+  return twin === undefined || hasWaited || (step.result !== undefined && !isTwinAnswered);
 }
 
-function alikeness({ step, hasEqualInput, similarity, addedWords }: StepReading): number {
+/** Whether a call that failed was made again with success: it was worth it, and so was failing before. */
+function isMended({ step, twin, hasEqualInput, isComplete }: StepReading): boolean {
+  return isComplete && hasEqualInput && twin?.isError === true && !step.isError;
+}
+
+/** Whoever asks again in other words was not content with the answer: two such pass the odds of 100 to 1. */
+const ASKED_AGAIN = 1.36;
+/** Half of the words are the same. */
+const MIN_QUESTION_SIMILARITY = 0.5;
+
+/** Whether a call asks, in other words, what was asked and answered: a question in plain words, hardly any of them new. */
+function isAskedAgain({ step, twin, isTwinAnswered, hasEqualInput, similarity }: StepReading): boolean {
+  if (!step.isPlainQuestion || hasEqualInput || similarity < MIN_QUESTION_SIMILARITY) return false;
+  return isTwinAnswered && twin?.isError === false;
+}
+
+function alikeness({ step, hasEqualInput, similarity }: StepReading): number {
   if (hasEqualInput) return 1;
-  const alike = Math.max(0, (similarity - MIN_SIMILARITY) / (1 - MIN_SIMILARITY)) * (1 - addedWords);
-  return step.hasNewTarget ? alike * NEW_TARGET_FACTOR : alike;
+  // The same done to something else is work on a list.
+  if (step.hasNewTarget) return 0;
+  return Math.max(0, Math.min(1, (similarity - MIN_SIMILARITY) / (FULL_SIMILARITY - MIN_SIMILARITY)));
 }
 
-function barrenness({ step, hasEqualInput }: StepReading): number {
+function barrenness({ step, twin, hasEqualInput, foundWords }: StepReading): number {
   if (step.isError) return ERROR_FACTOR;
   if (step.result === undefined || step.resultNovelty === undefined) return UNSEEN_RESULT;
   if (step.result.wordCount < MIN_RESULT_WORDS && step.resultNovelty === 0) return UNSEEN_RESULT;
+  if (hasEqualInput && isMeasured(step, twin)) return 0;
   // The very same call with a new result is polling: it waits for something, and it comes.
-  return Math.max(hasEqualInput ? 0 : REWORDED_FLOOR, 1 - step.resultNovelty / FRESH_RESULT);
+  if (hasEqualInput) return Math.max(0, 1 - step.resultNovelty / FRESH_RESULT);
+  return Math.max(0, 1 - foundWords / FRESH_WORDS);
 }
 
-type Repeated = StepReading & { readonly twin: Step };
-
-/** Speaks when an agent makes the very same call again and learns nothing new by it. */
-export const repetition = repeat((reading) => (reading.hasEqualInput ? describeSame(reading) : undefined));
-
-/** Speaks when an agent makes nearly the same call again, in other words or another order, and learns little by it. */
-export const nearDuplicate = repeat(({ step, similarity, hasEqualInput }) => {
-  if (hasEqualInput) return undefined;
-  const outcome = step.isError ? 'fails' : 'adds little to it';
-  return `The call of "${step.name}" is ${Math.round(similarity * 100)} % the same as an earlier one and ${outcome}.`;
-});
-
-function repeat(describe: (reading: Repeated) => string | undefined): SignalType {
-  return signal({
-    kind: 'loop',
-    observe({ reading }) {
-      if (reading?.twin === undefined) return undefined;
-      const { step, twin } = reading;
-      const nats = REPEAT_NATS * redundancyOf(reading);
-      const reason = nats <= 0 ? undefined : describe({ ...reading, twin });
-      return reason === undefined ? undefined : { agent: step.agent, nats, steps: [twin.index, step.index], reason };
-    },
-  });
-}
-
-function describeSame({ step, twin }: Repeated): string {
-  const call = `The call of "${step.name}" is the same as before`;
-  if (step.isError) return `${call} and fails${twin.isError ? ' again' : ''}.`;
-  if (step.resultNovelty === undefined) return `${call}.`;
-  return `${call}, and ${Math.round((1 - step.resultNovelty) * 100)} % of its result was already known.`;
-}
-
-/** Twice within a few steps passes the odds of 100 to 1: once may be a better wording. */
-const RE_ASKING_NATS = 3;
-const MIN_QUESTION_SIMILARITY = 0.65;
-
-/**
- * Speaks when an agent asks a tool the same question again in other words, hardly any of them new, although it was answered:
- * it does not use its answers. A question with a new word in it is another question, and a retry after an error is none.
- */
-export const reAsking = signal({
-  kind: 'loop',
-  observe({ reading }) {
-    if (reading?.twin === undefined || !isReAsking(reading)) return undefined;
-    const { step, twin, distance } = reading;
-    const nats = RE_ASKING_NATS * DECAY_PER_STEP ** Math.max(0, distance - 1);
-    const reason = `${step.agent} asks "${step.name}" again what it has asked and been answered, in other words.`;
-    return { agent: step.agent, nats, steps: [twin.index, step.index], reason };
-  },
-});
-
-/** Whether a completed call asks again, in other words, what was asked and answered. */
-export function isReAsking(reading: StepReading): boolean {
-  const { step, twin, similarity } = reading;
-  if (twin === undefined || !reading.isComplete || !step.isPlainQuestion) return false;
-  if (reading.hasEqualInput || similarity < MIN_QUESTION_SIMILARITY) return false;
-  return reading.isTwinAnswered && !twin.isError;
+/** Whether only numbers differ from what the call returned before: it is read off again and again, as a gauge is. */
+function isMeasured({ result }: Step, twin: Step | undefined): boolean {
+  return result?.frame === twin?.result?.frame && result?.hash !== twin?.result?.hash;
 }
 
 /** What a step that repeats nothing takes back. */
 const PROGRESS_NATS = 0.33;
+/** Saying it again is no progress, even where it is no loop. */
 const MAX_PROGRESS_SIMILARITY = 0.6;
 
-/** Speaks against a loop: a completed step that repeats nothing. */
-export const progress = signal({
+/** Speaks when an agent makes the same call again, or nearly the same, and learns nothing new by it; a step that repeats nothing speaks against a loop. */
+export const repetition = signal({
   kind: 'loop',
   observe({ reading }) {
     if (reading === undefined || !reading.isComplete || reading.step.name === 'plan') return undefined;
-    // Saying it again is no progress, even where it is no loop.
-    if (reading.step.kind === 'message' && reading.similarity >= MAX_PROGRESS_SIMILARITY) return undefined;
-    const redundancy = Math.min(1, redundancyOf(reading));
-    if (redundancy === 1) return undefined;
-    const { step } = reading;
-    const reason = 'The step is not a repetition.';
-    return { agent: step.agent, nats: -PROGRESS_NATS * (1 - redundancy), steps: [step.index], reason };
+    const { step, twin } = reading;
+    const weight = isMended(reading) ? -ERROR_FACTOR : redundancyOf(reading);
+    const isSaidAgain = step.kind === 'message' && reading.similarity >= MAX_PROGRESS_SIMILARITY;
+    const nats = REPEAT_NATS * weight - (isSaidAgain ? 0 : PROGRESS_NATS * Math.max(0, 1 - Math.max(0, weight)));
+    if (twin === undefined || nats <= 0)
+      return { agent: step.agent, nats, steps: [step.index], reason: 'The step is not a repetition.' };
+    return { agent: step.agent, nats, steps: [twin.index, step.index], reason: describeRepeat(reading, twin) };
   },
 });
 
-/** Once round three times, a cycle is no accident. */
-const ROUNDS = 3;
-const MAX_PERIOD = 6;
-/** On top of what each repeated call says by itself. */
-const CYCLE_NATS = 1.5;
-
-const marked = z.object({ index: count, agent: text, mark: text });
-
-/** Speaks when the last calls go round in a cycle of two to six: A, B, A, B, A, B. */
-export const alternation = signal({
-  kind: 'loop',
-  memory: { form: z.object({ calls: z.array(marked) }), begin: () => ({ calls: [] }) },
-  observe({ reading }, { calls }) {
-    if (reading === undefined || !reading.isComplete || reading.step.kind !== 'call') return undefined;
-    const { step } = reading;
-    calls.push({ index: step.index, agent: step.agent, mark: markOf(step) });
-    if (calls.length > ROUNDS * MAX_PERIOD) calls.shift();
-    const period = periodOf(calls);
-    if (period === undefined) return undefined;
-    const round = calls.slice(-ROUNDS * period);
-    const reason = `The last ${round.length} calls are the same ${period}, ${ROUNDS} times over.`;
-    return { agent: step.agent, nats: CYCLE_NATS, steps: round.map(({ index }) => index), reason };
-  },
-});
-
-/** Calls with different results are not the same: the cycle may be a watch on something that moves. */
-function markOf(step: Step): string {
-  return `${step.agent} ${step.name} ${step.input.hash} ${step.result?.hash ?? ''}`;
-}
-
-function periodOf(calls: readonly z.infer<typeof marked>[]): number | undefined {
-  for (let period = 2; period <= MAX_PERIOD; period++) {
-    const from = calls.length - ROUNDS * period;
-    if (from < 0) return undefined;
-    const round = calls.slice(from);
-    const isCycle = round.every(({ mark }, at) => at < period || mark === round[at - period]?.mark);
-    // The same call throughout is a repetition, not an alternation.
-    if (isCycle && new Set(round.map(({ mark }) => mark)).size > 1) return period;
-  }
-  return undefined;
+function describeRepeat({ step, hasEqualInput, similarity }: StepReading, twin: Step): string {
+  const alike = hasEqualInput ? 'the same as' : `${Math.round(similarity * 100)} % the same as`;
+  const call = `The call of "${step.name}" is ${alike} before`;
+  if (step.isError) return `${call} and fails${twin.isError ? ' again' : ''}.`;
+  if (step.resultNovelty === undefined) return `${call}.`;
+  return `${call}, and ${Math.round((1 - step.resultNovelty) * 100)} % of its result was already known.`;
 }
 
 /** Two of them pass the odds of 100 to 1: once may be a retry, twice is a loop. */

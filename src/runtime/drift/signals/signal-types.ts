@@ -1,24 +1,17 @@
 import { z } from 'zod';
 import type { Signal, SignalOptions, SignalType } from '../step/signal.ts';
+import { chant } from './chant.ts';
 import { goalAdherence, unfoundedAnswer } from './goal.ts';
-import { contextGrowth, cycleCount, cycleTime, errorRate, idleSteps } from './pace.ts';
-import { alternation, nearDuplicate, progress, reAsking, repetition, stateRecurrence } from './repetition.ts';
-import { chant, monologue, stall } from './talk.ts';
+import { contextGrowth, errorRate } from './pace.ts';
+import { repetition, stateRecurrence } from './repetition.ts';
+import { stall } from './stall.ts';
 
 const SIGNAL_TYPES = {
   repetition,
-  'near-duplicate': nearDuplicate,
-  're-asking': reAsking,
-  progress,
-  alternation,
   'state-recurrence': stateRecurrence,
-  monologue,
   chant,
   stall,
-  'idle-steps': idleSteps,
-  'cycle-count': cycleCount,
   'error-rate': errorRate,
-  'cycle-time': cycleTime,
   'context-growth': contextGrowth,
   'unfounded-answer': unfoundedAnswer,
   'goal-adherence': goalAdherence,

@@ -40,6 +40,8 @@ export type DriftEvent = {
   readonly contextTokens?: number;
   /** The digest of the agent's whole state before this event, as a checkpoint has it. */
   readonly stateDigest?: string;
+  /** What this is done for: a message, a request, a task. Absent: a person who says something new begins another job. */
+  readonly job?: string;
 };
 
 /** An event with its gaps filled, and its place in the stream. */
@@ -58,6 +60,7 @@ export type ReadEvent = {
   readonly at: number | undefined;
   readonly contextTokens: number | undefined;
   readonly stateDigest: string | undefined;
+  readonly job: string | undefined;
 };
 
 /** The fields of an event before it is known what they hold. */
@@ -101,6 +104,7 @@ export function readEvent(event: unknown, index: number): ReadEvent {
     at: numberField(fields.at),
     contextTokens: numberField(fields.contextTokens),
     stateDigest: nameField(fields.stateDigest),
+    job: nameField(fields.job),
   };
 }
 
@@ -109,8 +113,8 @@ export function fieldsOf(event: unknown): EventFields {
   if (typeof event !== 'object' || event === null) return NO_FIELDS;
   try {
     const { kind, agent, role, name, callId, input, output } = event as EventFields;
-    const { text, isError, at, contextTokens, stateDigest } = event as EventFields;
-    return { kind, agent, role, name, callId, input, output, text, isError, at, contextTokens, stateDigest };
+    const { text, isError, at, contextTokens, stateDigest, job } = event as EventFields;
+    return { kind, agent, role, name, callId, input, output, text, isError, at, contextTokens, stateDigest, job };
   } catch {
     // A getter threw, or a proxy was revoked: the watched agent must not be stopped by how it tells what it does.
     return NO_FIELDS;

@@ -3,7 +3,7 @@ import type { ReadEvent } from './drift-event.ts';
 import type { StepReading } from './step.ts';
 
 /** The ways of drifting that are told apart. */
-export const DRIFT_KINDS = ['loop', 'stall', 'error', 'goal', 'context', 'time'] as const;
+export const DRIFT_KINDS = ['loop', 'stall', 'error', 'goal', 'context'] as const;
 export type DriftKind = (typeof DRIFT_KINDS)[number];
 
 /** What one signal says about one event. */

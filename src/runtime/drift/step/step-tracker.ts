@@ -9,6 +9,7 @@ export const stepTrackerState = z.object({
   knowledge: knowledgeState,
   agents: z.array(z.tuple([z.string(), agentMemoryState])),
   open: z.array(stepSchema),
+  job: z.string(),
 });
 export type StepTrackerState = z.infer<typeof stepTrackerState>;
 
@@ -22,15 +23,18 @@ export class StepTracker {
   readonly #knowledge: Knowledge;
   readonly #agents: Map<string, AgentMemory>;
   #open: Step[];
+  #job: string;
 
   constructor(state?: StepTrackerState) {
     this.#knowledge = new Knowledge(state?.knowledge);
     this.#agents = new Map(state?.agents.map(([agent, memory]) => [agent, new AgentMemory(memory)]));
     this.#open = [...(state?.open ?? [])];
+    this.#job = state?.job ?? '';
   }
 
   /** The step this event begins or completes, if any. */
   observe(event: ReadEvent): StepReading | undefined {
+    this.#job = event.job ?? this.#job;
     switch (event.kind) {
       case 'call':
         return this.#call(event);
@@ -52,6 +56,7 @@ export class StepTracker {
       knowledge: this.#knowledge.snapshot(),
       agents: [...this.#agents].map(([agent, memory]) => [agent, memory.snapshot()]),
       open: [...this.#open],
+      job: this.#job,
     };
   }
 
@@ -59,10 +64,10 @@ export class StepTracker {
     const memory = this.#memoryOf(event.agent);
     if (memory.beginRound()) this.#dropUnanswered(event.agent);
     const leaves = leavesOf(event.input);
-    const namesNew = this.#knowledge.learnTargets(event.name, leaves);
+    const namesNew = this.#knowledge.learnTargets(`${this.#job} ${event.name}`, leaves);
     const { sketch, novelty, newWords } = this.#knowledge.hear(leaves.join(' '));
     const reading = memory.begin({
-      ...bareStep(event),
+      ...bareStep(event, this.#job),
       input: sketch,
       inputNovelty: novelty,
       // In a short input every new word matters.
@@ -79,7 +84,8 @@ export class StepTracker {
     const { sketch, novelty, newWords } = this.#knowledge.find(event.text);
     const call = this.#takeOpen(event);
     if (call === undefined) return undefined;
-    const result = { hash: sketch.hash, wordCount: sketch.wordCount };
+    const { hash, wordCount, frame } = sketch;
+    const result = { hash, wordCount, frame };
     const outcome = { result, resultNovelty: novelty, isError: event.isError, answeredAt: event.index };
     const reading = this.#memoryOf(call.agent).complete(call, outcome);
     // What an error says is about the call, not about the task.
@@ -87,9 +93,11 @@ export class StepTracker {
   }
 
   #message(event: ReadEvent): StepReading | undefined {
-    const { sketch, novelty } = this.#knowledge.hear(event.text);
+    const { sketch, novelty, newWords } = this.#knowledge.hear(event.text);
+    const isAsked = !event.isAgent && newWords > 0 && sketch.wordCount >= MIN_ASKED_WORDS;
+    if (isAsked && event.job === undefined) this.#job = `asked at ${event.index}`;
     if (!event.isAgent || sketch.wordCount === 0) return undefined;
-    const step = { ...bareStep(event), name: event.kind, input: sketch, inputNovelty: novelty };
+    const step = { ...bareStep(event, this.#job), name: event.kind, input: sketch, inputNovelty: novelty };
     return this.#memoryOf(event.agent).begin({ ...step, kind: 'message' });
   }
 
@@ -112,6 +120,8 @@ export class StepTracker {
   }
 }
 
+/** Fewer words ("go on", "yes please") ask for nothing else than before. */
+const MIN_ASKED_WORDS = 3;
 const SHORT_WORDS = 12;
 /** A question in which one word of so many is new is the old one; in which more are new, another one. */
 const WORDS_PER_NEW_WORD = 8;
@@ -127,8 +137,9 @@ function isPlain(leaves: readonly string[], wordCount: number): boolean {
   return texts.length === 1 && text.trim().split(/\s+/).length >= MIN_QUESTION_WORDS && !CODE_SIGNS.test(text);
 }
 
-function bareStep(event: ReadEvent): Omit<BareStep, 'input' | 'inputNovelty'> {
+function bareStep(event: ReadEvent, job: string): Omit<BareStep, 'input' | 'inputNovelty'> {
   return {
+    job,
     index: event.index,
     kind: 'call',
     agent: event.agent,
@@ -140,5 +151,6 @@ function bareStep(event: ReadEvent): Omit<BareStep, 'input' | 'inputNovelty'> {
     resultNovelty: undefined,
     isError: event.isError,
     answeredAt: undefined,
+    atMs: event.at,
   };
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { count } from './signal.ts';
-import { addition, resemblance, textMark, textSketch } from './text-sketch.ts';
+import { resemblance, textMark, textSketch } from './text-sketch.ts';
 
 const amount = z.number().nonnegative();
 
@@ -8,11 +8,15 @@ const amount = z.number().nonnegative();
 export const stepSchema = z.object({
   /** The event it began with. */
   index: count,
-  /** Its number among the agent's steps. */
+  /** Its number among the agent's steps of its kind: what is said between two calls does not part them. */
   ordinal: count,
+  /** How many steps of its kind ago one with an equal input was made; 0 for none. */
+  twinDistance: count,
   kind: z.enum(['call', 'message']),
   agent: z.string(),
   name: z.string(),
+  /** What it was done for: steps of different jobs do not repeat each other. */
+  job: z.string(),
   callId: z.string().optional(),
   input: textSketch,
   /** What fraction of the input had never been seen in this run. */
@@ -27,8 +31,8 @@ export const stepSchema = z.object({
   isError: z.boolean(),
   /** The event that answered it. */
   answeredAt: count.optional(),
-  /** How much the agent had learnt when it was made: the sum of what each result brought that was new. */
-  learntBefore: amount,
+  /** When it was made, if events say so. */
+  atMs: z.number().optional(),
   /** How much had been written by then. */
   writtenBefore: amount,
   /** How much it wrote itself, 0 to 1: a call that says something new at length (an edit, a program), unlike earlier ones. */
@@ -47,24 +51,27 @@ export type StepReading = {
   /** How alike the two inputs are, 0 to 1; 0 without a twin. */
   readonly similarity: number;
   readonly hasEqualInput: boolean;
-  /** What fraction of the input's words the twin did not have. */
-  readonly addedWords: number;
-  /** Steps since the twin, 1 for the one before. */
+  /** Steps of its kind since the twin, 1 for the one before. */
   readonly distance: number;
-  /** How many results' worth of new things were learnt between the twin's answer and this step. */
-  readonly learntSince: number;
+  /** Whether it and the step before it equal the twin and the step before that: the same row of steps is made again. */
+  readonly isInCycle: boolean;
   /** How many calls' worth of new things were written between the twin and this step. */
   readonly writtenSince: number;
+  /** Whether an equal call was made a while ago: whoever lets time pass waits for something. */
+  readonly hasWaited: boolean;
   /** Words that nobody in this run had used before the result did. */
   readonly foundWords: number;
 };
 
+/** A model that goes round in circles does not let so much time pass before the same call. */
+const WAIT_MS = 30_000;
 /** New words that make a call a piece of work. */
 const WRITTEN_WORDS = 20;
 
 /** Whether two steps can repeat each other: only what was done in one way is a repetition. */
 function isComparable(earlier: Step, step: Step): boolean {
-  return earlier.index < step.index && earlier.kind === step.kind && earlier.name === step.name;
+  const isSameWay = earlier.kind === step.kind && earlier.name === step.name && earlier.job === step.job;
+  return isSameWay && earlier.index < step.index;
 }
 
 /** How alike two inputs are. Below 1 unless their words are equal in their order: a sketch cannot say more than "very alike". */
@@ -72,11 +79,6 @@ function compareInputs(earlier: Step, step: Step): number {
   return earlier.input.hash === step.input.hash
     ? 1
     : Math.min(0.99, resemblance(earlier.input.words, step.input.words));
-}
-
-/** How much had been learnt when a step was answered, its own result included. */
-function learntAfter({ learntBefore, resultNovelty, isError }: Step): number {
-  return learntBefore + (isError ? 0 : (resultNovelty ?? 0));
 }
 
 /** How much a call writes that is new and unlike what was written before. */
@@ -87,19 +89,18 @@ function writtenIn({ step, similarity }: Pick<StepReading, 'step' | 'similarity'
 /** The plain data of what is remembered of one agent. */
 export const agentMemoryState = z.object({
   steps: z.array(stepSchema),
-  count,
+  messages: count,
   calls: count,
   /** Calls of earlier rounds: those of this one may still be answered. */
   settledCalls: count,
   answers: count,
-  learnt: amount,
   written: amount,
   isAnswered: z.boolean(),
 });
 type AgentMemoryState = z.infer<typeof agentMemoryState>;
 
 /** What a step is before it is known how it compares. */
-export type BareStep = Omit<Step, 'ordinal' | 'learntBefore' | 'writtenBefore' | 'written'>;
+export type BareStep = Omit<Step, 'ordinal' | 'twinDistance' | 'writtenBefore' | 'written'>;
 
 /** Earlier steps that a new one is compared with: far enough for a cycle of five calls to come round three times. */
 const MAX_STEPS = 16;
@@ -109,16 +110,28 @@ const MIN_ANSWERED_SHARE = 0.5;
 
 const NOTHING_DONE: AgentMemoryState = Object.freeze({
   steps: [],
-  count: 0,
+  messages: 0,
   calls: 0,
   settledCalls: 0,
   answers: 0,
-  learnt: 0,
   written: 0,
   isAnswered: false,
 });
 
-/** The last steps of one agent, and how much it has learnt and written. */
+/** How a step compares that resembles nothing. */
+const UNLIKE_ANY = Object.freeze({
+  twin: undefined,
+  isTwinAnswered: false,
+  similarity: 0,
+  hasEqualInput: false,
+  distance: 0,
+  isInCycle: false,
+  writtenSince: 0,
+  hasWaited: false,
+  foundWords: 0,
+});
+
+/** The last steps of one agent, and how much it has written. */
 export class AgentMemory {
   readonly #state: AgentMemoryState;
 
@@ -138,14 +151,16 @@ export class AgentMemory {
   begin(bare: BareStep): StepReading {
     const begun = {
       ...bare,
-      ordinal: this.#state.count++,
-      learntBefore: this.#state.learnt,
+      ordinal: bare.kind === 'call' ? this.#state.calls : this.#state.messages,
       writtenBefore: this.#state.written,
       written: 0,
+      twinDistance: 0,
     };
     const reading = this.#compare(begun);
     if (bare.kind === 'call') this.#state.calls++;
-    const step = bare.kind === 'call' ? { ...begun, written: writtenIn(reading) } : begun;
+    else this.#state.messages++;
+    const twinDistance = reading.hasEqualInput ? reading.distance : 0;
+    const step = { ...begun, twinDistance, written: bare.kind === 'call' ? writtenIn(reading) : 0 };
     this.#state.written += step.written;
     this.#state.steps.push(step);
     if (this.#state.steps.length > MAX_STEPS) this.#state.steps.shift();
@@ -157,7 +172,6 @@ export class AgentMemory {
     const step = { ...call, ...outcome };
     const at = this.#state.steps.findIndex(({ index }) => index === call.index);
     if (at >= 0) this.#state.steps[at] = step;
-    if (!step.isError) this.#state.learnt += step.resultNovelty ?? 0;
     this.#state.answers++;
     this.#state.isAnswered = true;
     return { ...this.#compare(step), isComplete: true };
@@ -169,17 +183,20 @@ export class AgentMemory {
 
   #compare(step: Step): StepReading {
     const { twin, similarity } = this.#findTwin(step);
+    if (twin === undefined) return { ...UNLIKE_ANY, step, isComplete: step.kind === 'message' };
+    const distance = step.ordinal - twin.ordinal;
+    const hasEqualInput = twin.input.hash === step.input.hash;
     return {
       step,
-      isComplete: step.kind === 'message' || (twin !== undefined && !this.#isAwaited(twin)),
+      isComplete: step.kind === 'message' || !this.#isAwaited(twin),
       twin,
-      isTwinAnswered: twin?.answeredAt !== undefined && twin.answeredAt < step.index,
+      isTwinAnswered: (twin.answeredAt ?? Infinity) < step.index,
       similarity,
-      hasEqualInput: twin !== undefined && twin.input.hash === step.input.hash,
-      addedWords: twin === undefined ? 1 : addition(step.input.words, twin.input.words),
-      distance: twin === undefined ? 0 : step.ordinal - twin.ordinal,
-      learntSince: twin === undefined ? 0 : step.learntBefore - learntAfter(twin),
-      writtenSince: twin === undefined ? 0 : step.writtenBefore - twin.writtenBefore - twin.written,
+      hasEqualInput,
+      distance,
+      isInCycle: hasEqualInput && distance > 1 && this.#before(step)?.twinDistance === distance,
+      writtenSince: step.writtenBefore - twin.writtenBefore - twin.written,
+      hasWaited: hasEqualInput && (step.atMs ?? 0) - (twin.atMs ?? Infinity) >= WAIT_MS,
       foundWords: 0,
     };
   }
@@ -188,6 +205,10 @@ export class AgentMemory {
   #isAwaited(twin: Step): boolean {
     if (twin.result !== undefined) return true;
     return this.#state.settledCalls > 0 && this.#state.answers >= MIN_ANSWERED_SHARE * this.#state.settledCalls;
+  }
+
+  #before({ kind, ordinal }: Step): Step | undefined {
+    return this.#state.steps.findLast((step) => step.kind === kind && step.ordinal === ordinal - 1);
   }
 
   #findTwin(step: Step): { twin: Step | undefined; similarity: number } {

@@ -3,8 +3,12 @@ import { z } from 'zod';
 const BUCKETS = 64;
 const EMPTY = -1;
 
-/** What is kept of a text that is only compared for equality. The hash is of the words in their order. */
-export const textMark = z.object({ wordCount: z.int().nonnegative(), hash: z.int().nonnegative() });
+/** What is kept of a text that is only compared for equality: hashes of its words in their order, with and without its numbers. */
+export const textMark = z.object({
+  wordCount: z.int().nonnegative(),
+  hash: z.int().nonnegative(),
+  frame: z.int().nonnegative(),
+});
 
 /**
  * A text as 64 numbers: for each of 64 buckets the smallest hash of the text's parts that fall into it, or -1. Two texts
@@ -82,19 +86,6 @@ export function learn(sketch: Sketch, known: { add(part: number): void }): void 
   for (const part of sketch) if (part !== EMPTY) known.add(part);
 }
 
-/** What fraction of the words of `text` is not in `earlier`, 0 to 1. */
-export function addition(text: Sketch, earlier: Sketch): number {
-  let used = 0;
-  let added = 0;
-  for (let at = 0; at < BUCKETS; at++) {
-    const part = text[at] ?? EMPTY;
-    if (part === EMPTY) continue;
-    used++;
-    if (part !== earlier[at]) added++;
-  }
-  return used === 0 ? 0 : added / used;
-}
-
 /** What fraction of a text's runs is not in `known`, 0 to 1; an empty text is not new. */
 export function novelty(sketch: Sketch, known: { has(part: number): boolean }): number {
   let used = 0;
@@ -114,6 +105,7 @@ class SketchReader {
   #beforePrevious = 0;
   #count = 0;
   #all = 0x811c9dc5;
+  #frame = 0x811c9dc5;
   #newWords = 0;
   readonly #known: WordSet | undefined;
   readonly #also: WordSet | undefined;
@@ -125,25 +117,29 @@ class SketchReader {
 
   read(text: string, from: number, to: number): void {
     let word = 0;
+    let isNumber = false;
     for (let at = from; at < to; at++) {
       const code = lowerCode(text.charCodeAt(at));
       if (isWordCode(code)) {
+        // "40", "53s" and "07z" are numbers, "iteration13" is a name.
+        if (word === 0) isNumber = code >= 48 && code <= 57;
         word = Math.imul((word === 0 ? 0x811c9dc5 : word) ^ code, 0x01000193);
         if (code < IDEOGRAPHS) continue;
       }
-      if (word !== 0) this.#add(word);
+      if (word !== 0) this.#add(word, isNumber);
       word = 0;
     }
-    if (word !== 0) this.#add(word);
+    if (word !== 0) this.#add(word, isNumber);
   }
 
   finish(): ReadText {
-    const sketch = { words: this.#words, wordCount: this.#count, hash: mix(this.#all) };
+    const sketch = { words: this.#words, wordCount: this.#count, hash: mix(this.#all), frame: mix(this.#frame) };
     return { sketch, runs: this.#runs, newWords: this.#newWords };
   }
 
-  #add(word: number): void {
+  #add(word: number, isNumber: boolean): void {
     const hash = mix(word);
+    if (!isNumber) this.#frame = Math.imul(this.#frame ^ hash, 0x01000193);
     if (this.#known?.has(hash) === false) {
       this.#newWords++;
       this.#known.add(hash);

@@ -46,9 +46,8 @@ const STEP: OptionChecks<TurnStepOptions> = { input: anything, signal };
 
 /** The turn that an agent sees: a draft of its mind, and steps that are done once. */
 export class TurnRun implements Turn {
-  /** To be changed in place, between steps; nothing of it reaches the mind before the turn ends. */
-  readonly state: Draft<AgentMind>;
   readonly #parts: TurnParts;
+  readonly #state: Draft<AgentMind>;
   readonly #draft: Draft<AgentMind>;
   readonly #finalize: () => readonly [AgentMind, Patches, Patches];
   readonly #abort = new AbortController();
@@ -56,15 +55,27 @@ export class TurnRun implements Turn {
   readonly #found = new Set<string>();
   #foundSum = 0n;
   #isDrifting = false;
-  /** A call that failed, until it is known whether the agent goes on after it or the loop tries again. */
-  #failure: { readonly event: DriftEvent; readonly error: unknown } | undefined;
+  #isOver = false;
+  /** A call that failed, until it is known whether it is made again, the agent goes on after it, or the loop tries again. */
+  #failure: FailedCall | undefined;
 
   constructor(parts: TurnParts) {
     this.#parts = parts;
     const [draft, finalize] = create(parts.mind, { enablePatches: true });
     this.#draft = draft;
     this.#finalize = finalize as unknown as () => readonly [AgentMind, Patches, Patches];
-    this.state = guarded(draft, (value) => copyOf(parts.codec, value));
+    this.#state = guarded(draft, { copy: (value) => copyOf(parts.codec, value), isOver: () => this.#isOver });
+  }
+
+  /** To be changed in place, between steps; nothing of it reaches the mind before the turn ends. */
+  get state(): Draft<AgentMind> {
+    return this.#state;
+  }
+
+  set state(_: unknown) {
+    throw new InvalidInputError(
+      'turn.state cannot be replaced. Change its parts: turn.state.task = ..., turn.state.context = ..., turn.state.memory = ...',
+    );
   }
 
   get attempt(): number {
@@ -123,7 +134,12 @@ export class TurnRun implements Turn {
     options: TurnStepOptions = {},
   ): Promise<Result> {
     checkOptions(options, STEP, 'turn.step()');
-    return this.#stepAndNote({ name, ...options }, run);
+    const call = { name, ...options };
+    const perform = (): Promise<Result> => this.#stepAndNote(call, run);
+    // Without an input nobody knows whether it is the same step again. A prompt that grows is another one each time.
+    return options.input === undefined
+      ? perform()
+      : this.#shown(call, this.#digestOf({ input: options.input }), perform);
   }
 
   async #stepAndNote<Result>(call: WorkCall, run: (attempt: StepAttempt) => Promise<Result> | Result): Promise<Result> {
@@ -157,7 +173,6 @@ export class TurnRun implements Turn {
     return result;
   }
 
-  /** A call that an earlier attempt made is no news to the drift watch: what ended is not shown again, and the rest is tried again. */
   async call(tool: string, input: unknown): Promise<unknown> {
     const found = this.#findTool(tool);
     if (found === undefined)
@@ -165,23 +180,43 @@ export class TurnRun implements Turn {
         `The agent has no tool "${tool}" (it has: ${Object.keys(this.#parts.agent.tools ?? {}).join(', ') || 'none'}).`,
       );
     this.signal.throwIfAborted();
-    const { work } = this.#parts;
     const call = { name: tool, input };
-    const isOver = work.has(call);
-    if (!isOver && !work.wasCalled(call)) this.observe({ kind: 'call', ...call });
-    try {
-      const output = await this.#stepAndNote({ ...call, label: labelOf(call) }, (attempt) => {
+    return this.#shown(call, input, () =>
+      this.#stepAndNote({ ...call, label: labelOf(call) }, (attempt) => {
         this.#checkSecrets(call);
         return found.run(input, attempt);
-      });
-      if (!isOver) this.observe({ kind: 'result', name: tool, output });
+      }),
+    );
+  }
+
+  /**
+   * Shows a call and what came of it to the drift watch. What an earlier attempt did is no news to it, and a call that failed and
+   * is made again at once is one call, until it was tried too often.
+   */
+  async #shown<Result>(call: WorkCall, seen: unknown, perform: () => Promise<Result>): Promise<Result> {
+    const { work } = this.#parts;
+    const { name } = call;
+    const digest = this.#digestOf({ name, seen });
+    const tries = this.#triesOf(digest);
+    const isRetry = tries > 0 && tries < MAX_TRIES;
+    const isOver = work.has(call);
+    if (!isOver && !isRetry && !work.wasCalled(call)) this.observe({ kind: 'call', name, input: seen });
+    try {
+      const output = await perform();
+      if (isRetry) this.#failure = undefined;
+      if (!isOver) this.observe({ kind: 'result', name, output });
       return output;
     } catch (error) {
-      const event = { kind: 'result', name: tool, text: errorText(error).message, isError: true };
+      const event = { kind: 'result', name, text: errorText(error).message, isError: true };
       // What the loop ended itself did not fail.
-      if (!this.signal.aborted) this.#failure = { event, error };
+      if (!this.signal.aborted) this.#failure = { event, error, digest, tries: tries + 1 };
       throw error;
     }
+  }
+
+  /** How often a call was just tried, and failed. */
+  #triesOf(digest: string): number {
+    return this.#failure?.digest === digest ? this.#failure.tries : 0;
   }
 
   #findTool(name: string): LoopTool | undefined {
@@ -258,6 +293,11 @@ export class TurnRun implements Turn {
     if (isFinal && !this.signal.aborted) this.#show({ kind: 'error', text: errorText(error).message });
   }
 
+  /** Lets nobody touch the state any more. */
+  close(): void {
+    this.#isOver = true;
+  }
+
   /** Ends the draft; returns the mind it came to, and what changed, in a form that can be applied again. */
   finish(): { readonly mind: AgentMind; readonly patches: Patches } {
     const { agent, mind: before, onProblem } = this.#parts;
@@ -272,6 +312,17 @@ export class TurnRun implements Turn {
     return { mind: collected, patches: [...patches, ...more] };
   }
 }
+
+/** A call that failed so often in a row. */
+type FailedCall = {
+  readonly event: DriftEvent;
+  readonly error: unknown;
+  readonly digest: string;
+  readonly tries: number;
+};
+
+/** How often a call may be tried in a row before that is shown as more than one: hardly any policy retries more often. */
+const MAX_TRIES = 10;
 
 /** How much of a call a note to the agent quotes. */
 const MAX_LABEL_CHARS = 100;

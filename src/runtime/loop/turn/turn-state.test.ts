@@ -76,6 +76,47 @@ describe('the state of a turn', () => {
     expect(loop.state.memory.session).toEqual({});
   });
 
+  test('[loop.4] is changed in its parts: replaced, deleted, with a field more, or after the turn, it is refused', async () => {
+    const world = new World();
+    const held: Turn[] = [];
+    const thrown: unknown[] = [];
+    const tryTo = (act: () => unknown): void => {
+      try {
+        thrown.push(act());
+      } catch (error) {
+        thrown.push(error);
+      }
+    };
+    const createAgent = acting((turn) => {
+      held.push(turn);
+      const { state } = turn;
+      tryTo(() => Object.assign(turn, { state: { task: null } }));
+      tryTo(() => Reflect.deleteProperty(state, 'context'));
+      tryTo(() => Object.assign(state, { mood: 'fine' }));
+      state.context = { ...state.context, goals: ['sell'] };
+      if (held.length > 1) throw new Error('fails');
+    });
+    const { loop } = await world.start({ createAgent });
+    await loop.deliver({ id: 'm1', body: null });
+    await world.clock.settle();
+    expect(thrown).toMatchObject([
+      { code: 'INVALID_INPUT', message: expect.stringContaining('turn.state cannot be replaced') },
+      { code: 'INVALID_INPUT', message: expect.stringContaining('turn.state.context cannot be deleted') },
+      { code: 'INVALID_INPUT', message: expect.stringContaining('turn.state has no "mood"') },
+    ]);
+    expect(loop.state.context.goals).toEqual(['sell']);
+    await loop.deliver({ id: 'm2', body: null });
+    await world.clock.settle();
+    thrown.length = 0;
+    for (const { state } of held.slice(0, 2)) {
+      tryTo(() => state.context);
+      tryTo(() => ((state as { task: unknown }).task = null));
+      tryTo(() => Object.keys(state));
+      tryTo(() => 'task' in state);
+    }
+    expect(thrown).toMatchObject(Array(8).fill({ code: 'CLOSED', message: expect.stringContaining('turn has ended') }));
+  });
+
   test('[loop.4] is what results lead to, also if the process dies later in the turn', async () => {
     let runs = 0;
     const { loop } = await dieInTurn(async (turn, die) => {

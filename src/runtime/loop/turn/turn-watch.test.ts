@@ -140,6 +140,94 @@ describe('a witness of a loop', () => {
   });
 });
 
+describe('ordinary work', () => {
+  const alarms = (kinds: readonly string[]) => kinds.filter((kind) => /drift|restored|escalated/.test(kind));
+
+  test('[loop.28] the same look-up for each of many messages is no loop', async () => {
+    const world = new World();
+    const look = { run: () => 'The shop is open from nine to five on all days but Sunday.' };
+    const createAgent = handling(
+      async ({ body }, turn) => {
+        await turn.call('look', { at: 'opening hours' });
+        turn.state.context.decisions.push(body);
+      },
+      { look },
+    );
+    const life = await world.start({ createAgent });
+    for (let n = 0; n < 20; n++) {
+      await life.loop.deliver({ id: `m${n}`, body: `May I come on day ${n}?` });
+      await world.clock.settle();
+    }
+    expect(alarms(life.kinds())).toEqual([]);
+    expect(life.loop.state.context.decisions.length).toBe(20);
+  });
+
+  test('[loop.28] a call that fails three times and is made again is no drift; one that is made again for ever is', async () => {
+    const world = new World();
+    let failures = 3;
+    const pay = {
+      run: () => {
+        if (failures-- > 0) throw new Error('503 service unavailable');
+        return 'paid';
+      },
+    };
+    let tries = 0;
+    const createAgent = handling(
+      async (_, turn) => {
+        const isWarned = turn.state.context.notes.some(({ kind }) => kind === 'drift');
+        while (!isWarned && !turn.signal.aborted) {
+          const paid = await turn.call('pay', { order: 17 }).catch(() => undefined);
+          if (paid !== undefined) return void turn.state.context.decisions.push(paid);
+          tries++;
+        }
+      },
+      { pay },
+    );
+    const life = await world.start({ createAgent });
+    await life.loop.deliver({ id: 'm1', body: 'pay' });
+    await world.clock.pass(MINUTE);
+    expect(alarms(life.kinds())).toEqual([]);
+    expect(life.loop.state.context.decisions).toEqual(['paid']);
+    [failures, tries] = [1000, 0];
+    await life.loop.deliver({ id: 'm2', body: 'pay' });
+    await world.clock.pass(MINUTE);
+    expect(alarms(life.kinds())).toContain('drift');
+    expect(tries).toBeLessThanOrEqual(13);
+  });
+
+  test('[loop.28] polling in which only a number changes is no loop, and loses no note', async () => {
+    const world = new World();
+    let percent = 0;
+    const status = { run: () => `The export is running, ${percent++} percent of the rows are written` };
+    const createAgent = handling(
+      async (_, turn) => {
+        turn.state.memory.shortTerm.note = 'kept';
+        while (!String(await turn.call('status', { job: 7 })).includes('40'));
+      },
+      { status },
+    );
+    const life = await world.start({ createAgent });
+    await life.loop.deliver({ id: 'm1', body: 'export' });
+    await world.clock.pass(MINUTE);
+    expect(alarms(life.kinds())).toEqual([]);
+    expect([percent, life.loop.state.memory.shortTerm.note]).toEqual([41, 'kept']);
+  });
+
+  test('[loop.28] a model that is asked the same by turn.step and answers the same is a loop', async () => {
+    const world = new World();
+    let asked = 0;
+    const createAgent = handling(async (_, turn) => {
+      const ask = () => turn.step('ask', () => ++asked && 'I shall look at the file again.', { input: 'What next?' });
+      while (!turn.state.context.notes.some(({ kind }) => kind === 'drift')) await ask();
+    });
+    const life = await world.start({ createAgent });
+    await life.loop.deliver({ id: 'm1', body: 'go' });
+    await world.clock.pass(MINUTE);
+    expect(alarms(life.kinds())).toContain('drift');
+    expect(asked).toBeLessThan(8);
+  });
+});
+
 describe('what does not end', () => {
   test('[loop.13] an assessment that takes longer than a turn may is given up, and turns go on', async () => {
     const world = new World();

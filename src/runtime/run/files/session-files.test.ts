@@ -28,9 +28,9 @@ function open() {
   return new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
 }
 
-function hold(checkpoints: CheckpointManager, logs: string, sessionId = 'team') {
+function hold(manager: CheckpointManager, logs: string, sessionId = 'team') {
   const { chat } = createTeam({ maxRounds: 3, end: { signals: ['I have seen'] } });
-  return new CheckpointingGroupChatManager({ chat, checkpoints, sessionId, logs });
+  return new CheckpointingGroupChatManager({ chat, manager, sessionId, logs });
 }
 
 function readJson(...path: string[]) {
@@ -73,15 +73,15 @@ test('[run.11] a session writes its files beside the storage, up to date at ever
 
 test('[run.12] files that a killed run did not write are written when it is resumed', async () => {
   const logs = join(temporaryFolder(), 'logs');
-  const checkpoints = open();
-  const { folder = '' } = await hold(checkpoints, logs).run({ message: 'Count.' });
+  const manager = open();
+  const { folder = '' } = await hold(manager, logs).run({ message: 'Count.' });
   const { checkpoints: entries } = readJson(folder, 'checkpoints_metadata.json');
   const kept = entries.slice(0, 2);
   for (const { file } of entries.slice(2)) rmSync(join(folder, file));
   writeFileSync(join(folder, 'checkpoints_metadata.json'), JSON.stringify({ checkpoints: kept }));
   const { registry } = createTeam();
-  const restorer = new CheckpointRestorer({ checkpoints, registry });
-  const resumed = await hold(checkpoints, logs).resume();
+  const restorer = new CheckpointRestorer({ manager, registry });
+  const resumed = await hold(manager, logs).resume();
   expect(resumed).toMatchObject({ status: 'ended', newMessages: 0, folder });
   expect(readJson(folder, 'checkpoints_metadata.json').checkpoints).toEqual(entries);
   for (const { file } of entries) {
@@ -92,10 +92,10 @@ test('[run.12] files that a killed run did not write are written when it is resu
 
 test('[run.12] a continuation has a folder of its own that names its origin', async () => {
   const logs = join(temporaryFolder(), 'logs');
-  const checkpoints = open();
-  const { folder = '' } = await hold(checkpoints, logs).run({ message: 'Count.' });
+  const manager = open();
+  const { folder = '' } = await hold(manager, logs).run({ message: 'Count.' });
   const { file, checkpoint_id } = readJson(folder, 'checkpoints_metadata.json').checkpoints[1];
-  const restorer = new CheckpointRestorer({ checkpoints, registry: createTeam().registry });
+  const restorer = new CheckpointRestorer({ manager, registry: createTeam().registry });
   const byId = await restorer.continue(checkpoint_id, { rounds: 1, logs });
   const byFile = await restorer.continue({ file: join(folder, file) }, { rounds: 1, logs });
   for (const result of [byId, byFile]) {
@@ -126,16 +126,16 @@ test('[run.11] names stay unique within a second', async () => {
 
 test('[run.11] files that cannot be written do not stop a run, and failures are in the error log', async () => {
   const logs = join(temporaryFolder(), 'logs');
-  const checkpoints = open();
+  const manager = open();
   const { chat } = createTeam({ maxRounds: 2 }, [{ status: 400, message: 'no such model' }]);
-  const broken = new CheckpointingGroupChatManager({ chat, checkpoints, sessionId: 'broken', logs });
+  const broken = new CheckpointingGroupChatManager({ chat, manager, sessionId: 'broken', logs });
   const failed = await broken.run({ message: 'Count.' });
   expect(failed.status).toBe('failed');
   expect(readFileSync(join(failed.folder ?? '', 'error_log.txt'), 'utf8')).toContain('no such model');
   rmSync(join(failed.folder ?? '', 'console.log'));
   mkdirSync(join(failed.folder ?? '', 'console.log'));
   const team = createTeam({ maxRounds: 2 });
-  const again = new CheckpointingGroupChatManager({ chat: team.chat, checkpoints, sessionId: 'broken', logs });
+  const again = new CheckpointingGroupChatManager({ chat: team.chat, manager, sessionId: 'broken', logs });
   const resumed = await again.resume();
   expect(resumed).toMatchObject({
     status: 'ended',
@@ -144,12 +144,31 @@ test('[run.11] files that cannot be written do not stop a run, and failures are 
   });
 });
 
+test('[run.11] no file of a run that failed holds the secrets of its error, and no checkpoint does', async () => {
+  const logs = join(temporaryFolder(), 'logs');
+  const manager = open();
+  const secrets = ['sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH', 'correcthorse', 'abc123def456ghi789jkl012'];
+  const [key, password, bearer] = secrets;
+  const message = `401 for ${key} at postgres://bob:${password}@db/x, Authorization: Bearer ${bearer}`;
+  const { chat } = createTeam({ maxRounds: 2 }, [{ status: 400, message }]);
+  const failed = await new CheckpointingGroupChatManager({ chat, manager, sessionId: 'secret', logs }).run({
+    message: 'Count.',
+  });
+  const folder = failed.folder ?? '';
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
+  const texts = files.map((file) => readFileSync(join(file.parentPath, file.name), 'utf8'));
+  const { checkpoints } = await manager.list({ sessionId: 'secret' });
+  const all = [...texts, JSON.stringify(checkpoints)].join('\n');
+  expect(readFileSync(join(folder, 'error_log.txt'), 'utf8')).toContain('401 for');
+  expect(secrets.filter((secret) => all.includes(secret))).toEqual([]);
+});
+
 test('[run.11] without a folder to write to, a run writes the small files and no whole states', async () => {
   const cwd = process.cwd();
   process.chdir(temporaryFolder());
   try {
     const { chat } = createTeam({ maxRounds: 3, end: { signals: ['I have seen'] } });
-    const run = new CheckpointingGroupChatManager({ chat, checkpoints: open(), sessionId: 'team' });
+    const run = new CheckpointingGroupChatManager({ chat, manager: open(), sessionId: 'team' });
     const { folder = '', fileProblems } = await run.run({ message: 'Count.' });
     expect(fileProblems).toEqual([]);
     expect(readdirSync(folder).sort()).toEqual([
@@ -172,7 +191,7 @@ test('[run.11] the files of a long conversation grow with what is said, not with
     const logs = join(temporaryFolder(), 'logs');
     const agents = ['ann', 'bob'].map((name) => new StandardAgent({ name, defaultReply: 'Some words are said here.' }));
     const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds });
-    const options = { chat, checkpoints: open(), sessionId: 'long', logs, checkpointFiles: false };
+    const options = { chat, manager: open(), sessionId: 'long', logs, checkpointFiles: false };
     const { folder = '' } = await new CheckpointingGroupChatManager(options).run({ message: 'Talk.' });
     expect(readJson(folder, 'chat_history.json')).toMatchObject({ rounds: maxRounds, end: { reason: 'max_rounds' } });
     sizes.push(readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0));
@@ -199,7 +218,7 @@ test('[run.11] tool calls and their results are in the conversation and the log,
   const agents = [new StandardAgent({ name: 'ann', model, tools: [tool] }), new StandardAgent({ name: 'bob', model })];
   const chat = new GroupChat({ agents, speakerSelection: 'round_robin' });
   const logs = join(temporaryFolder(), 'logs');
-  const run = new CheckpointingGroupChatManager({ chat, checkpoints: open(), sessionId: 'tools', logs });
+  const run = new CheckpointingGroupChatManager({ chat, manager: open(), sessionId: 'tools', logs });
   const { folder = '' } = await run.run({ message: 'Is it warm?' });
   expect(readJson(folder, 'chat_history.json').messages[1]).toMatchObject({
     tool_calls: [{ name: 'weather', input: { city: 'Rome' }, result: '21.5' }],
@@ -211,12 +230,12 @@ test('[run.11] tool calls and their results are in the conversation and the log,
 
 test('[run.12] a list that a kill left cut off is written again from the storage', async () => {
   const logs = join(temporaryFolder(), 'logs');
-  const checkpoints = open();
-  const { folder = '' } = await hold(checkpoints, logs).run({ message: 'Count.' });
+  const manager = open();
+  const { folder = '' } = await hold(manager, logs).run({ message: 'Count.' });
   const names = ['checkpoints_metadata.json', 'chat_history.json'];
   const [list, history] = names.map((name) => readJson(folder, name));
   for (const name of names) truncateSync(join(folder, name), 60);
-  await hold(checkpoints, logs).resume();
+  await hold(manager, logs).resume();
   expect(readJson(folder, 'chat_history.json')).toEqual(history);
   expect(readJson(folder, 'checkpoints_metadata.json').checkpoints).toEqual(list.checkpoints);
   expect(readFileSync(join(folder, 'console.log'), 'utf8').trimEnd().split('\n').length).toBe(8);
@@ -229,7 +248,7 @@ test('[run.12] a continuation from a file that lies in no session is written bel
   mkdirSync(join(root, 'home', 'downloads'), { recursive: true });
   const copy = join(root, 'home', 'downloads', 'one.json');
   copyFileSync(join(folder, file), copy);
-  const restorer = new CheckpointRestorer({ checkpoints: open(), registry: createTeam().registry });
+  const restorer = new CheckpointRestorer({ manager: open(), registry: createTeam().registry });
   const more = await restorer.continue({ file: copy }, { rounds: 1, logs: join(root, 'mine') });
   expect(more.folder?.startsWith(join(root, 'mine', 'session_'))).toBe(true);
   expect([readdirSync(join(root, 'home')), readdirSync(join(root, 'home', 'downloads'))]).toEqual([
@@ -241,22 +260,22 @@ test('[run.12] a continuation from a file that lies in no session is written bel
 test.each(['/proc/nope', '/proc/nope/deeper', '/dev/null/nope'])(
   '[run.11] a folder that cannot be made, such as %s, is reported and stops nothing',
   async (logs) => {
-    const checkpoints = open();
-    const { status, fileProblems, checkpointId = '' } = await hold(checkpoints, logs).run({ message: 'Count.' });
+    const manager = open();
+    const { status, fileProblems, checkpointId = '' } = await hold(manager, logs).run({ message: 'Count.' });
     expect([status, fileProblems?.length]).toEqual(['ended', 1]);
     const { registry } = createTeam();
-    const restorer = new CheckpointRestorer({ checkpoints, registry });
+    const restorer = new CheckpointRestorer({ manager, registry });
     const more = await restorer.continue(checkpointId, { rounds: 1, logs, stripSignal: true });
     expect([more.status, more.fileProblems?.length]).toEqual(['ended', 1]);
   },
 );
 
 test('[run.12] what a killed run left of files that it was writing is removed when it is resumed', async () => {
-  const [checkpoints, logs] = [open(), temporaryFolder()];
-  const { folder = '' } = await hold(checkpoints, logs).run({ message: 'Count.' });
+  const [manager, logs] = [open(), temporaryFolder()];
+  const { folder = '' } = await hold(manager, logs).run({ message: 'Count.' });
   const left = ['chat_history.json.0badf00d.writing', join('checkpoints', 'checkpoint_1.json.0badf00d.writing')];
   for (const name of [...left, 'mine.writing']) writeFileSync(join(folder, name), '{');
-  await hold(checkpoints, logs).resume();
+  await hold(manager, logs).resume();
   const names = readdirSync(folder, { recursive: true }).map(String);
   expect(names.filter((name) => name.endsWith('.writing'))).toEqual(['mine.writing']);
 });

@@ -27,7 +27,7 @@ import {
 
 /** Where the files of a session go, and which ones. */
 export type SessionFilesOptions = {
-  readonly checkpoints: CheckpointManager;
+  readonly manager: CheckpointManager;
   readonly sessionId: string;
   /** The folder above the sessions' folders; default `logs`. */
   readonly root?: string;
@@ -48,7 +48,7 @@ export type FilesOptions = {
 
 /** Opens the files of a session, as far as a run wants any. */
 export async function openSessionFiles(
-  session: Pick<SessionFilesOptions, 'checkpoints' | 'sessionId'>,
+  session: Pick<SessionFilesOptions, 'manager' | 'sessionId'>,
   { logs, checkpointFiles = logs !== undefined }: FilesOptions,
 ): Promise<SessionFiles | undefined> {
   if (logs === false) return undefined;
@@ -135,7 +135,8 @@ export class SessionFiles {
     const errors = [...result.failedSaves, ...('error' in result ? [result.error] : [])];
     try {
       await this.#describe();
-      for (const error of errors) await appendFile(join(this.folder, 'error_log.txt'), `${formatError(error)}\n`);
+      for (const error of errors)
+        await appendFile(join(this.folder, 'error_log.txt'), `${this.#copy(formatError(error))}\n`);
     } catch (error) {
       this.problems.push(error);
     }
@@ -192,7 +193,7 @@ export class SessionFiles {
     const missing: Checkpoint[] = [];
     for (let offset = 0; ; offset += PAGE) {
       const filter = { sessionId: checkpoint.sessionId, branch: checkpoint.branch };
-      const page = (await this.#options.checkpoints.list(filter, { limit: PAGE, offset })).checkpoints;
+      const page = (await this.#options.manager.list(filter, { limit: PAGE, offset })).checkpoints;
       missing.push(...page.filter(({ id }) => !known.has(id)));
       if (page.length < PAGE) return missing.toReversed();
     }
@@ -206,7 +207,7 @@ export class SessionFiles {
     // Two branches of a session may have the same number in the same second.
     const namesakes = entries.filter(({ file }) => file?.startsWith(name)).length;
     const file = `${name}${namesakes === 0 ? '' : `_${namesakes + 1}`}.json`;
-    await writeJsonFile(join(this.folder, file), await this.#options.checkpoints.exportCheckpoint(id));
+    await writeJsonFile(join(this.folder, file), await this.#options.manager.exportCheckpoint(id));
     return file;
   }
 
@@ -240,7 +241,7 @@ export class SessionFiles {
 
   /** Files hold no more secrets than checkpoints do. */
   #copy<Value>(value: Value): Value {
-    return copyRedacted(this.#options.checkpoints, value);
+    return copyRedacted(this.#options.manager, value);
   }
 }
 

@@ -214,9 +214,11 @@ describe('nobody answers', () => {
     const workflow = flow({ id: 'ok', approval: { message: 'Well?', timeout: '1d', on_timeout: 'reject' } });
     const executor = world.process();
     const answer = (sessionId: string) => executor.answer({ sessionId, requestId: 'ok', answer: 'approve', by: 'Ann' });
-    for (const sessionId of ['fast', 'slow']) await executor.run({ workflow, sessionId });
+    for (const sessionId of ['fast', 'slow', 'unread']) await executor.run({ workflow, sessionId });
     await answer('fast');
     world.clock.skip(86_400_000);
+    await expect(answer('unread')).rejects.toMatchObject({ code: 'CONFLICT', details: { answer: 'reject' } });
+    expect(await executor.run({ workflow, sessionId: 'unread' })).toMatchObject({ status: 'failed' });
     expect(await executor.run({ workflow, sessionId: 'fast' })).toMatchObject({ status: 'completed' });
     expect(await executor.run({ workflow, sessionId: 'slow' })).toMatchObject({ status: 'failed' });
     await expect(answer('slow')).rejects.toThrow('already answered by timeout');

@@ -1,0 +1,116 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import chromium from '@sparticuz/chromium';
+import { chromium as playwright } from 'playwright-core';
+import { createServer } from '../../dist/server/index.js';
+import { openManager } from '../workbench.mjs';
+
+export const studio = { id: 'studio', title: 'the studio in Chromium: a long session, panning, live saves, size', run };
+
+const FOLDER = fileURLToPath(new URL('../../dist/studio', import.meta.url));
+const CHECKPOINTS = 10_000;
+const TURNS_OF_WHEEL = 120;
+const LIVE_SAVES = 20;
+/** A step of the wheel, in pixels: about ten rows. */
+const WHEEL = 240;
+
+async function run(workbench) {
+  reportSize(workbench.report);
+  const path = await workbench.copyOfDatabase({ count: workbench.isQuick ? 2_000 : CHECKPOINTS });
+  const manager = openManager(path, { durability: 'process' });
+  const server = createServer(manager, { token: false });
+  const { url } = await server.listen();
+  const executablePath = await chromium.executablePath();
+  const browser = await playwright.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
+  try {
+    const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, locale: 'en-US' });
+    await reportOpening(workbench.report, page, url);
+    await reportPanning(workbench.report, page);
+    await reportLive(workbench.report, page, manager);
+  } finally {
+    await browser.close();
+    await server.close();
+    await manager.close();
+  }
+}
+
+/** What a browser loads before it shows anything: the page, and what the page names. */
+function reportSize(report) {
+  const page = readFileSync(join(FOLDER, 'index.html'), 'utf8');
+  const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    statSync(join(FOLDER, name)).isFile(),
+  );
+  const first = files.filter((name) => page.includes(name.replaceAll('\\', '/')));
+  const zipped = [page, ...first.map((name) => readFileSync(join(FOLDER, name)))].map(
+    (content) => gzipSync(content).length,
+  );
+  const sum = (sizes) => sizes.reduce((all, size) => all + size, 0);
+  report.line({ what: 'first load, gzip', ratio: sum(zipped) / 1_000, unit: ' kB', target: { atMost: 150 } });
+  const whole = sum(files.map((name) => statSync(join(FOLDER, name)).size));
+  report.line({ what: 'dist/studio', ratio: whole / 1_000, unit: ' kB', target: { atMost: 1_000 } });
+}
+
+async function reportOpening(report, page, url) {
+  const startMs = performance.now();
+  await page.goto(`${url}/s/long`);
+  await page.getByRole('treegrid', { name: 'Checkpoints' }).getByRole('row').first().waitFor();
+  const openedMs = performance.now() - startMs;
+  report.line({
+    what: 'a session of many checkpoints, cold, until its rows are there',
+    ratio: openedMs,
+    unit: ' ms',
+    target: { atMost: 1_000 },
+  });
+  await page.getByRole('article').first().waitFor();
+  const nodes = await page.evaluate(() => document.querySelectorAll('*').length);
+  report.line({ what: 'DOM nodes', ratio: nodes, target: { atMost: 3_000 } });
+}
+
+/** Frames while the graph is scrolled without folds: the time between two of them. */
+async function reportPanning(report, page) {
+  await page.getByRole('button', { name: 'Fold' }).click();
+  const box = await page.locator('.graph').boundingBox();
+  await page.mouse.move(box.x + 50, box.y + 200);
+  await page.evaluate(() => {
+    globalThis.frames = [];
+    const tick = (time) => {
+      globalThis.frames.push(time);
+      requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
+  });
+  for (let n = 0; n < TURNS_OF_WHEEL; n++) await page.mouse.wheel(0, n < TURNS_OF_WHEEL / 2 ? -WHEEL : WHEEL);
+  const times = await page.evaluate(() => globalThis.frames);
+  const gaps = times.slice(1).map((time, n) => time - times[n]);
+  report.line({
+    what: 'a frame while panning, p95',
+    ratio: quantile(gaps, 0.95),
+    unit: ' ms',
+    target: { atMost: 16.8 },
+  });
+}
+
+/** From a durable save to the row on the screen. */
+async function reportLive(report, page, manager) {
+  const session = await manager.session('long');
+  const waits = [];
+  for (let n = 0; n < LIVE_SAVES; n++) {
+    await session.save({ ...session.state, live: n });
+    const savedMs = performance.now();
+    await page.getByText(`#${session.head.sequence}`).first().waitFor();
+    waits.push(performance.now() - savedMs);
+  }
+  report.line({
+    what: 'from a save to the screen, p95',
+    ratio: quantile(waits, 0.95),
+    unit: ' ms',
+    target: { atMost: 250 },
+  });
+}
+
+function quantile(values, share) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+}

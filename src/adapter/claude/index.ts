@@ -1,0 +1,3 @@
+/** Claude Agent SDK: transcripts as sessions. */
+
+export { SavestateSessionStore } from './savestate-session-store.ts';

@@ -1,0 +1,186 @@
+import type {
+  foldSessionSummary,
+  SessionKey,
+  SessionStore,
+  SessionStoreEntry,
+  SessionSummaryEntry,
+} from '@anthropic-ai/claude-agent-sdk';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { Engine } from '../../manager/engine/engine.ts';
+import { MAX_VALUE_CHARS } from '../../manager/engine/save-options.ts';
+import type { ChunkStorage } from '../../storage/contract.ts';
+import { type AdapterStorageOptions, openAdapterEngine, toOptions } from '../adapter-storage.ts';
+import { sessionsBelow } from '../session-name.ts';
+import type { Transcript, TranscriptView } from '../transcript/transcript.ts';
+import { Transcripts } from '../transcript/transcripts.ts';
+import { belowProject, belowSession, nameBelow, sessionOf } from './session-key.ts';
+
+type Entry = SessionStoreEntry;
+type Summary = SessionSummaryEntry['data'];
+type Fold = typeof foldSessionSummary;
+
+/** Heads that are read at once when sessions are listed. */
+const READ_AT_ONCE = 16;
+
+/** What is left of a checkpoint's metadata for the summary. */
+const MAX_SUMMARY_CHARS = MAX_VALUE_CHARS - 1024;
+
+/**
+ * Keeps the transcripts of the Claude Agent SDK: pass it as `sessionStore`. A transcript is a session, `claude/<project>/<session>`, and
+ * each batch a checkpoint, so it can be listed, searched, compared, forked and rewound like any other.
+ */
+export class SavestateSessionStore implements SessionStore {
+  readonly #engine: Engine;
+  readonly #transcripts: Transcripts<Entry>;
+  readonly #known = new WeakMap<Transcript<Entry>, KnownEntries>();
+
+  constructor(storageOrOptions: ChunkStorage | AdapterStorageOptions) {
+    this.#engine = openAdapterEngine(toOptions<AdapterStorageOptions>(storageOrOptions, {}, 'SavestateSessionStore'));
+    this.#transcripts = new Transcripts(this.#engine, 'claude');
+  }
+
+  /** Adds entries to a transcript, in the order of the calls; those whose `uuid` is there already are left out. */
+  async append(key: SessionKey, entries: Entry[]): Promise<void> {
+    const sessionId = sessionOf(key);
+    checkEntries(entries);
+    if (entries.length === 0) return;
+    const transcript = this.#transcripts.open(sessionId);
+    const taken = transcript.take(entries);
+    const fold = key.subpath === undefined ? await loadFold() : undefined;
+    const edit = (view: TranscriptView<Entry>) => {
+      const add = this.#knownOf(transcript).selectNew(view.outlines, taken);
+      if (add.length === 0) return undefined;
+      const summary = fold === undefined ? undefined : foldSummary(fold, key, { view, add });
+      return { keep: view.length, add, metadata: summary === undefined ? {} : { summary } };
+    };
+    await transcript.change({ trigger: 'entries_appended', about: undefined, edit });
+  }
+
+  /** All entries of a transcript in their order; null if there is none. */
+  async load(key: SessionKey): Promise<Entry[] | null> {
+    const view = await this.#transcripts.open(sessionOf(key)).read();
+    return view.head === undefined ? null : view.itemsFrom(0);
+  }
+
+  /** The main transcripts of a project, with the time of the last change. */
+  async listSessions(projectKey: string): Promise<{ sessionId: string; mtime: number }[]> {
+    const heads = await this.#readHeads(belowProject(projectKey));
+    return heads.map(({ name, head }) => ({ sessionId: name, mtime: head.timestamp.getTime() }));
+  }
+
+  /** The summaries of a project's main transcripts; one that has none yet is left out, and the SDK reads that itself. */
+  async listSessionSummaries(projectKey: string): Promise<SessionSummaryEntry[]> {
+    const heads = await this.#readHeads(belowProject(projectKey));
+    return heads.flatMap(({ name, head }) => {
+      const summary = summaryOf(head);
+      return summary === undefined ? [] : [{ sessionId: name, mtime: head.timestamp.getTime(), data: summary }];
+    });
+  }
+
+  /** Deletes a transcript with its history; a main one with those of its subagents. */
+  async delete(key: SessionKey): Promise<void> {
+    const main = sessionOf(key);
+    const below = key.subpath === undefined ? await sessionsBelow(this.#engine.storage, belowSession(key)) : [];
+    for (const sessionId of [...below, main]) await this.#transcripts.open(sessionId).delete();
+  }
+
+  /** The subpaths of a main transcript. */
+  async listSubkeys(key: { projectKey: string; sessionId: string }): Promise<string[]> {
+    const prefix = belowSession(key);
+    const sessions = await sessionsBelow(this.#engine.storage, prefix);
+    return sessions.flatMap((sessionId) => nameBelow(sessionId, prefix) ?? []);
+  }
+
+  #knownOf(transcript: Transcript<Entry>): KnownEntries {
+    const known = this.#known.get(transcript) ?? new KnownEntries();
+    this.#known.set(transcript, known);
+    return known;
+  }
+
+  async #readHeads(prefix: string): Promise<{ readonly name: string; readonly head: Checkpoint }[]> {
+    const sessions = await sessionsBelow(this.#engine.storage, prefix);
+    const named = sessions.flatMap((sessionId) => {
+      const name = nameBelow(sessionId, prefix);
+      return name === undefined ? [] : [{ sessionId, name }];
+    });
+    const heads: { name: string; head: Checkpoint }[] = [];
+    for (let at = 0; at < named.length; at += READ_AT_ONCE) {
+      const page = named.slice(at, at + READ_AT_ONCE);
+      const read = await Promise.all(page.map(({ sessionId }) => this.#transcripts.head(sessionId)));
+      for (const [place, head] of read.entries())
+        if (head !== undefined) heads.push({ name: page[place]?.name ?? '', head });
+    }
+    return heads;
+  }
+}
+
+/** The uuids of a transcript's entries, as far as they were looked at. */
+class KnownEntries {
+  #outlines: readonly unknown[] = [];
+  #uuids = new Set<string>();
+
+  /** The entries that are not there yet, each once. */
+  selectNew(outlines: readonly unknown[], entries: readonly Entry[]): Entry[] {
+    this.#catchUp(outlines);
+    const uuids = new Set<string>();
+    return entries.filter(({ uuid }) => {
+      if (uuid === undefined) return true;
+      if (this.#uuids.has(uuid) || uuids.has(uuid)) return false;
+      uuids.add(uuid);
+      return true;
+    });
+  }
+
+  /** What is there is only ever added to, unless someone else changed it: then its last element is another one. */
+  #catchUp(outlines: readonly unknown[]): void {
+    const seen = this.#outlines.length;
+    const isLonger = outlines.length >= seen && outlines[seen - 1] === this.#outlines[seen - 1];
+    if (!isLonger) this.#uuids = new Set();
+    for (let at = isLonger ? seen : 0; at < outlines.length; at++) {
+      const { uuid } = outlines[at] as Entry;
+      if (uuid !== undefined) this.#uuids.add(uuid);
+    }
+    this.#outlines = outlines;
+  }
+}
+
+/** The summary after these entries. One that is missing, as after an edit by hand, is made of all of them. */
+function foldSummary(
+  fold: Fold,
+  key: SessionKey,
+  { view, add }: { readonly view: TranscriptView<Entry>; readonly add: Entry[] },
+): Summary | undefined {
+  const before = summaryOf(view.head);
+  const previous = before === undefined ? undefined : { sessionId: key.sessionId, mtime: 0, data: before };
+  const entries = before === undefined ? [...view.itemsFrom(0), ...add] : add;
+  const { data } = fold(previous, key, entries);
+  return JSON.stringify(data).length <= MAX_SUMMARY_CHARS ? data : undefined;
+}
+
+function summaryOf(head: Checkpoint | undefined): Summary | undefined {
+  const summary = head?.metadata?.summary;
+  return typeof summary === 'object' && summary !== null ? structuredClone(summary as Summary) : undefined;
+}
+
+let folding: Promise<Fold | undefined> | undefined;
+
+/** The SDK's own fold; undefined where the SDK is not installed, as when the command line imports transcripts. */
+function loadFold(): Promise<Fold | undefined> {
+  folding ??= import('@anthropic-ai/claude-agent-sdk').then(
+    (sdk) => sdk.foldSessionSummary,
+    () => undefined,
+  );
+  return folding;
+}
+
+function checkEntries(entries: readonly unknown[]): void {
+  const at = Array.isArray(entries)
+    ? entries.findIndex((entry) => typeof (entry as Entry | null)?.type !== 'string')
+    : -2;
+  if (at === -1) return;
+  throw new InvalidInputError(
+    `append() takes a list of transcript entries, each an object with a type; ${at === -2 ? 'this is no list' : `entry ${at} is none`}. Nothing was saved.`,
+    { details: { at } },
+  );
+}

@@ -1,0 +1,164 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Change } from '../../core/diff/index.ts';
+import { CorruptError, InvalidInputError, UnsupportedError } from '../../core/errors.ts';
+import { freezeState } from '../../core/freeze.ts';
+import { FIELD_CHARS } from '../../core/value/format.ts';
+
+const VERSION = 1;
+
+type Fields = { readonly [field: string]: unknown };
+
+/**
+ * A transcript as it is saved. The large fields of an item are kept apart from it, at the same place of `bodies`: so a copy of the
+ * item under another id shares them. In the item itself such a field is undefined, which keeps the order of its fields.
+ */
+export type TranscriptState = {
+  /** Whose items these are: `claude`, `openai-agents`, ... */
+  readonly transcript: string;
+  readonly version: number;
+  readonly items: readonly unknown[];
+  readonly bodies: readonly (Fields | null)[];
+  /** What an adapter keeps beside the items and changes together with them. */
+  readonly extra: unknown;
+};
+
+/** What a change makes of a transcript: it keeps the first items, adds others, and may replace what is beside them. */
+export type TranscriptEdit = {
+  readonly keep: number;
+  readonly add: readonly unknown[];
+  readonly extra?: unknown;
+  /** What the checkpoint of the change says of itself, so that lists of sessions read no items. */
+  readonly metadata?: { readonly [key: string]: unknown };
+};
+
+/** The transcript that a session begins with. */
+export function emptyTranscript(transcript: string): TranscriptState {
+  return freezeState({ transcript, version: VERSION, items: [], bodies: [], extra: null });
+}
+
+/** Reads a state as a transcript of this adapter, or throws an error that says whose it is instead. */
+export function parseTranscript(state: unknown, transcript: string, sessionId: string): TranscriptState {
+  const found = (typeof state === 'object' && state !== null ? state : {}) as Partial<TranscriptState>;
+  const details = { sessionId, expected: transcript, found: found.transcript };
+  if (found.transcript !== transcript)
+    throw new InvalidInputError(
+      `Session "${sessionId}" holds ${typeof found.transcript === 'string' ? `a transcript of "${found.transcript}"` : 'a state that is no transcript'}, not one of "${transcript}"; nothing was changed. Use another session id, or open it with what saved it.`,
+      { details },
+    );
+  if (found.version !== VERSION)
+    throw new UnsupportedError(
+      `The transcript of session "${sessionId}" has version ${String(found.version)}, and this program knows version ${VERSION}; nothing was changed. Update savestate.`,
+      { details },
+    );
+  const { items, bodies } = found;
+  if (!Array.isArray(items) || !Array.isArray(bodies) || items.length !== bodies.length)
+    throw new CorruptError(
+      `The transcript of session "${sessionId}" was edited so that its items and bodies do not match. Fork from an earlier checkpoint.`,
+      { details },
+    );
+  return freezeState(state as TranscriptState);
+}
+
+/** Why a transcript cannot be forked at an item. */
+export function cannotFork(sessionId: string, length: number, at: number): InvalidInputError {
+  return new InvalidInputError(
+    `Session "${sessionId}" has ${length} items, so it cannot be forked at item ${at}. Give a number from 0 to ${length}.`,
+    { details: { sessionId, length, at } },
+  );
+}
+
+/** The transcript after a change. What is added must be the caller's own no longer: it is frozen. */
+export function applyEdit(before: TranscriptState, { keep, add, extra }: TranscriptEdit): TranscriptState {
+  const split = add.map(splitItem);
+  const grow = <Part>(parts: readonly Part[], more: readonly Part[]): readonly Part[] =>
+    Object.freeze((keep === parts.length ? parts : parts.slice(0, keep)).concat(more));
+  return Object.freeze({
+    ...before,
+    items: grow(
+      before.items,
+      split.map(({ item }) => freezeState(item)),
+    ),
+    bodies: grow(
+      before.bodies,
+      split.map(({ body }) => freezeState(body)),
+    ),
+    extra: extra === undefined ? before.extra : freezeState(extra),
+  });
+}
+
+/** The transcript after what others appended; undefined if they did anything else. */
+export function applyAppends(before: TranscriptState, changes: readonly Change[]): TranscriptState | undefined {
+  const added: { items: unknown[]; bodies: (Fields | null)[] } = { items: [], bodies: [] };
+  for (const change of changes) {
+    const [field, at] = change.path;
+    if (change.op !== 'add' || change.path.length !== 2 || (field !== 'items' && field !== 'bodies')) return undefined;
+    const list: unknown[] = added[field];
+    if (at !== before[field].length + list.length) return undefined;
+    list.push(freezeState(change.value));
+  }
+  const items = Object.freeze(before.items.concat(added.items));
+  const bodies = Object.freeze(before.bodies.concat(added.bodies));
+  return items.length === bodies.length ? Object.freeze({ ...before, items, bodies }) : undefined;
+}
+
+/** The items from a place on, each a new copy. */
+export function itemsFrom({ items, bodies }: TranscriptState, from: number): unknown[] {
+  return items.slice(from).map((item, at) => joinItem(item, bodies[from + at] ?? null));
+}
+
+function joinItem(item: unknown, body: Fields | null): unknown {
+  return body === null ? copyValue(item) : copyValue({ ...(item as Fields), ...body });
+}
+
+function splitItem(item: unknown): { readonly item: unknown; readonly body: Fields | null } {
+  if (!isPlainObject(item)) return { item, body: null };
+  const large = Object.entries(item).filter(([, value]) => countChars(value, FIELD_CHARS) > FIELD_CHARS);
+  if (large.length === 0) return { item, body: null };
+  const without = Object.fromEntries(large.map(([field]) => [field, undefined]));
+  return { item: { ...item, ...without }, body: Object.fromEntries(large) };
+}
+
+/** About how long a value is as JSON; stops counting beyond a limit. */
+function countChars(value: unknown, limit: number): number {
+  if (typeof value === 'string') return value.length + 2;
+  if (value instanceof Uint8Array) return value.length;
+  if (typeof value !== 'object' || value === null) return 4;
+  let chars = 2;
+  for (const [key, child] of Object.entries(value)) {
+    if (chars > limit) break;
+    chars += (Array.isArray(value) ? 1 : key.length + 4) + countChars(child, limit - chars);
+  }
+  return chars;
+}
+
+function isPlainObject(value: unknown): value is Fields {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+/** A copy that shares nothing that can change; the codec has found no cycle in it. */
+export function copyValue<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(copyValue) as Value;
+  if (isPlainObject(value))
+    return Object.fromEntries(Object.entries(value).map(([field, child]) => [field, copyValue(child)])) as Value;
+  return isMutableValue(value) ? structuredClone(value) : value;
+}
+
+/** Whether two lists hold the same items; a field that is undefined is as good as absent. */
+export function isSameItems(left: readonly unknown[], right: readonly unknown[]): boolean {
+  return isDeepStrictEqual(withoutUndefined(left), withoutUndefined(right));
+}
+
+function withoutUndefined(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutUndefined);
+  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
+  const defined = Object.entries(value).filter(([, child]) => child !== undefined);
+  return Object.fromEntries(defined.map(([field, child]) => [field, withoutUndefined(child)]));
+}
+
+/** Whether a value is no container, but can change all the same. */
+function isMutableValue(value: object): boolean {
+  return value instanceof Date || value instanceof Map || value instanceof Set || ArrayBuffer.isView(value);
+}

@@ -1,0 +1,62 @@
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { SessionId } from '../../core/record/id.ts';
+import type { Engine, SessionKeeper } from '../../manager/engine/engine.ts';
+import { Transcript, type TranscriptPlace } from './transcript.ts';
+
+/** Transcripts that are kept open; those not used for long are opened again. */
+const MAX_OPEN = 256;
+
+/** The transcripts that an adapter has in use, one object for each place. */
+export class Transcripts<Item> implements SessionKeeper {
+  readonly #engine: Engine;
+  readonly #adapter: string;
+  readonly #open = new Map<string, Transcript<Item>>();
+
+  constructor(engine: Engine, adapter: string) {
+    this.#engine = engine;
+    this.#adapter = adapter;
+    engine.keepers.add(this);
+  }
+
+  open(sessionId: SessionId, branch?: string): Transcript<Item> {
+    const key = JSON.stringify([sessionId, branch]);
+    const place: TranscriptPlace = { adapter: this.#adapter, sessionId, branch };
+    const transcript = this.#open.get(key) ?? new Transcript<Item>(this.#engine, place);
+    this.#open.delete(key);
+    this.#open.set(key, transcript);
+    if (this.#open.size > MAX_OPEN) this.#dropOldest(transcript);
+    return transcript;
+  }
+
+  /** The checkpoint that a transcript is at; reads no items, and opens nothing. */
+  head(sessionId: SessionId): Promise<Checkpoint | undefined> {
+    return new Transcript(this.#engine, { adapter: this.#adapter, sessionId }).head();
+  }
+
+  forget(sessionId: SessionId): void {
+    for (const transcript of this.#of(sessionId)) transcript.forgetShadow();
+  }
+
+  whileIdle(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean> {
+    let run = end;
+    for (const transcript of this.#of(sessionId)) {
+      const inner = run;
+      run = () => transcript.alone(inner);
+    }
+    return run();
+  }
+
+  #of(sessionId: SessionId): Transcript<Item>[] {
+    return [...this.#open.values()].filter((transcript) => transcript.sessionId === sessionId);
+  }
+
+  /** Drops none that is at work: two of one place would not know of each other. */
+  #dropOldest(opened: Transcript<Item>): void {
+    for (const [key, transcript] of this.#open) {
+      if (!transcript.isIdle || transcript === opened) continue;
+      transcript.forgetShadow();
+      this.#open.delete(key);
+      return;
+    }
+  }
+}

@@ -1,0 +1,30 @@
+import type { Command } from '../../base/command.ts';
+import { openMemory, withStorage } from '../../server/run-server.ts';
+
+/** Answers models over MCP. */
+export const command: Command = {
+  arguments: '[storage]',
+  options: [
+    ['--allow-changes', 'also the tools that change something: answer, fork, rewind, tag'],
+    ['--memory <place>', 'long-term memory: a file, or postgres://...'],
+  ],
+  details: `For programs that speak the Model Context Protocol: they start this command, and talk to it over its standard input and output.
+It needs the package @modelcontextprotocol/server. Tools, resources and prompts are in docs/MCP.md. Goes on until the program is done with it.`,
+  examples: [
+    ['savestate mcp', 'the storage of this project, to look at'],
+    ['savestate mcp agent.db --allow-changes', 'another one; models may fork, rewind, tag and answer'],
+  ],
+  run: async (given, input) => {
+    const context = withStorage(given, input.word(0));
+    const { createMcp } = await import('../../../server/mcp/mcp-server.ts');
+    const { manager } = await context.open();
+    const memory = await openMemory(context, input, manager);
+    try {
+      const mcp = await createMcp(manager, { memory, allowChanges: input.flag('allowChanges') });
+      await mcp.serve({ stdin: process.stdin, stdout: process.stdout, signal: context.signal });
+    } finally {
+      await memory?.close();
+    }
+    return undefined;
+  },
+};

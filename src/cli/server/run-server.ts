@@ -1,0 +1,98 @@
+import { once } from 'node:events';
+import { withoutUndefined } from '../../core/defined.ts';
+import { hasErrorCode, InvalidInputError } from '../../core/errors.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { Memory } from '../../memory/memory.ts';
+import type { Listening } from '../../server/server.ts';
+import { formatStorageAddress } from '../../storage/open/address.ts';
+import type { OptionRow } from '../base/command.ts';
+import type { CommandInput } from '../base/command-input.ts';
+import type { Context } from '../base/context.ts';
+
+/** What both commands that serve take. */
+export const SERVER_OPTIONS: readonly OptionRow[] = [
+  ['--port <number>', 'default: one that is free'],
+  ['--host <address>', 'listen elsewhere than on 127.0.0.1'],
+  ['--allow-host <name>', 'a name under which the server is reached, besides localhost', 'repeat'],
+  ['--cors <origin>', 'pages of this origin may ask, too, with the token', 'repeat'],
+  ['--read-only', 'nothing can be changed'],
+  ['--mcp', 'also answer models, at /mcp'],
+  ['--allow-changes', 'models may change something, too'],
+  ['--memory <place>', 'long-term memory: a file, or postgres://...'],
+];
+
+/** Serves a storage until the person stops it; `onListening` gets the address. */
+export async function serve(
+  given: Context,
+  input: CommandInput,
+  onListening: (listening: Listening) => Promise<void>,
+): Promise<undefined> {
+  const context = withStorage(given, input.word(0));
+  const { createServer } = await import('../../server/server.ts');
+  const { manager } = await context.open();
+  const memory = await openMemory(context, input, manager);
+  const mcp = await openMcp(input, manager, memory);
+  const server = createServer(manager, {
+    ...withoutUndefined({ token: context.env.SAVESTATE_TOKEN || undefined, memory, mcp }),
+    readOnly: input.flag('readOnly'),
+    hosts: input.texts('allowHost'),
+    origins: input.texts('cors'),
+    label: formatStorageAddress(await context.address()),
+    onError: (error) => context.say(`error: ${error instanceof Error ? error.message : String(error)}`),
+  });
+  try {
+    const listening = await server.listen({ host: input.text('host'), port: readPort(input) });
+    const { url, accessUrl, port, warnings } = listening;
+    for (const warning of warnings) context.say(`warning: ${warning}`);
+    context.answerLine({ url, accessUrl, port, token: server.token }, () => `${accessUrl}\n`);
+    context.say('Ctrl-C ends it.');
+    await onListening(listening);
+    if (!context.signal.aborted) await once(context.signal, 'abort');
+  } finally {
+    await server.close();
+    await memory?.close();
+  }
+  return undefined;
+}
+
+/** The storage that was named beside the command, as if it were an option. */
+export function withStorage(context: Context, storage: string | undefined): Context {
+  if (storage === undefined) return context;
+  if (context.globals.storage !== undefined)
+    throw new InvalidInputError(`Name the storage once: "${storage}", or --storage ${context.globals.storage}.`);
+  return context.with({ globals: { ...context.globals, storage } });
+}
+
+/** What answers models, if it was asked for. */
+async function openMcp(input: CommandInput, manager: CheckpointManager, memory: Memory | undefined) {
+  const allowChanges = input.flag('allowChanges');
+  if (!input.flag('mcp') && allowChanges)
+    throw new InvalidInputError('--allow-changes is about models: it goes with --mcp.');
+  if (!input.flag('mcp')) return undefined;
+  if (allowChanges && input.flag('readOnly'))
+    throw new InvalidInputError('--read-only and --allow-changes contradict each other: give one of them.');
+  const { createMcp } = await import('../../server/mcp/mcp-server.ts');
+  return (await createMcp(manager, { memory, allowChanges })).fetch;
+}
+
+function readPort(input: CommandInput): number | undefined {
+  const port = input.count('port');
+  if (port !== undefined && port > 65_535) throw new InvalidInputError(`--port must be at most 65535; found ${port}.`);
+  return port;
+}
+
+/** The memory that was named, or that is there; undefined if there is none. */
+export async function openMemory(
+  context: Context,
+  input: CommandInput,
+  manager: CheckpointManager,
+): Promise<Memory | undefined> {
+  const { openMemory: open } = await import('../memory/open-memory.ts');
+  const named = input.text('memory');
+  try {
+    return await open(context, { named, manager });
+  } catch (error) {
+    if (named === undefined && hasErrorCode(error, 'NOT_FOUND')) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest';
+import { STORAGES } from '../../../test/support/storages.ts';
+import type { ChunkStorage } from '../../storage/contract.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
+import { CheckpointManager } from '../checkpoint-manager.ts';
+import { copySession } from '../transfer/copy-session.ts';
+
+const FOLDING = STORAGES.filter(([name]) => name !== 'file'); // a folder keeps one small file for each entry of a log
+
+/** A session whose routine checkpoints go, but for the last. */
+async function saveMany(storage: ChunkStorage, count: number) {
+  const manager = new CheckpointManager({ storage, retention: { types: { routine: { keepLast: 1 } } } });
+  const session = await manager.session('s');
+  const first = await session.save({ n: 0 }, { type: 'manual' });
+  for (let n = 1; n <= count; n++) await session.save({ n }, { type: 'routine' });
+  const last = await session.save({ n: count + 1 }, { type: 'manual' });
+  await manager.stats(); // waits for retention
+  return { manager, session, first, last };
+}
+
+describe.each(FOLDING)('%s', (_, create) => {
+  test('[retention.2] tombstones do not pile up, and the lineage can be walked across those that were folded', async () => {
+    const { storage } = create();
+    const { manager, first, last } = await saveMany(storage, 600);
+    const before = await storage.stats();
+    expect(before.tombstones).toBeLessThan(500);
+    await manager.gc();
+    const { tombstones } = await storage.stats();
+    expect(tombstones).toBe(101);
+    const path = await manager.pathToRoot(last);
+    expect(path.at(-1)?.id).toBe(first);
+    const [folded] = path.flatMap(({ tombstone }) => (tombstone?.folded === undefined ? [] : [tombstone]));
+    expect(folded).toMatchObject({ parentId: first, sequence: 500, folded: 498 });
+    expect((await manager.tree('s')).roots).toEqual([first]);
+    expect(await manager.verify()).toMatchObject({ status: 'clean', tombstones: 101, checkpoints: 3 });
+    await manager.gc();
+    expect((await storage.stats()).tombstones).toBe(101);
+    await manager.close();
+  });
+
+  test('[retention.2] a deleted checkpoint from which a branch goes on is not folded away', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const session = await manager.session('s');
+    const ids: string[] = [];
+    for (let n = 0; n < 130; n++) ids.push(await session.save({ n }));
+    const [root = '', middle = '', head = ''] = [ids[0], ids[10], ids[129]];
+    await manager.fork(middle, { branch: 'side' });
+    const side = await (await manager.session('s', { branch: 'side' })).save({ side: true });
+    for (const id of ids.slice(1, 129).reverse()) await manager.delete(id);
+    await manager.gc();
+    const rootOf = async (id: string) => (await manager.pathToRoot(id)).at(-1)?.id;
+    expect([await rootOf(head), await rootOf(side)]).toEqual([root, root]);
+    expect((await manager.pathToRoot(side)).map(({ id }) => id)).toContain(middle);
+    expect(await manager.verify()).toMatchObject({ status: 'clean', checkpoints: 3 });
+    expect((await storage.stats()).tombstones).toBeLessThan(108);
+    await manager.close();
+  });
+});
+
+test('[session.4] an export with folded tombstones is brought in as it was', async () => {
+  const { manager, last } = await saveMany(new InMemoryCheckpointStorage(), 300);
+  await manager.gc();
+  const there = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  await there.importSession(manager.exportSession('s'));
+  expect(await there.pathToRoot(last)).toEqual(await manager.pathToRoot(last));
+  expect((await there.verify()).status).toBe('clean');
+});
+
+test('[session.4] a repeated copy does not bring back what was deleted and folded there', async () => {
+  const from = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const session = await from.session('s');
+  for (let n = 0; n < 150; n++) await session.save({ n });
+  const storage = new InMemoryCheckpointStorage();
+  const target = { storage, onCheckpoint: async () => undefined };
+  await copySession(from, session.id, target);
+  const there = new CheckpointManager({ storage });
+  await there.prune({ policy: { keepLast: 2 } });
+  await there.gc();
+  const { checkpoints, tombstones } = await storage.stats();
+  expect({ checkpoints, tombstones }).toEqual({ checkpoints: 2, tombstones: 101 });
+  await session.save({ more: true });
+  expect(await copySession(from, session.id, target)).toEqual({ checkpoints: 1, present: 150 });
+  expect(await storage.stats()).toMatchObject({ checkpoints: 3, tombstones: 101 });
+  expect((await there.verify()).status).toBe('clean');
+});

@@ -1,0 +1,174 @@
+import { hasErrorCode } from '../../core/errors.ts';
+import type { Tombstone } from '../../core/record/checkpoint-header.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { Breather } from '../../storage/breather.ts';
+import type { CheckpointRow, ChunkStorage, TombstoneFold } from '../../storage/contract.ts';
+import { eachSession, parseRow, parseTombstone, readPages, sealTombstone } from '../engine/records.ts';
+
+/** The newest tombstones of a session stay as they are, so that who asks for a checkpoint is told when and why it was deleted. */
+const KEPT_TOMBSTONES = 100;
+/** So many deletions are worth a look at their session; of a long one, half as many as it has rows. */
+const LOOK_AFTER = 256;
+/** Folds that are made at once. */
+const BATCH = 50;
+/** Tombstones that one fold removes at most, so that none holds up the storage for long. */
+const MAX_REMOVED = 1000;
+const MAX_SESSIONS = 10_000;
+
+/** Deleted checkpoints of one line, newest first, that become one. */
+type Run = {
+  readonly row: CheckpointRow;
+  readonly tip: Tombstone;
+  readonly removes: CheckpointId[];
+  last: Tombstone;
+  folded: number;
+};
+
+/** What is known of a checkpoint before it is read: who was saved on top of it. */
+type Children = { count: number; run: Run | undefined };
+
+/** How many deletions there were since a session was looked at, and after how many it is looked at again. */
+type Look = { deleted: number; dueAfter: number };
+
+/**
+ * Folds runs of tombstones into the newest of each: whatever is deleted over the years, a session keeps at most one tombstone for each
+ * checkpoint and each end of a branch, besides its newest ones. The lineage goes on at the parent of the oldest that was folded.
+ */
+export class TombstoneFolder {
+  readonly #storage: ChunkStorage;
+  readonly #looks = new Map<SessionId, Look>();
+
+  constructor(storage: ChunkStorage) {
+    this.#storage = storage;
+  }
+
+  /** Counts what was deleted in a session, and folds now and then: so often that all processes together bound its size. */
+  async note(sessionId: SessionId, deleted: readonly CheckpointId[]): Promise<void> {
+    const [first] = deleted;
+    if (first === undefined || this.#storage.foldTombstones === undefined) return;
+    const look = this.#looks.get(sessionId) ?? this.#begin(sessionId, first);
+    look.deleted += deleted.length;
+    if (look.deleted < look.dueAfter) return;
+    const rows = await this.fold(sessionId);
+    this.#looks.set(sessionId, { deleted: 0, dueAfter: Math.max(LOOK_AFTER, rows / 2) });
+  }
+
+  /** As if some had been deleted already, a different number each time: many short processes look as often as one long one. */
+  #begin(sessionId: SessionId, first: CheckpointId): Look {
+    if (this.#looks.size >= MAX_SESSIONS) this.#looks.clear();
+    const look = { deleted: Number.parseInt(first.slice(-4), 32) % LOOK_AFTER || 0, dueAfter: LOOK_AFTER };
+    this.#looks.set(sessionId, look);
+    return look;
+  }
+
+  /** Folds what can be folded in every session. */
+  async foldAll(signal?: AbortSignal): Promise<void> {
+    const storage = this.#storage;
+    if (storage.foldTombstones === undefined || (await storage.stats()).tombstones <= KEPT_TOMBSTONES) return;
+    for await (const sessionId of eachSession(storage)) {
+      signal?.throwIfAborted();
+      await this.fold(sessionId);
+    }
+  }
+
+  /** Folds what can be folded in a session, a damaged one excepted. Returns how many rows it has. */
+  async fold(sessionId: SessionId): Promise<number> {
+    const pass = new FoldingPass(this.#storage);
+    try {
+      for await (const rows of readPages(this.#storage, { sessionId, order: 'newest', include: 'all' }))
+        await pass.read(rows);
+      await pass.finish();
+    } catch (error) {
+      if (!hasErrorCode(error, 'CORRUPT')) throw error;
+    }
+    return pass.rows;
+  }
+}
+
+/** One walk through a session, newest first: a child comes before its parent, so little has to be remembered. */
+class FoldingPass {
+  readonly #storage: ChunkStorage;
+  readonly #breather = new Breather();
+  /** Parents that were not read yet. */
+  readonly #awaited = new Map<CheckpointId, Children>();
+  #folds: TombstoneFold[] = [];
+  #tombstones = 0;
+  rows = 0;
+
+  constructor(storage: ChunkStorage) {
+    this.#storage = storage;
+  }
+
+  async read(rows: readonly CheckpointRow[]): Promise<void> {
+    await this.#breather.each(rows, (row) => this.#take(row));
+    if (this.#folds.length >= BATCH) await this.#flush();
+  }
+
+  /** What is left ends at a root. */
+  async finish(): Promise<void> {
+    await this.#flush();
+  }
+
+  #take(row: CheckpointRow): void {
+    this.rows++;
+    const children = this.#awaited.get(row.id);
+    this.#awaited.delete(row.id);
+    if (!row.isDeleted) {
+      this.#close(children?.run);
+      this.#await(parseRow(row).parentId, undefined);
+      return;
+    }
+    const tombstone = parseTombstone(row);
+    const run = this.#tombstones++ < KEPT_TOMBSTONES ? undefined : this.#join({ row, tombstone }, children);
+    this.#await(tombstone.parentId, run);
+    if (tombstone.parentId === undefined) this.#close(run);
+  }
+
+  /** The run that goes on with this tombstone, or one that begins with it. */
+  #join({ row, tombstone }: { row: CheckpointRow; tombstone: Tombstone }, children: Children | undefined): Run {
+    const run = children?.run;
+    if (run === undefined || !isContinued(run, tombstone, children)) {
+      this.#close(run);
+      return { row, tip: tombstone, removes: [], last: tombstone, folded: tombstone.folded ?? 0 };
+    }
+    run.removes.push(tombstone.id);
+    run.last = tombstone;
+    run.folded += 1 + (tombstone.folded ?? 0);
+    return run;
+  }
+
+  /** A second child of the same parent ends the runs of both there. */
+  #await(parentId: CheckpointId | undefined, run: Run | undefined): void {
+    if (parentId === undefined) return;
+    const known = this.#awaited.get(parentId);
+    if (known === undefined) this.#awaited.set(parentId, { count: 1, run });
+    else {
+      known.count++;
+      this.#close(known.run);
+      this.#close(run);
+      known.run = undefined;
+    }
+  }
+
+  #close(run: Run | undefined): void {
+    if (run === undefined || run.removes.length === 0) return;
+    const { row, tip, last, folded, removes } = run;
+    const { parentId: _, ...rest } = tip;
+    const parent = last.parentId === undefined ? {} : { parentId: last.parentId };
+    const tombstone = { ...rest, ...parent, folded, foldedFrom: last.foldedFrom ?? last.id };
+    const body = sealTombstone(tombstone, row.digest);
+    this.#folds.push({ id: row.id, expect: row.body, body, removes: [...removes] });
+    removes.length = 0; // closed once
+  }
+
+  async #flush(): Promise<void> {
+    const folds = this.#folds;
+    this.#folds = [];
+    if (folds.length > 0) await this.#storage.foldTombstones?.(folds);
+  }
+}
+
+/** Only what is of one branch and has no other child becomes one. */
+function isContinued(run: Run, { branch }: Tombstone, children: Children | undefined): boolean {
+  return children?.count === 1 && run.tip.branch === branch && run.removes.length < MAX_REMOVED;
+}

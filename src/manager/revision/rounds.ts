@@ -1,0 +1,75 @@
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { ChunkStorage } from '../../storage/contract.ts';
+import { readPath } from '../engine/records.ts';
+
+/** The checkpoints of a round, the newest first, one for each message. What keeps no rounds has one checkpoint in each. */
+export type Round = {
+  /** As `metadata.round` says; undefined where nobody counts. */
+  readonly number: number | undefined;
+  readonly rows: readonly Checkpoint[];
+  /** What the number of the round stands for: its last message, but a prompt that came after it. */
+  readonly end: Checkpoint;
+};
+
+/** What the summary of a person's prompt begins with. */
+const PROMPT = 'user: ';
+
+/** A checkpoint and its ancestors, newest first, without the deleted ones. */
+export async function* readLive(storage: ChunkStorage, from: Checkpoint): AsyncGenerator<Checkpoint> {
+  for await (const { checkpoint } of readPath(storage, from)) if (checkpoint !== undefined) yield checkpoint;
+}
+
+/** The rounds of a history, the newest first. */
+export async function* readRounds(storage: ChunkStorage, from: Checkpoint): AsyncGenerator<Round> {
+  let rows: Checkpoint[] = [];
+  for await (const checkpoint of readMessages(storage, from)) {
+    const [newest] = rows;
+    if (newest !== undefined && (roundOf(newest) === undefined || roundOf(newest) !== roundOf(checkpoint))) {
+      yield toRound(rows, newest);
+      rows = [];
+    }
+    rows.push(checkpoint);
+  }
+  const [newest] = rows;
+  if (newest !== undefined) yield toRound(rows, newest);
+}
+
+function toRound(rows: readonly Checkpoint[], newest: Checkpoint): Round {
+  const end = rows.find(({ contextSummary }) => contextSummary?.startsWith(PROMPT) !== true) ?? newest;
+  return { number: roundOf(end), rows, end };
+}
+
+/** One checkpoint for each message: chats save a reply when it was generated, when it is in the transcript, and when it ended them. */
+async function* readMessages(storage: ChunkStorage, from: Checkpoint): AsyncGenerator<Checkpoint> {
+  let shown: Checkpoint | undefined;
+  for await (const checkpoint of readLive(storage, from)) {
+    if (checkpoint.trigger === 'conversation_continued') continue; // before the prompt that it is about
+    const count = countSaid(checkpoint);
+    const isSame = count === undefined ? isRepeated(shown, checkpoint) : count === 0 || count === countSaid(shown);
+    if (shown !== undefined && isSame) continue;
+    shown = checkpoint;
+    yield checkpoint;
+  }
+}
+
+/** How many messages were said by then, also one that only its speaker knows yet. */
+function countSaid(checkpoint: Checkpoint | undefined): number | undefined {
+  const count = checkpoint && countedMessages(checkpoint);
+  return count !== undefined && checkpoint?.trigger === 'speaker_reply_generated' ? count + 1 : count;
+}
+
+/** How many messages the transcript has, as `metadata.messages` says. */
+export function countedMessages({ metadata }: Checkpoint): number | undefined {
+  return typeof metadata?.messages === 'number' ? metadata.messages : undefined;
+}
+
+/** A fleet that waits, failed or goes on was saved again with what it had said. */
+function isRepeated(shown: Checkpoint | undefined, { contextSummary }: Checkpoint): boolean {
+  const isAgain = ['waiting_for_input', 'run_failed', 'fleet_continued'].includes(shown?.trigger ?? '');
+  return isAgain && shown?.contextSummary !== undefined && shown.contextSummary === contextSummary;
+}
+
+/** The round of a checkpoint, as `metadata.round` says. */
+export function roundOf({ metadata }: Checkpoint): number | undefined {
+  return typeof metadata?.round === 'number' ? metadata.round : undefined;
+}

@@ -1,0 +1,218 @@
+import { describe, expect, expectTypeOf, test } from 'vitest';
+import { z } from 'zod';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
+import { faultyStorage } from '../../testing/faulty-storage.ts';
+import { CheckpointManager } from '../checkpoint-manager.ts';
+import type { Session } from './session.ts';
+
+type Chat = { messages: string[]; done?: boolean };
+const initial: Chat = { messages: [] };
+const schema = z.object({ messages: z.array(z.string()), done: z.boolean().optional() });
+
+const open = () => new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+
+/** A session with a checkpoint after each of these messages. */
+async function chatOf(manager: CheckpointManager, ...messages: string[]): Promise<Session<Chat>> {
+  const session = await manager.session<Chat>('s', { initial });
+  for (const message of messages) await session.update((chat) => chat.messages.push(message));
+  return session;
+}
+
+describe('state', () => {
+  test('[session.8] is the initial one, copied, and afterwards what was saved', async () => {
+    const manager = open();
+    const session = await manager.session<Chat>('s', { initial });
+    expectTypeOf(session.state).toEqualTypeOf<Chat>();
+    expect([session.isResumed, session.state]).toEqual([false, { messages: [] }]);
+    session.state.messages.push('a');
+    await session.save();
+    expect(initial).toEqual({ messages: [] });
+    await session.save({ messages: ['b'] }, { type: 'auto' });
+    const again = await manager.session<Chat>('s', { initial });
+    expect([again.isResumed, again.state, again.head?.type]).toEqual([true, { messages: ['b'] }, 'auto']);
+  });
+
+  test('[session.8] has no type, and is undefined, for those who give none', async () => {
+    const session = await open().session('s');
+    expectTypeOf(session.state).toEqualTypeOf<unknown>();
+    expect(session.state).toBeUndefined();
+    await session.save(undefined);
+    expect(session.head?.sequence).toBe(1);
+  });
+
+  test('[session.8] a schema gives it its type, and refuses what does not fit by path and checkpoint', async () => {
+    const manager = open();
+    await (await manager.session('s')).save({ messages: ['a', 3] });
+    const id = (await manager.latest())?.id;
+    const asked = manager.session('s', { schema, initial });
+    expectTypeOf(asked).resolves.toEqualTypeOf<Session<z.infer<typeof schema>>>();
+    await expect(asked).rejects.toMatchObject({
+      code: 'UNSUPPORTED',
+      message: expect.stringContaining(`checkpoint ${id} does not fit the schema: $.messages[1]: `),
+      details: { checkpointId: id, problems: [expect.objectContaining({ path: '$.messages[1]' })] },
+    });
+    await expect(manager.session('new', { schema })).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    const loose = z.object({ messages: z.array(z.unknown()), title: z.string().default('none') });
+    const session = await manager.session('s', { schema: loose });
+    expect(session.state).toEqual({ messages: ['a', 3], title: 'none' });
+    expect((await session.load('@')).title).toBe('none');
+    // @ts-expect-error a type alone says nothing of a session that is new
+    await manager.session<Chat>('other');
+    const bad = { schema: 3 } as unknown as { schema: typeof schema };
+    await expect(manager.session('s', bad)).rejects.toThrow('"schema" of session() must be a Standard Schema');
+  });
+});
+
+test('[session.8] what does not fit the schema is not stored, neither at the beginning nor later', async () => {
+  const manager = open();
+  const small = z.object({ n: z.number().max(3), tag: z.string().default('none') });
+  const refused = { code: 'INVALID_INPUT', message: expect.stringContaining('does not fit the schema: $.n: ') };
+  await expect(manager.session('s', { schema: small, initial: { n: 9, tag: '' } })).rejects.toMatchObject(refused);
+  const session = await manager.session('s', { schema: small, initial: { n: 1 } as z.infer<typeof small> });
+  expect(session.state).toEqual({ n: 1, tag: 'none' });
+  await session.save();
+  await expect(session.update((state) => ({ ...state, n: 99 }))).rejects.toMatchObject(refused);
+  await expect(session.save({ n: 99, tag: '' })).rejects.toMatchObject(refused);
+  expect([session.state.n, (await manager.session('s', { schema: small })).state.n]).toEqual([1, 1]);
+  await session.update((state) => void state.n++);
+  expect(await session.load('@')).toEqual({ n: 2, tag: 'none' });
+  await expect(session.find('@~99999999999999999999')).rejects.toThrow('only 1 are');
+});
+
+describe('update', () => {
+  test('[session.9] changes and saves, and leaves a frozen state that shares what did not change', async () => {
+    const manager = open();
+    const session = await manager.session('s', { initial: { a: { n: 1 }, b: { n: 1 } } });
+    await session.update((state) => void state.a.n++);
+    const before = session.state;
+    await session.update((state) => void state.a.n++, { trigger: 'counted' });
+    expect(session.state).toEqual({ a: { n: 3 }, b: { n: 1 } });
+    expect(session.state.b).toBe(before.b);
+    expect(() => void session.state.b.n++).toThrow(TypeError);
+    expect([session.head?.sequence, session.head?.trigger]).toEqual([2, 'counted']);
+  });
+
+  test('[session.9] one that throws, is async or cannot be saved changes nothing', async () => {
+    const session = await chatOf(open(), 'a');
+    await expect(
+      session.update((chat) => {
+        chat.messages.push('b');
+        throw new Error('no');
+      }),
+    ).rejects.toThrow('no');
+    await expect(session.update(async (chat) => chat.messages.push('b'))).rejects.toThrow('must not be async');
+    await expect(session.update((chat) => Object.assign(chat, { bad: () => 1 }))).rejects.toThrow('$.bad');
+    expect([session.state, session.head?.sequence]).toEqual([{ messages: ['a'] }, 1]);
+    const text = await open().session('t', { initial: 'text' });
+    await expect(text.update(() => undefined)).rejects.toThrow('found "text"');
+  });
+
+  test('[session.9] a new state that the function returns is taken, as an edit of a fork is', async () => {
+    const manager = open();
+    const session = await manager.session('s', { initial: { t: 'a', list: [{ n: 1 }], inner: {} } });
+    await session.update((state) => ({ ...state, t: 'b' }));
+    expect(session.state).toEqual({ t: 'b', list: [{ n: 1 }], inner: {} });
+    await session.update((state) => state.list.splice(0, 1));
+    expect(await session.load('@')).toEqual({ t: 'b', list: [], inner: {} });
+    for (const change of [
+      (state: object) => Object.assign({}, Object.assign(state, { t: 'c' }), { list: [] }),
+      () => ['c'],
+    ]) {
+      const both = { code: 'INVALID_INPUT', message: expect.stringContaining('Change what it is given') };
+      await expect(session.update(change)).rejects.toMatchObject(both);
+      await expect(session.fork({ edit: change as () => never })).rejects.toMatchObject(both);
+    }
+    expect([session.state.t, session.head?.sequence]).toEqual(['b', 2]);
+  });
+
+  test('[session.9] the promise of an async function is refused, and does not end the process', async () => {
+    const session = await chatOf(open(), 'a');
+    const unhandled: unknown[] = [];
+    const note = (error: unknown) => void unhandled.push(error);
+    process.on('unhandledRejection', note);
+    const change = async (chat: Chat) => {
+      await Promise.resolve();
+      chat.messages.push('b');
+    };
+    await expect(session.update(change)).rejects.toThrow('must not be async');
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('unhandledRejection', note);
+    expect([unhandled, session.state]).toEqual([[], { messages: ['a'] }]);
+  });
+
+  test('[session.9] when one is not stored, those that were called on top of it are not either', async () => {
+    const storage = faultyStorage(new InMemoryCheckpointStorage(), { commits: { 2: 'fails' } });
+    const session = await chatOf(new CheckpointManager({ storage }), 'a');
+    const outcomes = await Promise.allSettled(
+      ['b', 'c', 'd'].map((message) => session.update((chat) => chat.messages.push(message))),
+    );
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+    expect(session.state).toEqual({ messages: ['a'] });
+    await session.update((chat) => chat.messages.push('b'));
+    expect(await session.load('@')).toEqual({ messages: ['a', 'b'] });
+  });
+});
+
+describe('with a session in hand', () => {
+  test('[session.10] revisions name checkpoints of it, everywhere', async () => {
+    const session = await chatOf(open(), 'a', 'b', 'c');
+    const before = await session.load('@~2');
+    expectTypeOf(before).toEqualTypeOf<Chat>();
+    expect(before).toEqual({ messages: ['a'] });
+    expect(await session.load('message 2')).toEqual({ messages: ['a', 'b'] });
+    expect((await session.history({ limit: 2 })).map(({ sequence }) => sequence)).toEqual([3, 2]);
+    expect((await session.history({ from: '@~2' })).map(({ sequence }) => sequence)).toEqual([1]);
+    expect((await session.diff('@~2')).changedFields).toEqual(['$.messages[1]', '$.messages[2]']);
+    await session.tag('v1', '@~1');
+    expect((await session.diff('v1', 'main')).added).toHaveLength(1);
+    await expect(session.load('mian')).rejects.toThrow('There is no checkpoint "mian". A revision is');
+    const fresh = await open().session('new');
+    expect(await fresh.history()).toEqual([]);
+    await expect(fresh.load('@')).rejects.toThrow('has no checkpoint yet');
+  });
+
+  test('[session.10] a fork is a session on a branch of its own, with the edited state', async () => {
+    const session = await chatOf(open(), 'a', 'b');
+    const other = await session.fork({ at: '@~1', edit: (chat) => void chat.messages.push('B'), reason: 'what if' });
+    expectTypeOf(other).toEqualTypeOf<Session<Chat>>();
+    expect([other.branch, other.state, other.isResumed]).toEqual(['fork-1', { messages: ['a', 'B'] }, true]);
+    expect(other.head?.reason).toBe('what if');
+    await other.update((chat) => chat.messages.push('C'));
+    expect([session.branch, session.state, session.head?.sequence]).toEqual(['main', { messages: ['a', 'b'] }, 2]);
+    expect((await session.diff('@', 'fork-1')).hasChanges).toBe(true);
+    const pushed = await session.fork({ edit: (chat) => chat.messages.push('x') as unknown as undefined });
+    expect(pushed.state.messages).toEqual(['a', 'b', 'x']);
+    await expect(session.fork({ form: '@' } as object)).rejects.toThrow('"form" is not an option of session.fork()');
+  });
+
+  test('[session.10] rewind goes on from before in the same session, and undo takes that back', async () => {
+    const manager = open();
+    const session = await chatOf(manager, 'a', 'b', 'c');
+    await session.rewind('@~2');
+    expect([session.branch, session.state]).toEqual(['rewind-1', { messages: ['a'] }]);
+    await session.update((chat) => chat.messages.push('B'));
+    await session.rewind('@~1');
+    expect((await manager.session('s')).branch).toBe('rewind-1-2');
+    await session.undo();
+    expect([session.branch, session.state]).toEqual(['rewind-1', { messages: ['a', 'B'] }]);
+    await session.undo();
+    expect([session.branch, session.state]).toEqual(['main', { messages: ['a', 'b', 'c'] }]);
+    expect((await manager.session('s')).branch).toBe('main');
+    await expect(session.undo()).rejects.toThrow('There is nothing to undo');
+    const lease = await session.lease();
+    await expect(session.rewind('@~1')).rejects.toThrow('Release the lease first');
+    await lease.release();
+    await session.rewind('@~1');
+    expect(session.state).toEqual({ messages: ['a', 'b'] });
+  });
+
+  test('[session.10] prune is for this session only', async () => {
+    const manager = open();
+    const session = await chatOf(manager, 'a', 'b', 'c');
+    await manager.save({ n: 1 }, { sessionId: 'other' });
+    const { deleted } = await session.prune({ policy: { keepLast: 1 } });
+    expect(deleted).toHaveLength(2);
+    expect((await manager.list()).checkpoints).toHaveLength(2);
+    await expect(session.prune({ keepLast: 1 } as object)).rejects.toThrow('policy.keepLast');
+  });
+});

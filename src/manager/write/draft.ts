@@ -1,0 +1,20 @@
+import { create, current, isDraft, isDraftable } from 'mutative';
+import { InvalidInputError } from '../../core/errors.ts';
+import { freezeState } from '../../core/freeze.ts';
+import { describeValue } from '../../core/options.ts';
+import { takeReturned } from '../engine/returned-state.ts';
+
+/** A frozen state that is what a function made of a draft of another one; what did not change is shared. */
+export function changeDraft(state: unknown, recipe: (draft: never) => unknown): unknown {
+  if (!isDraftable(state))
+    throw new InvalidInputError(
+      `update() changes a state made of objects, lists, Maps and Sets; found ${describeValue(state)}. Pass initial to session(), or use save(state).`,
+    );
+  const changed = create(state as object, (draft) => {
+    const returned = recipe(draft as never);
+    if (isDraft(returned)) return undefined;
+    const isChanged = (): boolean => current(draft) !== state;
+    return takeReturned(returned, { state, isChanged, name: 'The function of update()' }) as undefined;
+  });
+  return freezeState(changed);
+}

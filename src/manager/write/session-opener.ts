@@ -1,0 +1,169 @@
+import { ConflictError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import type { Branching } from '../branch/branching.ts';
+import { openRecordings, type ReplayOptions } from '../effect/recordings.ts';
+import type { Engine, SessionKeeper } from '../engine/engine.ts';
+import { settleImport } from '../engine/import-claim.ts';
+import { loadState } from '../engine/loading.ts';
+import type { StoredCheckpoint } from '../engine/repository.ts';
+import type { HeldLease } from '../lease/lease.ts';
+import type { SessionOptions } from './session-options.ts';
+import { SessionWriter } from './session-writer.ts';
+import { checkGiven, checkState } from './state-schema.ts';
+
+/** Opens sessions and knows those that are open. */
+export class SessionOpener implements SessionKeeper {
+  readonly #engine: Engine;
+  readonly #branching: Branching;
+  readonly #open = new Set<SessionWriter>();
+  readonly #shared = new Map<SessionId, Promise<SessionWriter>>();
+  /** How many are opening each session. */
+  readonly #opening = new Map<SessionId, number>();
+  /** Sessions that are being deleted. */
+  readonly #ending = new Map<SessionId, Promise<unknown>>();
+
+  constructor(engine: Engine, branching: Branching) {
+    this.#engine = engine;
+    this.#branching = branching;
+    engine.keepers.add(this);
+  }
+
+  /** Sessions that are open when theirs is deleted begin it anew. */
+  forget(sessionId: SessionId): void {
+    for (const session of this.#open) if (session.id === sessionId) session.restart();
+  }
+
+  async whileIdle(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean> {
+    const open = [...this.#open].filter(({ id }) => id === sessionId);
+    if (this.#opening.has(sessionId) || open.some(({ isBusy }) => isBusy)) return false;
+    const ending = end();
+    for (const session of open) session.pauseFor(ending);
+    this.#ending.set(sessionId, Promise.allSettled([ending]));
+    try {
+      return await ending;
+    } finally {
+      this.#ending.delete(sessionId);
+    }
+  }
+
+  /**
+   * Opens a session at the head of a branch. `withState: false` leaves the state unloaded, for callers that have it. With a
+   * `lease` its commits stand under that; the caller ends it.
+   */
+  async open(sessionId: string, options: SessionOptions, how: Opening = {}): Promise<SessionWriter> {
+    const id = parseSessionId(sessionId);
+    await this.#ending.get(id);
+    this.#opening.set(id, (this.#opening.get(id) ?? 0) + 1);
+    try {
+      return await this.#openAt(id, options, how);
+    } finally {
+      const left = (this.#opening.get(id) ?? 1) - 1;
+      if (left > 0) this.#opening.set(id, left);
+      else this.#opening.delete(id);
+    }
+  }
+
+  async #openAt(id: SessionId, options: SessionOptions, { withState = true, lease }: Opening): Promise<SessionWriter> {
+    const { branch, headId } = await this.#findHead(id, options);
+    const stored = headId === undefined ? undefined : await this.#engine.repository.open(headId);
+    const head = stored?.checkpoint;
+    const loaded = withState ? await this.#load(id, stored, options) : NOTHING;
+    const log = await openRecordings(this.#engine, { sessionId: id, branch, head }, toReplay(options));
+    const start = { sessionId: id, branch, isBranchStored: head !== undefined, head, ...loaded, ...log, lease };
+    const session = new SessionWriter(this.#engine, start, {
+      options,
+      onClose: (closed) => this.#forget(closed),
+    });
+    this.#open.add(session);
+    return session;
+  }
+
+  /** The state to go on from: what is stored, as the schema returns it, or a copy of the initial one. */
+  async #load(id: SessionId, stored: StoredCheckpoint | undefined, { schema, initial }: SessionOptions) {
+    if (stored !== undefined) {
+      const { state, encoded } = await loadState(this.#engine, stored);
+      return { state: schema === undefined ? state : await checkState(schema, state, stored.checkpoint.id), encoded };
+    }
+    if (initial === undefined && schema !== undefined)
+      throw new NotFoundError(`Session "${id}" has no checkpoint yet, so there is no state. Pass initial to begin it.`);
+    if (initial === undefined) return NOTHING;
+    const { plainCodec } = this.#engine;
+    const state: unknown = plainCodec.decodeJson(plainCodec.encodeJson(initial));
+    return { ...NOTHING, state: schema === undefined ? state : await checkGiven(schema, state, 'initial') };
+  }
+
+  async #findHead(id: SessionId, options: SessionOptions): Promise<{ branch: string; headId: string | undefined }> {
+    const branch = parseName(options.branch ?? (await this.#engine.currentBranch(id)), 'A branch name');
+    const headId = await this.#engine.repository.readRef(id, 'branch', branch);
+    if (headId === undefined && (await settleImport(this.#engine, id))) return this.#findHead(id, options);
+    if (headId === undefined && options.branch !== undefined) await this.#checkNew(id, branch);
+    return { branch, headId };
+  }
+
+  /** A branch that is named but does not exist is a mistake, unless the session itself is new. */
+  async #checkNew(sessionId: SessionId, branch: string): Promise<void> {
+    const branches = await this.#engine.repository.readRefs({ sessionId, kind: 'branch' });
+    if (branches.length === 0) return;
+    const names = branches.map(({ name }) => name).join(', ');
+    throw new NotFoundError(`Session "${sessionId}" has no branch "${branch}" (it has: ${names}). Make it with fork.`, {
+      details: { sessionId, branch },
+    });
+  }
+
+  /**
+   * The session to go on in from a checkpoint: on its branch if it is the head there, on a new one otherwise. If the whole session was
+   * deleted meanwhile it begins anew.
+   */
+  async resumeAt(checkpoint: Checkpoint): Promise<SessionWriter> {
+    const { id, sessionId, branch } = checkpoint;
+    const headId = await this.#engine.repository.readRef(sessionId, 'branch', branch);
+    if (headId === id) return this.open(sessionId, { branch }, { withState: false });
+    try {
+      const forked = await this.#branching.fork(id);
+      return await this.open(sessionId, { branch: forked.branch }, { withState: false });
+    } catch (error) {
+      if (!hasErrorCode(error, 'NOT_FOUND')) throw error;
+      if ((await this.#engine.repository.readRefs({ sessionId, kind: 'branch' })).length > 0)
+        throw deletedError(checkpoint);
+      return this.shared(sessionId);
+    }
+  }
+
+  /** The manager's own session of this name: opened once, shared by all objects whose saves go there. */
+  async shared(sessionId: SessionId): Promise<SessionWriter> {
+    const known = await this.#shared.get(sessionId);
+    if (known !== undefined && !known.isClosed) return known;
+    const opening = this.open(sessionId, {}, { withState: false });
+    this.#shared.set(sessionId, opening);
+    opening.catch(() => this.#shared.delete(sessionId));
+    return opening;
+  }
+
+  #forget(session: SessionWriter): void {
+    this.#open.delete(session);
+    this.#shared.delete(session.id);
+  }
+
+  /** Closes all, also if one cannot release its lease; that is told when all are closed. */
+  async closeAll(): Promise<void> {
+    const outcomes = await Promise.allSettled([...this.#open].map((session) => session.close()));
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+  }
+}
+
+function deletedError({ id, sessionId }: Checkpoint): ConflictError {
+  return new ConflictError(
+    `Checkpoint ${id}, which this was restored from, was deleted meanwhile, so a save cannot follow it. Restore another one, or pass a sessionId of its own.`,
+    { details: { checkpointId: id, sessionId } },
+  );
+}
+
+type Opening = { readonly withState?: boolean; readonly lease?: HeldLease };
+
+const NOTHING = { state: undefined, encoded: undefined };
+
+function toReplay({ mode = 'live', replayFrom = 'head', replayBranch }: SessionOptions): ReplayOptions {
+  return { mode, from: replayFrom, ...(replayBranch !== undefined && { branch: replayBranch }) };
+}

@@ -1,0 +1,378 @@
+import type { EncodedState } from '../../core/codec/state-codec.ts';
+import { ClosedError, ConflictError, hasErrorCode } from '../../core/errors.ts';
+import { freezeState } from '../../core/freeze.ts';
+import { callback, checkOptions, checkValue } from '../../core/options.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { isRefused } from '../../storage/refusal.ts';
+import {
+  type Delivered,
+  EffectLog,
+  type FinishedStep,
+  STEP_CHECKS,
+  type StepAttempt,
+  type StepOptions,
+} from '../effect/effect-log.ts';
+import type { RecordedEffect } from '../effect/effect-record.ts';
+import { digestInput, type InputDigest } from '../effect/input-digest.ts';
+import type { Engine } from '../engine/engine.ts';
+import { describeCheckpoint, SAVE_CHECKS, type SaveOptions } from '../engine/save-options.ts';
+import type { Writer } from '../engine/writer.ts';
+import { LEASE_CHECKS, type Lease, type LeaseOptions } from '../lease/lease.ts';
+import { BranchLine, type BranchStart, type PendingSave } from './branch-line.ts';
+import { changeDraft } from './draft.ts';
+import type { SessionOptions } from './session-options.ts';
+import { checkGiven } from './state-schema.ts';
+
+/** What a session starts from; made by the manager. */
+export type SessionStart = BranchStart & {
+  readonly state: unknown;
+  readonly encoded: EncodedState | undefined;
+  readonly recordings: readonly RecordedEffect[];
+  readonly nextOrdinal: number;
+};
+
+/**
+ * Writes to one branch of a session. Saves are taken at the moment of the call and stored in the order of the calls; each stands on
+ * the last one that was stored.
+ */
+export class SessionWriter {
+  readonly id: SessionId;
+  readonly #engine: Engine;
+  readonly #options: SessionOptions;
+  readonly #hooks: WriterHooks;
+  readonly #line: BranchLine;
+  #effects: EffectLog;
+  #state: unknown;
+  #encoded: EncodedState | undefined;
+  #lastSave: Promise<unknown> = Promise.resolve();
+  #lastUpdate: Update | undefined;
+  #savesUnderWay = 0;
+  /** The session may be deleted just now. */
+  #isEnding = false;
+  #isClosed = false;
+
+  constructor(engine: Engine, start: SessionStart, hooks: WriterHooks) {
+    this.#engine = engine;
+    this.#options = hooks.options;
+    this.#hooks = hooks;
+    this.id = start.sessionId;
+    this.#line = new BranchLine(engine, start);
+    this.#state = start.state;
+    this.#encoded = start.encoded;
+    this.#effects = this.#openLog(start);
+    if (start.encoded !== undefined) engine.shadows.touch(this, start.encoded.sizeBytes);
+  }
+
+  #openLog({ recordings, nextOrdinal }: Pick<SessionStart, 'recordings' | 'nextOrdinal'>): EffectLog {
+    const { mode = 'live' } = this.#options;
+    return new EffectLog(this.#engine, this.#line, {
+      sessionId: this.id,
+      branch: this.branch,
+      mode,
+      recordings,
+      nextOrdinal,
+    });
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Whether commits stand under a lease. */
+  get hasLease(): boolean {
+    return this.#line.lease !== undefined;
+  }
+
+  get branch(): string {
+    return this.#line.branch;
+  }
+
+  /** The checkpoint the branch is at; undefined before the first save. */
+  get head(): Checkpoint | undefined {
+    return this.#line.head;
+  }
+
+  /** The state that was restored when the session was opened, or the one last saved. */
+  get state(): unknown {
+    return this.#state;
+  }
+
+  /**
+   * Saves a state. It is read before this returns, so it may be changed at once. Resolves when the checkpoint is durable;
+   * rejects without a trace in the history, and the session can go on.
+   */
+  async save(state: unknown, options: SaveOptions = {}): Promise<CheckpointId> {
+    this.#checkOpen();
+    checkOptions(options, SAVE_CHECKS, 'session.save()');
+    return this.#save(options, { capture: () => this.#encode(state) });
+  }
+
+  #encode(state: unknown): EncodedState {
+    return this.#capture(state, this.#engine.codec.encode(state, this.#encoded));
+  }
+
+  /** Like `save`, for a caller that had to encode the state before the session was open. */
+  async saveEncoded(state: unknown, encoded: EncodedState, options: SaveOptions): Promise<CheckpointId> {
+    this.#checkOpen();
+    const { life } = this.#line;
+    return this.#save(options, { capture: () => this.#capture(state, encoded), life });
+  }
+
+  async #save(options: SaveOptions, { capture, life, around = (store) => store() }: Saving): Promise<CheckpointId> {
+    const save = async (writer: Writer): Promise<CheckpointId> => {
+      const stateBefore = this.#state;
+      const pending = this.#pend(options, life ?? this.#nextLife, capture);
+      const fits = this.#checkFits();
+      const log = this.#effects;
+      const takeBack = (): void => {
+        if (this.#encoded === pending.encoded) this.#state = stateBefore;
+      };
+      const store = async (): Promise<Checkpoint> => {
+        if (options.after !== undefined) await options.after;
+        return around(async () => {
+          await fits;
+          return this.#store(writer, this.#renew(pending, log));
+        });
+      };
+      const checkpoint = await this.#inOrder(store, takeBack);
+      if (checkpoint.id !== this.head?.id) takeBack();
+      return checkpoint.id;
+    };
+    return this.#engine.write(save, { sessionId: this.id, branch: this.branch });
+  }
+
+  /** The state that was captured must fit the schema, or the session could not be opened with it again. */
+  #checkFits(): Promise<unknown> | undefined {
+    const { schema } = this.#options;
+    const checked = schema && checkGiven(schema, this.#state, 'The state');
+    checked?.catch(() => undefined); // told when its turn comes
+    return checked;
+  }
+
+  /** What is captured while the session ends is whole, and begins it anew. */
+  get #nextLife(): number {
+    return this.#line.life + (this.#isEnding ? 1 : 0);
+  }
+
+  #pend(options: SaveOptions, life: number, capture: () => EncodedState): PendingSave {
+    const { signal, ifChanged = false } = options;
+    signal?.throwIfAborted();
+    const described = describeCheckpoint(options, this.#engine.codec);
+    const effects = options.effects === 'of_parent' ? this.#parentEffects() : this.#effects.position;
+    return { described, encoded: capture(), effects, signal, ifChanged, life };
+  }
+
+  /**
+   * Changes a draft of the state and saves it. A function that throws, and a save that fails, leave the state as it was; so does an
+   * earlier update that failed after this one was called, because this one builds on it.
+   */
+  async update(recipe: (draft: never) => unknown, options: SaveOptions = {}): Promise<CheckpointId> {
+    this.#checkOpen();
+    checkValue(recipe, callback, 'The function of update()');
+    checkOptions(options, SAVE_CHECKS, 'session.update()');
+    const before = this.#state;
+    const base = this.#lastUpdate?.state === before ? this.#lastUpdate : undefined;
+    const update = { state: changeDraft(before, recipe), before, hasFailed: false };
+    this.#lastUpdate = update;
+    const around = async (store: () => Promise<Checkpoint>): Promise<Checkpoint> => {
+      try {
+        if (base?.hasFailed === true) throw new ConflictError(BASE_FAILED, { details: { sessionId: this.id } });
+        return await store();
+      } catch (error) {
+        update.hasFailed = true;
+        if (base?.hasFailed === true) update.before = base.before;
+        if (this.#state === update.state) this.#state = update.before;
+        throw error;
+      }
+    };
+    return this.#save(options, { capture: () => this.#encode(update.state), around });
+  }
+
+  /** One save after the other, in the order of the calls. What was not stored and never will be is taken back first. */
+  #inOrder<Result>(work: () => Promise<Result>, takeBack: () => void): Promise<Result> {
+    this.#savesUnderWay++;
+    const turn = this.#lastSave.then(work).finally(() => this.#savesUnderWay--);
+    this.#lastSave = turn.catch((error) => {
+      if (hasErrorCode(error, 'INVALID_INPUT')) takeBack();
+    });
+    return turn;
+  }
+
+  /** Where the session began anew, or on another branch, since a state was captured, there is another log. */
+  #renew(pending: PendingSave, log: EffectLog): PendingSave {
+    return log === this.#effects ? pending : { ...pending, effects: this.#effects.position };
+  }
+
+  #parentEffects(): PendingSave['effects'] {
+    const { head } = this.#line;
+    if (head?.branch !== this.branch) return {};
+    const { effectCount, effectsInFlight } = head.header;
+    return {
+      ...(effectCount !== undefined && { effectCount }),
+      ...(effectsInFlight !== undefined && { effectsInFlight }),
+    };
+  }
+
+  #capture(state: unknown, encoded: EncodedState): EncodedState {
+    if (this.#options.freeze === true) freezeState(state);
+    this.#encoded = encoded;
+    this.#state = state;
+    this.#engine.shadows.touch(this, encoded.sizeBytes);
+    return encoded;
+  }
+
+  async #store(writer: Writer, pending: PendingSave): Promise<Checkpoint> {
+    try {
+      await this.#effects.beginningsStored(); // they expect the head that this save moves
+      return await this.#line.store(writer, pending);
+    } catch (error) {
+      if (this.#mayBranchOff(error)) return this.#storeInOwnBranch(writer, pending);
+      if (hasErrorCode(error, 'CONFLICT') && (await this.#isDeleted())) this.restart();
+      throw error;
+    }
+  }
+
+  /** Whether the session is gone as a whole, as retention of another process may end it. */
+  async #isDeleted(): Promise<boolean> {
+    if (this.#line.storedHead === undefined) return false;
+    return (await this.#engine.storage.readRefs({ sessionId: this.id, kind: 'branch' })).length === 0;
+  }
+
+  /** Who lost the lease must stop, and not go on elsewhere. */
+  #mayBranchOff(error: unknown): boolean {
+    const isHeadMoved = isRefused(error, 'moved') || isRefused(error, 'gone');
+    return isHeadMoved && this.#options.onConflict === 'branch' && this.#line.storedHead !== undefined;
+  }
+
+  async #storeInOwnBranch(writer: Writer, pending: PendingSave): Promise<Checkpoint> {
+    this.#line.branchOff();
+    this.#effects = this.#openLog({ recordings: [], nextOrdinal: 0 });
+    return this.#store(writer, { ...pending, effects: this.#effects.position });
+  }
+
+  /**
+   * Runs a function once, whatever happens to the process: its result is durable before it is returned, and after a crash
+   * it is returned without running again. A step that was in flight runs again with the same `idempotencyKey`.
+   */
+  step<Result>(
+    name: string,
+    run: (attempt: StepAttempt) => Promise<Result> | Result,
+    options?: StepOptions,
+  ): Promise<Result> {
+    let seen = (): void => undefined;
+    const result = this.#step(name, run, options).then((delivered) => {
+      seen = delivered.seen;
+      return delivered.result;
+    });
+    // The first to be told, right before the caller: no save comes in between.
+    result.then(
+      () => seen(),
+      () => undefined,
+    );
+    return result;
+  }
+
+  async #step<Result>(
+    name: string,
+    run: (attempt: StepAttempt) => Promise<Result> | Result,
+    options: StepOptions | undefined,
+  ): Promise<Delivered<Result>> {
+    this.#checkOpen();
+    checkValue(run, callback, 'The function of step()');
+    if (options !== undefined) checkOptions(options, STEP_CHECKS, 'step()');
+    if (this.#savesUnderWay > 0) await this.#lastSave; // a step stands on the saves that were called before it
+    if (this.#line.isInDoubt) await this.#engine.write((writer) => this.#line.settleDoubt(writer));
+    return this.#effects.step(name, run, options);
+  }
+
+  /** The digest of a value as a step's input has it. Throws if it cannot be saved. */
+  digestOf(value: unknown): InputDigest {
+    return digestInput(this.#engine.codec, value);
+  }
+
+  /** What an earlier process recorded of a named work, and the work has not asked for yet. */
+  finishedStepsOf(work: string): Promise<FinishedStep[]> {
+    return this.#effects.finishedOf(work);
+  }
+
+  /** Lets go of what was recorded of a named work that is over; until then checkpoints keep it. */
+  settleWork(name: string): void {
+    this.#effects.settle(name);
+  }
+
+  /**
+   * Takes the lease of the branch, or renews the one this session holds. From then on every save and step is refused with a
+   * ConflictError once someone else took the lease over. It binds those who ask for one: a session without a lease may
+   * still write, as far as the head lets it.
+   */
+  async lease(options: LeaseOptions = {}): Promise<Lease> {
+    this.#checkOpen();
+    checkOptions(options, LEASE_CHECKS, 'lease()');
+    return this.#line.acquire(options);
+  }
+
+  /** Waits for saves under way and releases the lease. Idempotent. The storage stays open. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#lastSave;
+    this.#engine.shadows.release(this);
+    this.forgetShadow();
+    this.#hooks.onClose(this);
+    await this.#line.close();
+  }
+
+  /** Whether a save or step is under way. */
+  get isBusy(): boolean {
+    return this.#savesUnderWay > 0 || this.#effects.isBusy;
+  }
+
+  /** Saves and steps wait while the session is being deleted; if it is, they begin it anew. */
+  pauseFor(ending: Promise<boolean>): void {
+    this.forgetShadow(); // so that what is captured meanwhile is whole
+    this.#isEnding = true;
+    this.#savesUnderWay++;
+    const end = (isDeleted: boolean): void => {
+      this.#isEnding = false;
+      this.#savesUnderWay--;
+      if (isDeleted) this.restart();
+      else this.#line.renew();
+    };
+    this.#lastSave = ending.then(end, () => end(false));
+  }
+
+  /** The session was deleted: the next save begins it anew, and saves under way are refused. */
+  restart(): void {
+    this.#line.restart();
+    this.forgetShadow();
+    this.#effects = this.#openLog({ recordings: [], nextOrdinal: 0 });
+  }
+
+  /** The next save encodes the whole state again; nothing else changes. */
+  forgetShadow(): void {
+    this.#encoded = undefined;
+  }
+
+  #checkOpen(): void {
+    if (this.#isClosed) throw new ClosedError(`Session "${this.id}" was closed. Open it again with manager.session().`);
+  }
+}
+
+/** What opened a writer. */
+export type WriterHooks = {
+  readonly options: SessionOptions;
+  readonly onClose: (writer: SessionWriter) => void;
+};
+
+/** How a state is taken and stored. */
+type Saving = {
+  readonly capture: () => EncodedState;
+  /** The life of the session that the state was captured in; default: the present one. */
+  readonly life?: number;
+  readonly around?: (store: () => Promise<Checkpoint>) => Promise<Checkpoint>;
+};
+
+/** A state that an update made, and the one to go back to if it cannot be saved. */
+type Update = { readonly state: unknown; before: unknown; hasFailed: boolean };
+
+const BASE_FAILED = 'The update before this one was not saved, and this one builds on it. Call update() again.';

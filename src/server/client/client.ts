@@ -1,0 +1,123 @@
+import { readEvents, type StreamEvent } from './read-events.ts';
+import type { Key, ReplyOf, RequestArguments, RequestOptions } from './types.ts';
+
+/** How a client reaches its server. */
+export type ClientOptions = {
+  /** For scripts; browsers have a cookie. */
+  readonly token?: string;
+  /** In place of the global one: for tests, or a handler in this process. */
+  readonly fetch?: (request: Request) => Response | Promise<Response>;
+};
+
+/** What the server answered instead of what was asked for. `code` is that of the error on the server. */
+export class ResponseError extends Error {
+  readonly code: string;
+  readonly status: number;
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor({ code, status, detail, details }: Problem) {
+    super(detail);
+    this.name = 'ResponseError';
+    this.code = code;
+    this.status = status;
+    this.details = details;
+  }
+}
+
+type Problem = {
+  readonly code: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly details: Readonly<Record<string, unknown>>;
+};
+
+/** A reply with its ETag, which changes take as `ifMatch`. */
+export type Tagged<Reply> = { readonly reply: Reply; readonly etag: string | undefined };
+
+/** Which events are wanted. */
+export type EventsRequest = {
+  readonly session?: string;
+  /** The id of the last event that came. */
+  readonly after?: string;
+  readonly signal?: AbortSignal;
+};
+
+/** Asks a server by the keys of its routes. */
+export type Client = {
+  /** Throws a ResponseError if the server refuses or fails. */
+  request<K extends Key>(key: K, ...request: RequestArguments<K>): Promise<ReplyOf<K>>;
+  /** The same, with the ETag. */
+  open<K extends Key>(key: K, ...request: RequestArguments<K>): Promise<Tagged<ReplyOf<K>>>;
+  /** What is saved from now on, until the connection ends; go on with `after`. */
+  events(request?: EventsRequest): AsyncGenerator<StreamEvent>;
+  /** Where a route is, for links and for EventSource. */
+  urlOf<K extends Key>(key: K, ...request: RequestArguments<K>): string;
+};
+
+type AnyRequest = RequestOptions & {
+  readonly params?: Readonly<Record<string, string | number>>;
+  readonly query?: Readonly<Record<string, unknown>>;
+  readonly body?: unknown;
+};
+
+/** Makes a client; runs in browsers too. */
+export function createClient(baseUrl: string, options: ClientOptions = {}): Client {
+  const send = async (key: string, request: AnyRequest = {}): Promise<Response> => {
+    const { fetch: ask = (sent: Request) => fetch(sent) } = options;
+    const response = await ask(new Request(urlOf(baseUrl, key, request), initOf(key, request, options)));
+    if (response.ok) return response;
+    throw await toError(response);
+  };
+  const open = async (key: Key, request?: AnyRequest) => {
+    const response = await send(key, request);
+    const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
+    const reply: unknown = isJson ? await response.json() : response;
+    return { reply, etag: response.headers.get('etag') ?? undefined };
+  };
+  return {
+    open: open as Client['open'],
+    request: (async (key: Key, request?: AnyRequest) => (await open(key, request)).reply) as Client['request'],
+    urlOf: ((key: Key, request?: AnyRequest) => urlOf(baseUrl, key, request)) as Client['urlOf'],
+    events: async function* ({ signal, ...query } = {}) {
+      yield* readEvents(await send('GET /v1/events', { query, ...(signal !== undefined && { signal }) }));
+    },
+  };
+}
+
+function urlOf(baseUrl: string, key: string, { params = {}, query = {} }: AnyRequest = {}): string {
+  const path = key
+    .slice(key.indexOf(' ') + 1)
+    .replaceAll(/\{(\w+)\}/g, (_, field: string) => encodeURIComponent(String(params[field])));
+  const given = Object.entries(query).filter(([, value]) => value !== undefined);
+  const search = new URLSearchParams(
+    given.map(([field, value]): [string, string] => [field, String(value)]),
+  ).toString();
+  return `${baseUrl.replace(/\/$/, '')}${path}${search === '' ? '' : `?${search}`}`;
+}
+
+function initOf(key: string, { body, signal, ifMatch, idempotencyKey }: AnyRequest, { token }: ClientOptions) {
+  const isStream = key === 'POST /v1/import';
+  const headers: Record<string, string> = {
+    ...(body !== undefined && { 'content-type': isStream ? 'application/x-ndjson' : 'application/json' }),
+    ...(ifMatch !== undefined && { 'if-match': ifMatch }),
+    ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  };
+  return {
+    method: key.slice(0, key.indexOf(' ')),
+    headers,
+    ...(body !== undefined && {
+      body: isStream ? (body as string | ReadableStream<Uint8Array>) : JSON.stringify(body),
+    }),
+    ...(isStream && { duplex: 'half' as const }),
+    ...(signal !== undefined && { signal }),
+  };
+}
+
+/** An error, whatever came back: a proxy in between does not know our form. */
+async function toError(response: Response): Promise<ResponseError> {
+  const { status } = response;
+  const problem = (await response.json().catch(() => ({}))) as Partial<Problem>;
+  const { code = 'STORAGE', detail = `The server answered with status ${status}.`, details = {} } = problem;
+  return new ResponseError({ code, status, detail, details });
+}

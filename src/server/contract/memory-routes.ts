@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import type { RouteTable } from './route.ts';
+import { checkpointId, countIn, flag, isoTime, json } from './shapes.ts';
+
+/** Routes about long-term memory. */
+export const MEMORY_ROUTES = {
+  'GET /v1/memory': {
+    summary: 'Long-term memory: what is known, or what answers a question, the best first',
+    query: {
+      text: z.string().max(2_000).optional().describe('The question; without it all is listed, the newest first'),
+      user: z.string().optional(),
+      agent: z.string().optional(),
+      at: checkpointId.optional().describe('As it was known at this checkpoint'),
+      limit: countIn(1, 1_000).optional().describe('At most so many; default 50'),
+      expired: flag.optional().describe('Also what expired or was superseded'),
+    },
+    reply: z.strictObject({
+      items: z.array(
+        z.strictObject({
+          id: z.string(),
+          memory: z.string(),
+          kind: z.string(),
+          subject: z.string(),
+          slot: z.string().optional(),
+          userId: z.string().optional(),
+          agentId: z.string().optional(),
+          trust: json.optional(),
+          reinforcements: z.number(),
+          observedAt: isoTime,
+          supersededBy: z.string().optional(),
+          score: z.number().optional(),
+        }),
+      ),
+    }),
+    errors: ['NOT_FOUND', 'UNSUPPORTED'],
+  },
+  'GET /v1/memory/{memory}': {
+    summary: 'Why something is known: what taught it, and how it changed',
+    params: { memory: z.string().min(1) },
+    query: { at: checkpointId.optional() },
+    reply: z.strictObject({
+      id: z.string(),
+      memory: z.string().nullable(),
+      supersededBy: z.string().optional(),
+      sources: z.array(
+        z.strictObject({
+          operation: z.string(),
+          at: isoTime,
+          status: z.string(),
+          isVisible: z.boolean(),
+          turns: z.array(z.string()),
+          sessionId: z.string().optional(),
+          branch: z.string().optional(),
+          checkpointId: z.string().optional(),
+        }),
+      ),
+    }),
+    errors: ['NOT_FOUND', 'UNSUPPORTED'],
+  },
+} as const satisfies RouteTable;

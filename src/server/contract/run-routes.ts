@@ -1,0 +1,125 @@
+import { z } from 'zod';
+import type { RouteTable } from './route.ts';
+import { checkpointId, count, countIn, cursor, flag, isoTime, json, name, page, sessionId, timeMs } from './shapes.ts';
+
+const request = z.strictObject({
+  sessionId: z.string(),
+  branch: z.string(),
+  id: z.string(),
+  from: z.enum(['group_chat', 'fleet', 'workflow_run']),
+  kind: z.string().describe('plan_review, operation, reply, approval, ...'),
+  agent: z.string().optional(),
+  path: z.string().optional().describe('Of a workflow: the step that asks'),
+  message: z.string(),
+  options: z.array(z.string()).describe('What can be answered; empty: any text'),
+  askedAtMs: timeMs.optional(),
+  deadlineMs: timeMs.optional(),
+  onTimeout: z.string().optional(),
+  more: json.optional().describe('What else the request says: the plan, the operation and its input'),
+});
+
+const answer = z.strictObject({
+  answer: z.string(),
+  by: z.string(),
+  atMs: timeMs,
+  value: json.optional(),
+});
+
+const run = z.strictObject({
+  sessionId: z.string(),
+  branch: z.string(),
+  kind: z.enum(['workflow_run', 'fleet', 'group_chat']),
+  title: z.string().describe('The workflow, or what the team is to do'),
+  status: z.string(),
+  headId: z.string(),
+  sequence: count,
+  savedAt: isoTime,
+  requests: count,
+});
+
+const stepError = z.looseObject({ name: z.string(), message: z.string() });
+
+const step = z.strictObject({
+  path: z.string(),
+  status: z.enum(['done', 'skipped', 'failed', 'waiting', 'trying', 'timer']),
+  attempts: count.optional(),
+  endedAtMs: timeMs.optional(),
+  dueAtMs: timeMs.optional().describe('Of a timer'),
+  output: json.optional(),
+  error: stepError.optional(),
+  isFinal: z.boolean().optional(),
+});
+
+const ledgerEntry = z.looseObject({ answer: json.optional(), reason: z.string().optional() });
+
+const round = z.strictObject({
+  checkpointId: z.string(),
+  sequence: count,
+  savedAt: isoTime,
+  phase: z.string(),
+  round: count,
+  stalls: count,
+  resets: count,
+  speaker: z.string().nullable(),
+  taskLedger: z.strictObject({ facts: z.string(), plan: z.string() }).nullable(),
+  progressLedger: z.record(z.string(), ledgerEntry).nullable(),
+});
+
+/** Routes about runs: what people are asked, workflows with their steps, fleets with their ledgers; and what happens now. */
+export const RUN_ROUTES = {
+  'GET /v1/requests': {
+    summary: 'What people are asked now',
+    query: { session: sessionId.optional().describe('Default: all sessions') },
+    reply: z.strictObject({ items: z.array(request) }),
+    errors: ['NOT_FOUND', 'CORRUPT'],
+  },
+  'POST /v1/sessions/{session}/requests/{request}': {
+    summary: 'Answers a request. It is answered once: the second answer is a conflict that says who was faster',
+    params: { session: sessionId, request: z.string().min(1) },
+    body: z.strictObject({
+      answer: z.string().max(100_000),
+      by: z.string().min(1).max(512),
+      branch: name.optional().describe('Default: the current one'),
+      value: json.optional().describe('What belongs to the answer, such as a changed plan'),
+    }),
+    reply: answer,
+    errors: ['NOT_FOUND', 'CONFLICT', 'CORRUPT'],
+  },
+  'GET /v1/runs': {
+    summary: 'Runs of workflows and teams, the last saved first',
+    query: {
+      kind: z.enum(['workflow_run', 'fleet', 'group_chat']).optional(),
+      limit: countIn(1, 500).optional().describe('At most so many; default 50'),
+      cursor,
+    },
+    reply: page(run),
+    errors: ['CORRUPT'],
+  },
+  'GET /v1/sessions/{session}/run': {
+    summary: 'One run at its head: the steps of a workflow; of a team the ledgers, round by round',
+    params: { session: sessionId },
+    query: {
+      branch: name.optional().describe('Default: the current one'),
+      at: checkpointId.optional().describe('As it was at this checkpoint'),
+      rounds: flag.optional().describe('Of a fleet: also each round before; default true'),
+    },
+    reply: run.extend({
+      input: json.optional(),
+      output: json.optional(),
+      steps: z.array(step),
+      rounds: z.array(round),
+      asks: z.array(request.extend({ answer: answer.optional() })),
+      end: json.optional(),
+    }),
+    caching: 'tagged',
+    errors: ['NOT_FOUND', 'CORRUPT', 'UNSUPPORTED'],
+  },
+  'GET /v1/events': {
+    summary: 'What is saved from now on, by any process, as server-sent events: ids only. Resumes from Last-Event-ID',
+    query: {
+      session: sessionId.optional(),
+      after: z.string().max(200).optional().describe('As Last-Event-ID, for those who cannot send headers'),
+    },
+    reply: 'events',
+  },
+} as const satisfies RouteTable;

@@ -1,0 +1,132 @@
+import { z } from 'zod';
+import type { RouteTable } from './route.ts';
+import {
+  branch,
+  checkpoint,
+  count,
+  countIn,
+  cursor,
+  flag,
+  isoTime,
+  listIn,
+  sessionId,
+  timeMs,
+  usage,
+} from './shapes.ts';
+
+const session = z.strictObject({
+  id: z.string(),
+  currentBranch: z.string(),
+  branches: z.array(z.string()),
+  headId: z.string(),
+  sequence: count,
+  savedAt: isoTime,
+  status: z.string().optional(),
+  agentId: z.string().optional(),
+  userId: z.string().optional(),
+  subgraphs: z.array(z.string()).optional().describe('Sessions of subgraphs of a LangGraph thread'),
+});
+
+/** Routes that look at sessions. */
+export const SESSION_ROUTES = {
+  'GET /v1/server': {
+    summary: 'What this server is, and what it may do',
+    reply: z.strictObject({
+      version: z.string(),
+      storage: z.string().describe('Its kind, and its address without passwords if that was given'),
+      kind: z.string(),
+      isReadOnly: z.boolean(),
+      hasMemory: z.boolean(),
+      hasWatch: z.boolean().describe('The storage tells of saves; otherwise the server looks for them'),
+    }),
+  },
+  'GET /v1/sessions': {
+    summary: 'Sessions, the last used first',
+    query: {
+      limit: countIn(1, 1_000).optional().describe('At most so many; default 100'),
+      cursor,
+      text: z.string().optional().describe('Only those with this in their id, agent or user'),
+      status: z.string().optional(),
+      subgraphs: flag.optional().describe('List sessions of LangGraph subgraphs on their own'),
+    },
+    reply: z.strictObject({
+      items: z.array(session),
+      damaged: z.array(z.string()).describe('Sessions that cannot be read; verify says why'),
+      next: z.string().optional(),
+    }),
+    caching: 'tagged',
+  },
+  'GET /v1/sessions/{session}': {
+    summary: 'A session: its branches, tags and pins. Its ETag is what changes take as If-Match',
+    params: { session: sessionId },
+    reply: z.strictObject({
+      id: z.string(),
+      currentBranch: z.string(),
+      branches: z.array(branch),
+      tags: z.array(z.strictObject({ name: z.string(), checkpointId: z.string() })),
+      pins: z.array(z.string()),
+      notes: z.array(
+        z.strictObject({ checkpointId: z.string(), text: z.string(), author: z.string().optional(), savedAt: isoTime }),
+      ),
+      leases: z
+        .array(z.strictObject({ branch: z.string(), holder: z.string() }))
+        .describe('Who holds a branch now: it runs'),
+      head: checkpoint.optional().describe('The head of the current branch'),
+    }),
+    caching: 'tagged',
+    errors: ['NOT_FOUND', 'CORRUPT'],
+  },
+  'GET /v1/sessions/{session}/figures': {
+    summary: 'What a session weighs and used. Reads every chunk of it once, so ask for what is on the screen',
+    params: { session: sessionId },
+    reply: z.strictObject({
+      checkpoints: count,
+      tombstones: count,
+      logicalBytes: count.describe('All states in full'),
+      uniqueBytes: count.describe('What is stored, each chunk once, before compression'),
+      usage,
+    }),
+    caching: 'tagged',
+    errors: ['NOT_FOUND', 'CORRUPT'],
+  },
+  'GET /v1/sessions/{session}/timeline': {
+    summary: 'All checkpoints of a session, oldest first, as columns: the n-th entry of each is of the n-th checkpoint',
+    params: { session: sessionId },
+    query: {
+      limit: countIn(1, 200_000).optional().describe('At most so many; default 20,000'),
+      cursor,
+      ids: listIn(500).optional().describe('Only these, with commas in between: for what events told of'),
+    },
+    reply: z.strictObject({
+      names: z
+        .strictObject({
+          branches: z.array(z.string()),
+          types: z.array(z.string()),
+          triggers: z.array(z.string()),
+          statuses: z.array(z.string()),
+          agents: z.array(z.string()),
+        })
+        .describe('What the numbers in the columns below stand for; -1 stands for nothing'),
+      ids: z.array(z.string()),
+      parents: z.array(z.int()).describe('The place of the parent in this reply; -1: none; -2: not in this reply'),
+      elsewhere: z.record(z.string(), z.string()).describe('Parents that are not in this reply, by place'),
+      startMs: timeMs,
+      sinceMs: z.array(z.number()).describe('When it was saved, from startMs on'),
+      sequences: z.array(count),
+      bytes: z.array(count),
+      branches: z.array(z.int()),
+      types: z.array(z.int()),
+      triggers: z.array(z.int()),
+      statuses: z.array(z.int()),
+      agents: z.array(z.int()).describe('Who spoke or acted'),
+      messages: z.array(z.int()).describe('How many messages there were; -1 where checkpoints do not say'),
+      flags: z
+        .array(z.int())
+        .describe('Sum of: 1 deleted, 2 made by a person, 4 begins a branch, 8 failed, 16 drifting, 32 damaged'),
+      words: z.record(z.string(), z.string()).describe('Names, notes and reasons, by place'),
+      next: z.string().optional(),
+    }),
+    caching: 'tagged',
+    errors: ['NOT_FOUND', 'CORRUPT'],
+  },
+} as const satisfies RouteTable;

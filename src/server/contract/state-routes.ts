@@ -1,0 +1,176 @@
+import { z } from 'zod';
+import type { RouteTable } from './route.ts';
+import {
+  checkpoint,
+  checkpointId,
+  count,
+  countIn,
+  cursor,
+  flag,
+  json,
+  listIn,
+  name,
+  page,
+  sessionId,
+  timeMs,
+  usage,
+} from './shapes.ts';
+
+const node = z.strictObject({
+  key: z.union([z.string(), z.number()]),
+  path: z.string(),
+  type: z.string().describe('object, list, string, number, boolean, null, Date, Map, ...'),
+  count: count.optional().describe('Elements or characters'),
+  bytes: count.describe('About how long it is as JSON'),
+  value: json.optional().describe('Absent where `isCut`, and of objects and lists'),
+  preview: z.string().optional(),
+  isCut: z.boolean(),
+});
+
+const call = z.strictObject({ id: z.string().optional(), name: z.string(), input: json.optional() });
+const result = z.strictObject({
+  id: z.string().optional(),
+  name: z.string(),
+  output: json.optional(),
+  isError: z.boolean(),
+});
+
+const message = z.strictObject({
+  index: count,
+  speaker: z.string(),
+  text: z.string(),
+  calls: z.array(call),
+  results: z.array(result),
+  isCut: z.boolean().describe('Something in it was cut; `raw` of the state has it whole'),
+  path: z.string(),
+  checkpointId: z.string().optional().describe('The checkpoint that brought it, where checkpoints say so'),
+  sequence: count.optional(),
+});
+
+const effect = z.strictObject({
+  branch: z.string(),
+  ordinal: count,
+  name: z.string(),
+  status: z.enum(['started', 'done', 'failed', 'dropped']),
+  attempt: count,
+  idempotencyKey: z.string(),
+  work: z.string().optional(),
+  afterId: z.string().optional().describe('The checkpoint that was the head when it began'),
+  startedAtMs: timeMs,
+  durationMs: z.number().optional(),
+  replayedFrom: z.strictObject({ branch: z.string(), ordinal: count }).optional(),
+  resultBytes: count,
+  model: z.string().optional(),
+  inputTokens: count.optional(),
+  outputTokens: count.optional(),
+  costUsd: z.number().optional(),
+});
+
+/** Routes that look at checkpoints: their states, messages and recorded calls. */
+export const STATE_ROUTES = {
+  'GET /v1/labels': {
+    summary: 'What checkpoints did, in a few words: who spoke, what was called. For the rows on the screen',
+    query: { ids: listIn(200) },
+    reply: z.strictObject({
+      items: z.array(
+        z.strictObject({
+          id: z.string(),
+          speaker: z.string().optional(),
+          text: z.string(),
+          tools: z.array(z.string()),
+          changes: count,
+        }),
+      ),
+    }),
+    caching: 'immutable',
+    errors: ['NOT_FOUND', 'CORRUPT'],
+  },
+  'GET /v1/checkpoints/{checkpoint}': {
+    summary: 'A checkpoint without its state',
+    params: { checkpoint: checkpointId },
+    reply: checkpoint.extend({
+      digest: z.string(),
+      stateDigest: z.string(),
+      schemaVersion: count.optional(),
+      contextSummary: z.string().optional(),
+      fingerprint: json.optional(),
+      collectedFields: json.optional(),
+      requiredFields: json.optional(),
+      children: z.array(z.string()),
+      isPinned: z.boolean(),
+      usage: usage.describe('Of the state: what was used up to here'),
+    }),
+    caching: 'tagged',
+    errors: ['NOT_FOUND', 'CORRUPT'],
+  },
+  'GET /v1/checkpoints/{checkpoint}/state': {
+    summary: 'A value of a state: its own content if it is small, and its parts',
+    params: { checkpoint: checkpointId },
+    query: {
+      path: z.string().optional().describe('Such as $.messages[3] or /messages/3; default: the whole state'),
+      limit: countIn(1, 10_000).optional().describe('At most so many parts; default 1,000'),
+      cursor,
+    },
+    reply: node.extend({ parts: z.array(node), next: z.string().optional() }),
+    caching: 'immutable',
+    errors: ['NOT_FOUND', 'CORRUPT'],
+  },
+  'GET /v1/checkpoints/{checkpoint}/value': {
+    summary: 'A value of a state, whole, however large it is',
+    params: { checkpoint: checkpointId },
+    query: {
+      path: z.string().optional(),
+      form: z
+        .enum(['plain', 'tagged'])
+        .optional()
+        .describe('plain (default): for people, dates and the like as text. tagged: can be sent back as an edit'),
+    },
+    reply: z.strictObject({ path: z.string(), value: json }),
+    caching: 'immutable',
+    errors: ['NOT_FOUND', 'CORRUPT'],
+  },
+  'GET /v1/checkpoints/{checkpoint}/messages': {
+    summary: 'The messages of a state, oldest first; from the end with `last`',
+    params: { checkpoint: checkpointId },
+    query: {
+      limit: countIn(1, 1_000).optional().describe('At most so many; default 200'),
+      cursor,
+      last: flag.optional().describe('The last ones instead of the first; `next` then goes back'),
+    },
+    reply: z.strictObject({
+      total: count,
+      transcript: z.string().optional().describe('The path of the list they are in'),
+      items: z.array(message),
+      next: z.string().optional(),
+    }),
+    caching: 'immutable',
+    errors: ['NOT_FOUND', 'CORRUPT'],
+  },
+  'GET /v1/checkpoints/{checkpoint}/effects': {
+    summary: 'Recorded calls that a checkpoint brought: those since its parent, in order',
+    params: { checkpoint: checkpointId },
+    reply: z.strictObject({ items: z.array(effect) }),
+    caching: 'tagged',
+    errors: ['NOT_FOUND', 'CORRUPT'],
+  },
+  'GET /v1/sessions/{session}/effects': {
+    summary: 'Recorded calls of a branch, in the order they began',
+    params: { session: sessionId },
+    query: {
+      branch: name.optional().describe('Default: the current one'),
+      after: checkpointId.optional().describe('Only what began at this checkpoint or after it'),
+      limit: countIn(1, 10_000).optional().describe('At most so many; default 1,000'),
+      cursor,
+    },
+    reply: page(effect),
+    caching: 'tagged',
+    errors: ['NOT_FOUND', 'CORRUPT'],
+  },
+  'GET /v1/sessions/{session}/effects/{branch}/{ordinal}': {
+    summary: 'The recorded result of one call, or its error',
+    params: { session: sessionId, branch: name, ordinal: countIn(0, Number.MAX_SAFE_INTEGER) },
+    reply: effect.extend({ result: json.optional() }),
+    caching: 'tagged',
+    errors: ['NOT_FOUND', 'CORRUPT'],
+  },
+} as const satisfies RouteTable;

@@ -1,0 +1,143 @@
+import { applyPatch, diffStates, type JsonPatchOperation, toPatch } from '../../core/diff/index.ts';
+import { hasErrorCode, InvalidInputError, messageOf, NotFoundError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { ChunkContent, Digest } from '../../core/tree/chunk.ts';
+import type { JsonValue } from '../../core/value/json.ts';
+import type { ForkOptions, StateEdit } from '../../manager/branch/branching.ts';
+import { setNote } from '../../manager/branch/notes.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { readEffects } from '../../manager/effect/effect-log.ts';
+import { toJsonForm } from '../../view/json-form.ts';
+import { parseStatePath, setAt } from '../../view/state-path.ts';
+import type { Call, SomeHandlers } from './call.ts';
+import { openRefs } from './session-refs.ts';
+
+const DONE = { isDone: true } as const;
+
+/** Answers what is asked to be changed. */
+export const CHANGE_HANDLERS: SomeHandlers<
+  | 'POST /v1/checkpoints/{checkpoint}/fork'
+  | 'POST /v1/checkpoints/{checkpoint}/fork/preview'
+  | 'POST /v1/sessions/{session}/rewind'
+  | 'PUT /v1/sessions/{session}/current'
+  | 'DELETE /v1/sessions/{session}/branches/{branch}'
+  | 'PUT /v1/sessions/{session}/tags/{tag}'
+  | 'DELETE /v1/sessions/{session}/tags/{tag}'
+  | 'PUT /v1/checkpoints/{checkpoint}/pin'
+  | 'DELETE /v1/checkpoints/{checkpoint}/pin'
+  | 'PUT /v1/checkpoints/{checkpoint}/note'
+> = {
+  'POST /v1/checkpoints/{checkpoint}/fork': async ({ manager, params, body }) => {
+    const head = await manager.fork(params.checkpoint, toForkOptions(manager, body));
+    if (body.switch === true) await manager.switchBranch(head.sessionId, head.branch);
+    return head;
+  },
+  'POST /v1/checkpoints/{checkpoint}/fork/preview': preview,
+  'POST /v1/sessions/{session}/rewind': async ({ manager, params, body }) => {
+    const { checkpoint, ...options } = body;
+    await checkInside(manager, params.session, checkpoint);
+    return manager.rewind(checkpoint, toForkOptions(manager, options));
+  },
+  'PUT /v1/sessions/{session}/current': async ({ manager, params, body }) => {
+    await manager.switchBranch(params.session, body.branch);
+    return DONE;
+  },
+  'DELETE /v1/sessions/{session}/branches/{branch}': async ({ manager, params }) => {
+    await manager.deleteBranch(params.session, params.branch);
+    return DONE;
+  },
+  'PUT /v1/sessions/{session}/tags/{tag}': async ({ manager, params, body }) => {
+    await checkInside(manager, params.session, body.checkpoint);
+    await manager.tag(body.checkpoint, params.tag);
+    return DONE;
+  },
+  'DELETE /v1/sessions/{session}/tags/{tag}': async ({ manager, params }) => {
+    await manager.untag(params.session, params.tag);
+    return DONE;
+  },
+  'PUT /v1/checkpoints/{checkpoint}/pin': async ({ manager, params }) => {
+    await manager.pin(params.checkpoint);
+    return DONE;
+  },
+  'DELETE /v1/checkpoints/{checkpoint}/pin': async ({ manager, params }) => {
+    await manager.unpin(params.checkpoint);
+    return DONE;
+  },
+  'PUT /v1/checkpoints/{checkpoint}/note': async ({ manager, params, body }) => {
+    await setNote(manager.engine, params.checkpoint, body);
+    return DONE;
+  },
+};
+
+async function checkInside(manager: CheckpointManager, session: string, checkpoint: string): Promise<void> {
+  const { sessionId } = await openRefs(manager, session);
+  const { id, sessionId: found } = await manager.open(checkpoint);
+  if (found === sessionId) return;
+  throw new NotFoundError(`Checkpoint ${id} is in session "${found}", not in "${sessionId}".`);
+}
+
+type Edit = Pick<Call<'POST /v1/checkpoints/{checkpoint}/fork'>['body'], 'patch' | 'set' | 'state'>;
+type Fork = Edit & Pick<ForkOptions, 'branch' | 'author' | 'reason'>;
+
+function toForkOptions(manager: CheckpointManager, { patch, set, state, branch, author, reason }: Fork): ForkOptions {
+  const edit = toEdit(manager, { patch, set, state });
+  return { branch, author, reason, ...(edit !== undefined && { edit }) };
+}
+
+function toEdit({ engine }: CheckpointManager, { patch, set, state }: Edit): StateEdit | undefined {
+  const given = [patch, set, state].filter((each) => each !== undefined);
+  if (given.length > 1) throw new InvalidInputError('Give one of patch, set and state.');
+  if (patch !== undefined) return patch as readonly JsonPatchOperation[];
+  if (set !== undefined)
+    return (copy) =>
+      Object.entries(set).reduce((edited, [path, value]) => setAt(edited, parseStatePath(path), value), copy);
+  if (state === undefined) return undefined;
+  const decoded = engine.plainCodec.decodeJson(state as JsonValue);
+  return () => decoded;
+}
+
+async function preview({ manager, params, body }: Call<'POST /v1/checkpoints/{checkpoint}/fork/preview'>) {
+  const origin = await manager.open(params.checkpoint);
+  const laterCalls = await countLaterCalls(manager, origin);
+  try {
+    const edit = toEdit(manager, body);
+    if (edit === undefined) return { isValid: true, patch: [], newBytes: 0, laterCalls };
+    return { isValid: true, ...(await tryEdit(manager, origin, edit)), laterCalls };
+  } catch (error) {
+    if (!hasErrorCode(error, 'INVALID_INPUT') && !hasErrorCode(error, 'NOT_FOUND')) throw error;
+    return { isValid: false, problem: messageOf(error), patch: [], newBytes: 0, laterCalls };
+  }
+}
+
+/** Edits a copy and compares it; nothing is stored. */
+async function tryEdit(manager: CheckpointManager, { id }: Checkpoint, edit: StateEdit) {
+  const { codec } = manager.engine;
+  const before = codec.encode(await manager.load(id));
+  const copy = await manager.load(id);
+  const edited = typeof edit === 'function' ? (edit(copy) ?? copy) : applyPatch(copy, edit);
+  const after = codec.encode(edited);
+  const known = new Set<Digest>(before.chunks.map(({ digest }) => digest));
+  const chunks = new Map<Digest, ChunkContent>(
+    [...before.chunks, ...after.chunks].map((chunk) => [chunk.digest, chunk]),
+  );
+  const load = async (digests: readonly Digest[]) => digests.flatMap((digest) => chunks.get(digest) ?? []);
+  const diff = await diffStates({ before: before.root, after: after.root, load, codec });
+  const added = [after.root, ...after.chunks].filter(
+    ({ digest }) => !known.has(digest) && digest !== before.root.digest,
+  );
+  return {
+    patch: toPatch(diff).map((operation) => toJsonForm(operation)),
+    newBytes: added.reduce((sum, { text }) => sum + text.length, 0),
+  };
+}
+
+/** What the branch called after a checkpoint, by name: whoever goes on from there may call it again. */
+async function countLaterCalls(manager: CheckpointManager, { sessionId, branch, header }: Checkpoint) {
+  const effects = await readEffects(manager.engine, { sessionId, branch, fromOrdinal: header.effectCount ?? 0 });
+  const names = [...new Set(effects.map(({ name }) => name))];
+  return names.map((name) => {
+    const calls = effects.filter((effect) => effect.name === name);
+    const firstId = calls[0]?.afterId;
+    return { name, calls: calls.length, ...(firstId !== undefined && { firstId }) };
+  });
+}

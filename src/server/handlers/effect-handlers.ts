@@ -1,0 +1,72 @@
+import { withoutUndefined } from '../../core/defined.ts';
+import { linkChunk } from '../../core/diff/linked.ts';
+import { NotFoundError } from '../../core/errors.ts';
+import { readEffects } from '../../manager/effect/effect-log.ts';
+import type { RecordedEffect } from '../../manager/effect/effect-record.ts';
+import { fieldsOf } from '../../manager/revision/transcript.ts';
+import { toJsonForm } from '../../view/json-form.ts';
+import type { SomeHandlers } from './call.ts';
+import { headOf, openRefs } from './session-refs.ts';
+
+const DEFAULT_EFFECTS = 1_000;
+
+/** Answers what is asked about recorded calls. */
+export const EFFECT_HANDLERS: SomeHandlers<
+  | 'GET /v1/checkpoints/{checkpoint}/effects'
+  | 'GET /v1/sessions/{session}/effects'
+  | 'GET /v1/sessions/{session}/effects/{branch}/{ordinal}'
+> = {
+  'GET /v1/checkpoints/{checkpoint}/effects': async ({ manager, params }) => {
+    const { sessionId, branch, parentId, header } = await manager.open(params.checkpoint);
+    const parent = parentId === undefined ? undefined : await manager.get(parentId);
+    const fromOrdinal = parent?.branch === branch ? (parent.header.effectCount ?? 0) : 0;
+    const effects = await readEffects(manager.engine, { sessionId, branch, fromOrdinal });
+    return { items: effects.filter(({ ordinal }) => ordinal < (header.effectCount ?? 0)).map(toEffect) };
+  },
+  'GET /v1/sessions/{session}/effects': async ({ manager, params, query }) => {
+    const session = await openRefs(manager, params.session);
+    const { branch = session.current, after, limit = DEFAULT_EFFECTS } = query;
+    headOf(session, branch);
+    const start = after === undefined ? undefined : await manager.open(after);
+    const counted = start?.branch === branch ? (start.header.effectCount ?? 0) : 0;
+    const fromOrdinal = Math.max(counted, Number(query.cursor ?? 0));
+    const effects = await readEffects(manager.engine, { sessionId: session.sessionId, branch, fromOrdinal });
+    const next = effects[limit]?.ordinal;
+    return { items: effects.slice(0, limit).map(toEffect), ...(next !== undefined && { next: String(next) }) };
+  },
+  'GET /v1/sessions/{session}/effects/{branch}/{ordinal}': async ({ manager, params }) => {
+    const { sessionId } = await openRefs(manager, params.session);
+    const { branch, ordinal: fromOrdinal } = params;
+    const [effect] = await readEffects(manager.engine, { sessionId, branch, fromOrdinal });
+    if (effect?.ordinal !== fromOrdinal)
+      throw new NotFoundError(`Branch "${branch}" of session "${sessionId}" has no effect ${fromOrdinal}.`);
+    const { result } = effect;
+    if (result === undefined) return toEffect(effect);
+    const { codec, repository } = manager.engine;
+    return {
+      ...toEffect(effect),
+      result: toJsonForm(codec.decode(result, await repository.loadChunks(result))) ?? null,
+    };
+  },
+};
+
+function toEffect({ result, ...record }: RecordedEffect) {
+  const { branch, ordinal, name, status, attempt, idempotencyKey, work, afterId, startedAtMs, durationMs } = record;
+  const { replayedFrom } = record;
+  const place = withoutUndefined({ work, afterId, durationMs, replayedFrom });
+  const effect = { branch, ordinal, name, status, attempt, idempotencyKey, startedAtMs, ...place };
+  return { ...effect, resultBytes: result?.text.length ?? 0, ...readUsage(result) };
+}
+
+/** What the reply of a model says about itself; its parts need not be read for that. */
+function readUsage(result: RecordedEffect['result']) {
+  if (result === undefined || !result.text.includes('"usage"')) return {};
+  const { usage, model, costUsd } = fieldsOf(linkChunk(result));
+  const { inputTokens, outputTokens } = fieldsOf(usage);
+  return {
+    ...(typeof model === 'string' && { model }),
+    ...(typeof inputTokens === 'number' && { inputTokens }),
+    ...(typeof outputTokens === 'number' && { outputTokens }),
+    ...(typeof costUsd === 'number' && { costUsd }),
+  };
+}

@@ -1,0 +1,142 @@
+import { ConflictError } from '../../core/errors.ts';
+import { parseSessionId } from '../../core/record/id.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { parseRows, readPages } from '../../manager/engine/records.ts';
+import { Scale } from '../../manager/figures/scale.ts';
+import type { PruneResult } from '../../manager/retention/retention-runner.ts';
+import { type Save, toGrowth } from '../../view/growth.ts';
+import type { Call, SomeHandlers } from './call.ts';
+import { openRefs } from './session-refs.ts';
+
+const HEAVIEST = 50;
+const LARGEST = 20;
+
+/** Answers what is asked about what is stored, and what is to be deleted, written or read. */
+export const KEEP_HANDLERS: SomeHandlers<
+  | 'GET /v1/storage'
+  | 'GET /v1/storage/growth'
+  | 'POST /v1/retention/preview'
+  | 'POST /v1/prune'
+  | 'POST /v1/verify'
+  | 'GET /v1/sessions/{session}/export'
+  | 'POST /v1/import'
+  | 'DELETE /v1/sessions/{session}'
+  | 'DELETE /v1/checkpoints/{checkpoint}'
+> = {
+  'GET /v1/storage': async ({ manager, query, signal }) => {
+    const { kind } = manager.engine.storage;
+    const { sessions, tombstones, chunks, bytes: storedBytes } = await manager.stats();
+    const saves: Save[] = [];
+    for await (const { header } of readAll(manager, query.session)) {
+      signal.throwIfAborted();
+      saves.push({ timeMs: header.timestampMs, bytes: header.stateBytes });
+    }
+    const logicalBytes = saves.reduce((sum, { bytes }) => sum + bytes, 0);
+    const growth = toGrowth(saves.sort((a, b) => a.timeMs - b.timeMs));
+    return { kind, sessions, checkpoints: saves.length, tombstones, chunks, logicalBytes, storedBytes, growth };
+  },
+  'GET /v1/storage/growth': measureGrowth,
+  'POST /v1/retention/preview': previewRetention,
+  'POST /v1/prune': async ({ manager, body, signal }) => {
+    const { expect, collect = false, ...what } = body;
+    const options = toPruneOptions(what);
+    const { dropped } = sortVerdicts(await manager.prune({ ...options, dryRun: true }));
+    if (dropped !== expect)
+      throw new ConflictError(
+        `Retention would delete ${dropped} checkpoints now, not ${expect}. Look at the preview again.`,
+      );
+    const result = await manager.prune(options);
+    const freed = collect ? await manager.gc({ signal }) : undefined;
+    return {
+      ...sortVerdicts(result),
+      deleted: result.deleted,
+      ...(freed !== undefined && { freedBytes: freed.bytes }),
+    };
+  },
+  'POST /v1/verify': async ({ manager, body }) => {
+    const report = await manager.verify({ readData: body.readData });
+    return { ...report, verifiedAt: new Date(manager.engine.ports.now()).toISOString() };
+  },
+  'GET /v1/sessions/{session}/export': async ({ manager, params }) => {
+    const { sessionId } = await openRefs(manager, params.session); // what is not there fails before the stream begins
+    return manager.exportSession(sessionId);
+  },
+  'POST /v1/import': ({ manager, body }) => manager.importSession(body),
+  'DELETE /v1/sessions/{session}': async ({ manager, params }) => {
+    const { sessionId } = await openRefs(manager, params.session);
+    return { isDeleted: await manager.deleteSession(sessionId) };
+  },
+  'DELETE /v1/checkpoints/{checkpoint}': async ({ manager, params }) => ({
+    isDeleted: await manager.delete(params.checkpoint, { reason: 'deleted by a person' }),
+  }),
+};
+
+/** The live checkpoints, oldest first, without damaged ones. */
+async function* readAll({ engine }: CheckpointManager, session: string | undefined) {
+  await engine.settled();
+  const place = session === undefined ? {} : { sessionId: parseSessionId(session) };
+  for await (const rows of readPages(engine.storage, { ...place, order: 'oldest' }))
+    yield* (await parseRows(rows)).checkpoints;
+}
+
+async function measureGrowth({ manager, query, signal }: Call<'GET /v1/storage/growth'>) {
+  const scale = new Scale(manager.engine.storage);
+  const saves: Save[] = [];
+  const sessions = new Map<string, { checkpoints: number; logicalBytes: number; uniqueBytes: number }>();
+  for await (const { id, sessionId, stateBytes, header } of readAll(manager, query.session)) {
+    const uniqueBytes = await scale.add(id, signal);
+    saves.push({ timeMs: header.timestampMs, bytes: stateBytes, uniqueBytes });
+    const known = sessions.get(sessionId) ?? { checkpoints: 0, logicalBytes: 0, uniqueBytes: 0 };
+    sessions.set(sessionId, {
+      checkpoints: known.checkpoints + 1,
+      logicalBytes: known.logicalBytes + stateBytes,
+      uniqueBytes: known.uniqueBytes + uniqueBytes,
+    });
+  }
+  return {
+    checkpoints: saves.length,
+    logicalBytes: saves.reduce((sum, { bytes }) => sum + bytes, 0),
+    uniqueBytes: scale.totalBytes,
+    growth: toGrowth(saves.sort((a, b) => a.timeMs - b.timeMs)),
+    paths: scale.heaviest(HEAVIEST),
+    sessions: [...sessions]
+      .map(([id, figures]) => ({ id, ...figures }))
+      .sort((a, b) => b.uniqueBytes - a.uniqueBytes)
+      .slice(0, HEAVIEST),
+  };
+}
+
+type Judged = Call<'POST /v1/retention/preview'>['body'];
+
+function toPruneOptions({ policy, session }: Judged) {
+  return { policy, ...(session !== undefined && { sessionId: parseSessionId(session) }) };
+}
+
+function sortVerdicts({ verdicts }: PruneResult) {
+  const counted = new Map<string, { isKept: boolean; reason: string; checkpoints: number }>();
+  for (const { keep, reason } of verdicts) {
+    const key = `${keep} ${reason}`;
+    counted.set(key, { isKept: keep, reason, checkpoints: (counted.get(key)?.checkpoints ?? 0) + 1 });
+  }
+  const dropped = verdicts.filter(({ keep }) => !keep).length;
+  return { kept: verdicts.length - dropped, dropped, reasons: [...counted.values()] };
+}
+
+/** What would go is weighed after all that stays: so it weighs what only it has. */
+async function previewRetention({ manager, body, signal }: Call<'POST /v1/retention/preview'>) {
+  const result = await manager.prune({ ...toPruneOptions(body), dryRun: true });
+  const reasons = new Map(result.verdicts.filter(({ keep }) => !keep).map(({ id, reason }) => [id, reason]));
+  const scale = new Scale(manager.engine.storage);
+  const going = [];
+  for await (const { id, sessionId } of readAll(manager, undefined)) {
+    if (reasons.has(id)) going.push({ checkpointId: id, sessionId, reason: reasons.get(id) ?? '' });
+    else await scale.add(id, signal);
+  }
+  const weighed = [];
+  for (const each of going) weighed.push({ ...each, freedBytes: await scale.add(each.checkpointId, signal) });
+  return {
+    ...sortVerdicts(result),
+    freedBytes: weighed.reduce((sum, { freedBytes }) => sum + freedBytes, 0),
+    largest: weighed.toSorted((a, b) => b.freedBytes - a.freedBytes).slice(0, LARGEST),
+  };
+}

@@ -1,0 +1,262 @@
+import { withoutUndefined } from '../../core/defined.ts';
+import { UnsupportedError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { readLive } from '../../manager/revision/rounds.ts';
+import { fieldsOf } from '../../manager/revision/transcript.ts';
+import { CHAT } from '../../runtime/chat/chat-kind.ts';
+import { FLEET } from '../../runtime/fleet/fleet-kind.ts';
+import type { FleetRecord } from '../../runtime/fleet/fleet-state.ts';
+import { type AnyRequest, RequestAnswers, type RequestForm } from '../../runtime/run/request-answers.ts';
+import { APPROVALS } from '../../runtime/workflow/step/approvals.ts';
+import type { RunState } from '../../runtime/workflow/step/run-state.ts';
+import { toJsonForm } from '../../view/json-form.ts';
+import { type RankedSession, rankSessions } from '../../view/list-sessions.ts';
+import type { Call, SomeHandlers } from './call.ts';
+import { headOf, openRefs } from './session-refs.ts';
+
+type RunKind = 'group_chat' | 'fleet' | 'workflow_run';
+type AnyForm = RequestForm<unknown, AnyRequest>;
+
+/** How each kind of run holds what it asks. */
+const FORMS: Readonly<Record<RunKind, AnyForm>> = {
+  group_chat: CHAT.requests as unknown as AnyForm,
+  fleet: FLEET.requests as unknown as AnyForm,
+  workflow_run: APPROVALS as unknown as AnyForm,
+};
+
+const DEFAULT_RUNS = 50;
+/** Those who wait for somebody are among the sessions that were used last. */
+const MAX_LOOKED_AT = 500;
+
+/** Answers what is asked about runs. */
+export const RUN_HANDLERS: SomeHandlers<
+  | 'GET /v1/requests'
+  | 'POST /v1/sessions/{session}/requests/{request}'
+  | 'GET /v1/runs'
+  | 'GET /v1/sessions/{session}/run'
+> = {
+  'GET /v1/requests': async (call) => {
+    const { manager, query } = call;
+    if (query.session !== undefined) {
+      const session = await openRefs(manager, query.session);
+      return { items: await listPending(call, await manager.open(headOf(session)), session.current) };
+    }
+    const items = [];
+    for await (const { head, branch } of readHeads(call, isOpen))
+      items.push(...(await listPending(call, head, branch)));
+    return { items };
+  },
+  'POST /v1/sessions/{session}/requests/{request}': async ({ manager, states, params, body }) => {
+    const session = await openRefs(manager, params.session);
+    const { answer, by, value, branch = session.current } = body;
+    const state = await states.load(headOf(session, branch));
+    const answers = new RequestAnswers(manager, FORMS[openKind(state, params.session)]);
+    const given = { sessionId: session.sessionId, branch, requestId: params.request, answer, by };
+    return answers.give({ ...given, ...(value !== undefined && { value }) });
+  },
+  'GET /v1/runs': async (call) => {
+    const { limit = DEFAULT_RUNS, kind: wanted, cursor } = call.query;
+    const items = [];
+    for await (const { head, branch, newestId } of readHeads(call, (status) => status !== undefined, cursor)) {
+      if (items.length === limit) return { items, next: newestId };
+      const state = await call.states.load(head.id);
+      const kind = kindOf(state);
+      if (kind !== undefined && (wanted === undefined || kind === wanted))
+        items.push(describeRun({ head, branch, state, kind }));
+    }
+    return { items };
+  },
+  'GET /v1/sessions/{session}/run': async (call) => {
+    const { manager, states, params, query } = call;
+    const session = await openRefs(manager, params.session);
+    const { branch = session.current } = query;
+    const head = await manager.open(query.at ?? headOf(session, branch));
+    const state = await states.load(head.id);
+    const kind = openKind(state, params.session);
+    return {
+      ...describeRun({ head, branch, state, kind }),
+      ...detailsOf(state, kind),
+      steps: kind === 'workflow_run' ? listSteps(state as RunState) : [],
+      rounds: kind === 'fleet' && query.rounds !== false ? await listRounds(call, head) : [],
+      asks: await listAsks(manager, { head, branch, state, kind }),
+    };
+  },
+};
+
+/** Whether a run may still ask somebody. */
+function isOpen(status: string | undefined): boolean {
+  return status !== undefined && status !== 'completed';
+}
+
+function kindOf(state: unknown): RunKind | undefined {
+  const { kind } = fieldsOf(state);
+  return typeof kind === 'string' && Object.hasOwn(FORMS, kind) ? (kind as RunKind) : undefined;
+}
+
+function openKind(state: unknown, sessionId: string): RunKind {
+  const kind = kindOf(state);
+  if (kind !== undefined) return kind;
+  throw new UnsupportedError(`Session "${sessionId}" is not the run of a workflow, a fleet or a group chat.`);
+}
+
+type Head = { readonly head: Checkpoint; readonly branch: string; readonly newestId: string };
+
+/** The heads of current branches whose status fits, the last saved first; the cursor is where to begin. */
+async function* readHeads(
+  { manager, watch }: Pick<Call<'GET /v1/runs'>, 'manager' | 'watch'>,
+  isWanted: (status: string | undefined) => boolean,
+  cursor?: string,
+): AsyncGenerator<Head> {
+  const ranked = (await rankSessions(manager, false)).filter(({ newestId }) => !(cursor && newestId > cursor));
+  for await (const session of watch(ranked.slice(0, MAX_LOOKED_AT), undefined)) {
+    const found = await openHead(manager, session);
+    if (found !== undefined && isWanted(found.head.status)) yield { ...found, newestId: session.newestId };
+  }
+}
+
+async function openHead(manager: CheckpointManager, { id, heads }: RankedSession) {
+  const branch = await manager.currentBranch(id);
+  const headId = heads.get(branch);
+  const head = headId === undefined ? undefined : await manager.get(headId).catch(() => undefined); // verify tells of damage
+  return head === undefined ? undefined : { head, branch };
+}
+
+type Run = { readonly head: Checkpoint; readonly branch: string; readonly state: unknown; readonly kind: RunKind };
+
+function describeRun({ head, branch, state, kind }: Run) {
+  const { workflow, fleet, chat } = fieldsOf(state);
+  const title = { workflow_run: workflow, fleet: fieldsOf(fleet).task, group_chat: fieldsOf(chat).problem }[kind];
+  const requests = Object.values(FORMS[kind].requestsOf(state)).filter(
+    ({ id }) => FORMS[kind].answerOf(state, id) === undefined,
+  );
+  return {
+    sessionId: head.sessionId,
+    branch,
+    kind,
+    title: String(title),
+    status: head.status ?? 'running',
+    headId: head.id,
+    sequence: head.sequence,
+    savedAt: head.timestamp.toISOString(),
+    requests: requests.length,
+  };
+}
+
+function detailsOf(state: unknown, kind: RunKind) {
+  const { input, output, fleet, chat } = fieldsOf(state);
+  const end = kind === 'fleet' ? fieldsOf(fleet).end : fieldsOf(chat).end;
+  const given = withoutUndefined({ input, output, end: end ?? undefined });
+  return Object.fromEntries(Object.entries(given).map(([field, value]) => [field, toJsonForm(value)]));
+}
+
+async function listPending(
+  { manager, states }: Pick<Call<'GET /v1/requests'>, 'manager' | 'states'>,
+  head: Checkpoint,
+  branch: string,
+) {
+  const state = await states.load(head.id);
+  const kind = kindOf(state);
+  if (kind === undefined) return [];
+  const pending = await new RequestAnswers(manager, FORMS[kind]).pending({ sessionId: head.sessionId, branch });
+  return pending.map((request) => toRequest({ head, branch, state, kind }, request));
+}
+
+/** What was asked in a run, with the answers there are: in the state, or left beside it. */
+async function listAsks(manager: CheckpointManager, run: Run) {
+  const { head, branch, state, kind } = run;
+  const answers = new RequestAnswers(manager, FORMS[kind]);
+  const place = { sessionId: head.sessionId, branch };
+  const requests = Object.values(FORMS[kind].requestsOf(state));
+  return Promise.all(
+    requests.map(async (request) => {
+      const answer = await answers.find(place, state, request.id);
+      return { ...toRequest(run, request), ...(answer !== undefined && { answer }) };
+    }),
+  );
+}
+
+const KNOWN = new Set([
+  'id',
+  'kind',
+  'agent',
+  'path',
+  'message',
+  'prompt',
+  'options',
+  'askedAtMs',
+  'deadlineMs',
+  'onTimeout',
+  'answer',
+]);
+
+function toRequest({ head, branch, kind: from }: Run, request: AnyRequest) {
+  const { id, options, deadlineMs, onTimeout } = request;
+  const { kind = 'approval', agent, path, message, prompt, askedAtMs } = fieldsOf(request);
+  const more = Object.entries(request).filter(([field]) => !KNOWN.has(field));
+  const texts = { agent, path } as { readonly agent?: string; readonly path?: string };
+  return {
+    sessionId: head.sessionId,
+    branch,
+    id,
+    from,
+    kind: String(kind),
+    message: String(message ?? prompt ?? ''),
+    options,
+    ...withoutUndefined({ ...texts, askedAtMs: askedAtMs as number | undefined, deadlineMs, onTimeout }),
+    ...(more.length > 0 && { more: toJsonForm(Object.fromEntries(more)) }),
+  };
+}
+
+type Step = {
+  readonly path: string;
+  readonly status: 'done' | 'skipped' | 'failed' | 'waiting' | 'trying' | 'timer';
+  readonly [field: string]: unknown;
+};
+
+/** The steps of a workflow: those that ended, in order, then those under way. */
+function listSteps({ ends, failures, timers, tries, requests }: RunState): Step[] {
+  const ended = new Set(ends.map(({ path }) => path));
+  const waiting = Object.values(requests).filter(({ answer, path }) => answer === undefined && !ended.has(path));
+  const steps: Step[] = [
+    ...ends.map((end) => ({ ...end, output: toJsonForm(end.output) })),
+    ...failures.map((failure) => ({ ...failure, status: 'failed' as const })),
+    ...waiting.map(({ path }) => ({ path, status: 'waiting' as const })),
+    ...Object.entries(timers).map(([path, dueAtMs]) => ({ path, status: 'timer' as const, dueAtMs })),
+    ...Object.entries(tries).map(([path, { attempts, error }]) => ({
+      path,
+      status: 'trying' as const,
+      attempts,
+      ...withoutUndefined({ error }),
+    })),
+  ];
+  return steps.filter(({ path }, at) => steps.findIndex((other) => other.path === path) === at);
+}
+
+/** The ledgers of a fleet, a row for each checkpoint that changed them, oldest first. */
+async function listRounds({ states, manager, watch }: Call<'GET /v1/sessions/{session}/run'>, head: Checkpoint) {
+  const rounds = [];
+  for await (const checkpoint of watch(readLive(manager.engine.storage, head), undefined)) {
+    const record = fieldsOf(await states.load(checkpoint.id)).fleet as FleetRecord | undefined;
+    if (record !== undefined) rounds.push(toRound(checkpoint, record));
+  }
+  const key = ({ phase, round, taskLedger, progressLedger }: ReturnType<typeof toRound>) =>
+    JSON.stringify([phase, round, taskLedger, progressLedger]);
+  return rounds.reverse().filter((round, at, all) => at === 0 || key(round) !== key(all[at - 1] ?? round));
+}
+
+function toRound({ id, sequence, timestamp }: Checkpoint, record: FleetRecord) {
+  const { phase, rounds, stalls, resets, nextSpeaker, taskLedger, progressLedger } = record;
+  return {
+    checkpointId: id,
+    sequence,
+    savedAt: timestamp.toISOString(),
+    phase,
+    round: rounds,
+    stalls,
+    resets,
+    speaker: nextSpeaker,
+    taskLedger,
+    progressLedger,
+  };
+}

@@ -1,0 +1,133 @@
+import { readNotes } from '../../manager/branch/notes.ts';
+import { readPages } from '../../manager/engine/records.ts';
+import { Scale } from '../../manager/figures/scale.ts';
+import { parseHolder } from '../../manager/lease/lease-refs.ts';
+import { isAnswerBranch } from '../../runtime/run/request-answers.ts';
+import { readNames, toOutput } from '../../view/checkpoint-output.ts';
+import { describeSession, type RankedSession, rankSessions } from '../../view/list-sessions.ts';
+import { usageOf } from '../../view/usage.ts';
+import type { Call, SomeHandlers } from './call.ts';
+import { headOf, openRefs, refsOf, type SessionRefs, tagOf } from './session-refs.ts';
+import { readTimeline, readTimelineOf } from './timeline.ts';
+
+const DEFAULT_SESSIONS = 100;
+const DEFAULT_CHECKPOINTS = 20_000;
+
+/** Answers what is asked about sessions. */
+export const SESSION_HANDLERS: SomeHandlers<
+  | 'GET /v1/server'
+  | 'GET /v1/sessions'
+  | 'GET /v1/sessions/{session}'
+  | 'GET /v1/sessions/{session}/figures'
+  | 'GET /v1/sessions/{session}/timeline'
+> = {
+  'GET /v1/server': async ({ manager, version, label, isReadOnly, memory }) => {
+    const { kind, watch } = manager.engine.storage;
+    return {
+      version,
+      storage: label ?? kind,
+      kind,
+      isReadOnly,
+      hasMemory: memory !== undefined,
+      hasWatch: watch !== undefined,
+    };
+  },
+  'GET /v1/sessions': listSessions,
+  'GET /v1/sessions/{session}': async ({ manager, params }) => {
+    const session = await openRefs(manager, params.session);
+    return {
+      id: session.sessionId,
+      currentBranch: session.current,
+      ...describeRefs(session),
+      ...(await describeHead(manager, session)),
+    };
+  },
+  'GET /v1/sessions/{session}/figures': async (call) => {
+    const session = await openRefs(call.manager, call.params.session);
+    const { checkpoints } = await call.manager.stats(); // what is deleted leaves the refs as they are
+    return call.figures.get(`${session.sessionId} ${tagOf(session)} ${checkpoints}`, () => measure(call, session));
+  },
+  'GET /v1/sessions/{session}/timeline': async ({ manager, params, query, signal }) => {
+    const { sessionId } = await openRefs(manager, params.session);
+    if (query.ids !== undefined) return readTimelineOf(manager, sessionId, query.ids);
+    return readTimeline(manager, sessionId, { limit: query.limit ?? DEFAULT_CHECKPOINTS, after: query.cursor, signal });
+  },
+};
+
+async function listSessions({ manager, query, watch }: Call<'GET /v1/sessions'>) {
+  const { limit = DEFAULT_SESSIONS, cursor, status, subgraphs = false } = query;
+  const text = query.text?.toLowerCase();
+  const ranked = (await rankSessions(manager, subgraphs)).filter(({ newestId }) => !(cursor && newestId >= cursor));
+  const items: Described[] = [];
+  const damaged: string[] = [];
+  let last: RankedSession | undefined;
+  for await (const session of watch(ranked, ranked.length)) {
+    if (items.length === limit) return { items, damaged, next: last?.newestId };
+    last = session;
+    const described = await describeSession(manager, session);
+    if (described === undefined) damaged.push(session.id);
+    else if (isWanted(described, { text, status })) items.push(toItem(described));
+  }
+  return { items, damaged };
+}
+
+type Found = NonNullable<Awaited<ReturnType<typeof describeSession>>>;
+type Described = Omit<Found, 'subgraphs'> & { subgraphs?: string[] };
+
+function toItem({ subgraphs, ...session }: Found): Described {
+  return { ...session, ...(subgraphs !== undefined && { subgraphs: [...subgraphs] }) };
+}
+
+function isWanted(
+  { id, agentId = '', userId = '', status }: Found,
+  wanted: { readonly text: string | undefined; readonly status: string | undefined },
+): boolean {
+  const names = [id, agentId, userId].join('\n').toLowerCase();
+  return (
+    (wanted.text === undefined || names.includes(wanted.text)) &&
+    (wanted.status === undefined || status === wanted.status)
+  );
+}
+
+function describeRefs(session: SessionRefs) {
+  const holders = refsOf(session, 'lease').map(({ name, target }) => ({ branch: name, ...parseHolder(target) }));
+  return {
+    branches: refsOf(session, 'branch').map(({ name, target }) => ({
+      name,
+      headId: target,
+      isAnswer: isAnswerBranch(name),
+    })),
+    tags: refsOf(session, 'tag').map(({ name, target }) => ({ name, checkpointId: target })),
+    pins: refsOf(session, 'pin').map(({ target }) => target),
+    notes: readNotes(session.refs).map(({ savedAtMs, ...note }) => ({
+      ...note,
+      savedAt: new Date(savedAtMs).toISOString(),
+    })),
+    leases: holders
+      .filter(({ holder }) => holder !== '')
+      .map(({ branch, holder, owner = holder }) => ({ branch, holder: owner })),
+  };
+}
+
+/** The head, unless it is damaged: then the rest can still be looked at. */
+async function describeHead(manager: Call<'GET /v1/sessions'>['manager'], session: SessionRefs) {
+  const head = await manager.get(headOf(session)).catch(() => undefined);
+  return head === undefined ? {} : { head: toOutput(head, await readNames(manager, session.sessionId)) };
+}
+
+async function measure({ manager, states, signal }: Call<'GET /v1/sessions/{session}/figures'>, session: SessionRefs) {
+  const { storage } = manager.engine;
+  const scale = new Scale(storage);
+  let [checkpoints, tombstones, logicalBytes] = [0, 0, 0];
+  for await (const rows of readPages(storage, { sessionId: session.sessionId, order: 'oldest', include: 'all' }))
+    for (const row of rows) {
+      if (row.isDeleted) tombstones++;
+      else {
+        checkpoints++;
+        logicalBytes += (JSON.parse(row.body) as { readonly stateBytes: number }).stateBytes;
+        await scale.add(row.id, signal);
+      }
+    }
+  const usage = usageOf(await states.load(headOf(session)));
+  return { checkpoints, tombstones, logicalBytes, uniqueBytes: scale.totalBytes, usage };
+}

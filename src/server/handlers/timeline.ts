@@ -1,0 +1,167 @@
+import { hasErrorCode } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointHeader, Tombstone } from '../../core/record/checkpoint-header.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { type LineageEntry, readPages, toEntry } from '../../manager/engine/records.ts';
+import { Breather } from '../../storage/breather.ts';
+import type { CheckpointRow } from '../../storage/contract.ts';
+
+/** What a flag of a checkpoint stands for; a checkpoint has the sum of its flags. */
+export const FLAGS = { deleted: 1, byPerson: 2, beginsBranch: 4, failed: 8, drifting: 16, damaged: 32 } as const;
+
+const NOTHING = -1;
+const ELSEWHERE = -2;
+const FAILED = new Set(['failed', 'error', 'stopped']);
+
+/** Numbers names in the order they come. */
+class Names {
+  readonly list: string[] = [];
+  readonly #places = new Map<string, number>();
+
+  placeOf(name: string | undefined): number {
+    if (name === undefined) return NOTHING;
+    const known = this.#places.get(name);
+    if (known !== undefined) return known;
+    this.#places.set(name, this.list.length);
+    return this.list.push(name) - 1;
+  }
+}
+
+/** Checkpoints as columns: small, and quick to draw from. Takes them oldest first. */
+class Columns {
+  readonly #names = {
+    branches: new Names(),
+    types: new Names(),
+    triggers: new Names(),
+    statuses: new Names(),
+    agents: new Names(),
+  };
+  readonly #places = new Map<string, number>();
+  readonly #columns = {
+    ids: [] as string[],
+    parents: [] as number[],
+    elsewhere: {} as Record<string, string>,
+    sinceMs: [] as number[],
+    sequences: [] as number[],
+    bytes: [] as number[],
+    branches: [] as number[],
+    types: [] as number[],
+    triggers: [] as number[],
+    statuses: [] as number[],
+    agents: [] as number[],
+    messages: [] as number[],
+    flags: [] as number[],
+    words: {} as Record<string, string>,
+  };
+  #startMs: number | undefined;
+
+  add(row: CheckpointRow): void {
+    const { checkpoint, tombstone, parentId } = readEntry(row);
+    const columns = this.#columns;
+    const at = columns.ids.push(row.id) - 1;
+    this.#places.set(row.id, at);
+    this.#addParent(at, parentId);
+    this.#addPlace(checkpoint?.header ?? tombstone ?? {});
+    this.#addWhat(at, checkpoint?.header ?? {});
+    columns.flags.push(this.#flagsOf(at, checkpoint, tombstone !== undefined));
+  }
+
+  /** What is also left of a deleted one. */
+  #addPlace({ branch, sequence = 0, timestampMs = this.#startMs ?? 0 }: Partial<Tombstone>): void {
+    this.#startMs ??= timestampMs;
+    this.#columns.sinceMs.push(timestampMs - this.#startMs);
+    this.#columns.sequences.push(sequence);
+    this.#columns.branches.push(this.#names.branches.placeOf(branch));
+  }
+
+  #addWhat(at: number, header: Partial<CheckpointHeader>): void {
+    const { type, trigger, status, agentId, metadata = {}, stateBytes = 0 } = header;
+    const { speaker, messages } = metadata;
+    const words = header.name ?? header.note ?? header.reason;
+    if (words !== undefined) this.#columns.words[at] = words;
+    this.#columns.bytes.push(stateBytes);
+    this.#columns.types.push(this.#names.types.placeOf(type));
+    this.#columns.triggers.push(this.#names.triggers.placeOf(trigger));
+    this.#columns.statuses.push(this.#names.statuses.placeOf(status));
+    this.#columns.agents.push(this.#names.agents.placeOf(typeof speaker === 'string' ? speaker : agentId));
+    this.#columns.messages.push(typeof messages === 'number' ? messages : NOTHING);
+  }
+
+  #addParent(at: number, parentId: string | undefined): void {
+    const place = parentId === undefined ? NOTHING : (this.#places.get(parentId) ?? ELSEWHERE);
+    this.#columns.parents.push(place);
+    if (place === ELSEWHERE && parentId !== undefined) this.#columns.elsewhere[at] = parentId;
+  }
+
+  #flagsOf(at: number, checkpoint: Checkpoint | undefined, isDeleted: boolean): number {
+    if (isDeleted) return FLAGS.deleted;
+    if (checkpoint === undefined) return FLAGS.damaged;
+    const { branches, parents } = this.#columns;
+    const parent = parents[at] ?? NOTHING;
+    const { author, status = '', metadata = {} } = checkpoint.header;
+    const signs: readonly [number, boolean][] = [
+      [FLAGS.byPerson, author !== undefined],
+      [FLAGS.beginsBranch, parent >= 0 && branches[parent] !== branches[at]],
+      [FLAGS.failed, FAILED.has(status)],
+      [FLAGS.drifting, metadata.health === 'drifting'],
+    ];
+    return signs.reduce((sum, [flag, isSet]) => sum + (isSet ? flag : 0), 0);
+  }
+
+  get count(): number {
+    return this.#columns.ids.length;
+  }
+
+  get lastId(): string | undefined {
+    return this.#columns.ids.at(-1);
+  }
+
+  toReply() {
+    const names = Object.entries(this.#names).map(([column, { list }]) => [column, list]);
+    return {
+      names: Object.fromEntries(names) as Record<'branches' | 'types' | 'triggers' | 'statuses' | 'agents', string[]>,
+      startMs: this.#startMs ?? 0,
+      ...this.#columns,
+    };
+  }
+}
+
+/** A damaged row has its place, too: nothing else is known of it. */
+function readEntry(row: CheckpointRow): Partial<LineageEntry> {
+  try {
+    return toEntry(row);
+  } catch (error) {
+    if (hasErrorCode(error, 'CORRUPT')) return {};
+    throw error;
+  }
+}
+
+type Page = { readonly limit: number; readonly after: string | undefined; readonly signal: AbortSignal };
+
+/** The checkpoints and tombstones of a session, oldest first, as columns. */
+export async function readTimeline({ engine }: CheckpointManager, sessionId: SessionId, page: Page) {
+  const columns = new Columns();
+  const breather = new Breather();
+  const query = { sessionId, order: 'oldest', include: 'all' } as const;
+  for await (const rows of readPages(engine.storage, {
+    ...query,
+    ...(page.after !== undefined && { after: page.after }),
+  })) {
+    page.signal.throwIfAborted();
+    await breather.each(rows.slice(0, page.limit - columns.count), (row) => columns.add(row));
+    const isFull = columns.count === page.limit;
+    if (isFull && columns.lastId !== undefined) return { ...columns.toReply(), next: columns.lastId };
+  }
+  return columns.toReply();
+}
+
+/** The same columns for some checkpoints alone; those that are gone are left out. */
+export async function readTimelineOf({ engine }: CheckpointManager, sessionId: SessionId, ids: readonly string[]) {
+  const columns = new Columns();
+  for (const id of ids.toSorted()) {
+    const row = await engine.storage.readCheckpoint(id as CheckpointId);
+    if (row?.sessionId === sessionId) columns.add(row);
+  }
+  return columns.toReply();
+}

@@ -1,0 +1,52 @@
+import { z } from 'zod';
+import { InvalidInputError } from '../../core/errors.ts';
+import { describeValue, unknownKey } from '../../core/options.ts';
+import { parseName } from '../../core/record/id.ts';
+import type { Fields, Route } from '../contract/route.ts';
+
+/** The parts of a request that a route describes. */
+export type CheckedInput = {
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly body: unknown;
+};
+
+/** Accepts what a route takes, or throws an InvalidInputError that names what is wrong. */
+export function checkInput(
+  key: string,
+  { params = {}, query = {}, body }: Route,
+  given: {
+    readonly params: Readonly<Record<string, string>>;
+    readonly search: URLSearchParams;
+    readonly body: unknown;
+  },
+): CheckedInput {
+  for (const field of given.search.keys())
+    if (!Object.hasOwn(query, field))
+      throw unknownKey(field, { known: Object.keys(query), of: key, kind: 'a parameter' });
+  for (const [field, value] of Object.entries(given.params)) parseName(value, `The ${field} of ${key}`);
+  return {
+    params: parseFields(params, given.params, key),
+    query: parseFields(query, Object.fromEntries(given.search), key),
+    body: body === undefined ? undefined : parse(body, given.body, `The body of ${key}`),
+  };
+}
+
+function parseFields(fields: Fields, given: Readonly<Record<string, string>>, key: string) {
+  const parsed = Object.entries(fields).map(([field, schema]) => [
+    field,
+    parse(schema, given[field], `The parameter "${field}" of ${key}`),
+  ]);
+  return Object.fromEntries(parsed.filter(([, value]) => value !== undefined)) as Readonly<Record<string, unknown>>;
+}
+
+function parse(schema: z.ZodType, value: unknown, what: string): unknown {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const place = issue === undefined || issue.path.length === 0 ? '' : `, at ${z.core.toDotPath(issue.path)}`;
+  const found = value === undefined ? 'it is missing' : `found ${describeValue(value)}`;
+  throw new InvalidInputError(`${what}${place} cannot be taken: ${issue?.message ?? 'it is wrong'} (${found}).`, {
+    details: { issues: parsed.error.issues.map(({ path, message }) => ({ path, message })) },
+  });
+}

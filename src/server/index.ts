@@ -1,0 +1,2 @@
+export { createServer, type Listening, type ListenOptions, type Server } from './server.ts';
+export type { ServerOptions } from './server-options.ts';

@@ -1,0 +1,50 @@
+import { describe, expect, test } from 'vitest';
+import { startServer } from '../../test/support/server.ts';
+import { STORAGES } from '../../test/support/storages.ts';
+
+const ODD = 'team a/b?c#d %2F ü';
+
+async function talk(manager: Awaited<ReturnType<typeof startServer>>['manager'], sessionId = ODD) {
+  const session = await manager.session(sessionId);
+  const state = { messages: [{ role: 'user', content: 'Hello' }], plan: { tone: 'cool' } };
+  await session.save(state, { note: 'first' });
+  state.messages.push({ role: 'assistant', content: 'x'.repeat(100_000) });
+  return session.save(state);
+}
+
+describe.each(STORAGES)('looking at a %s storage', (_, create) => {
+  test('sessions, a session, its figures, timeline, states and messages', async () => {
+    const { client, manager } = await startServer({ storage: create().storage });
+    const checkpoint = await talk(manager);
+    const { items } = await client.request('GET /v1/sessions');
+    expect(items.map(({ id }) => id)).toEqual([ODD]);
+    const params = { session: ODD };
+    const head = await client.request('GET /v1/sessions/{session}', { params });
+    expect(head.head?.id).toBe(checkpoint);
+    const figures = await client.request('GET /v1/sessions/{session}/figures', { params });
+    expect(figures.uniqueBytes).toBeLessThan(figures.logicalBytes);
+    const timeline = await client.request('GET /v1/sessions/{session}/timeline', { params });
+    expect(timeline.parents).toEqual([-1, 0]);
+    await client.request('GET /v1/checkpoints/{checkpoint}', { params: { checkpoint } });
+    const state = await client.request('GET /v1/checkpoints/{checkpoint}/state', {
+      params: { checkpoint },
+      query: { path: '$.messages[1]' },
+    });
+    expect(state.parts.map(({ key, isCut }) => [key, isCut])).toEqual([
+      ['role', false],
+      ['content', true],
+    ]);
+    const value = await client.request('GET /v1/checkpoints/{checkpoint}/value', {
+      params: { checkpoint },
+      query: { path: '$.messages[1].content' },
+    });
+    expect(value.value).toHaveLength(100_000);
+    const messages = await client.request('GET /v1/checkpoints/{checkpoint}/messages', {
+      params: { checkpoint },
+      query: { last: true, limit: 1 },
+    });
+    expect(messages).toMatchObject({ total: 2, next: '1', items: [{ index: 1, isCut: true }] });
+    const labels = await client.request('GET /v1/labels', { query: { ids: timeline.ids } });
+    expect(labels.items.map(({ speaker }) => speaker)).toEqual(['user', 'assistant']);
+  });
+});

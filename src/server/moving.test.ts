@@ -1,0 +1,151 @@
+import { describe, expect, test } from 'vitest';
+import { startServer } from '../../test/support/server.ts';
+
+const SESSION = 'report';
+
+async function startWithHistory(options: Parameters<typeof startServer>[0] = {}) {
+  const started = await startServer(options);
+  const session = await started.manager.session(SESSION);
+  const state = { messages: [{ role: 'user', content: 'Find prices' }], plan: { tone: 'cool' } };
+  const first = await session.save(state);
+  state.messages.push({ role: 'assistant', content: 'I will search.' });
+  const head = await session.save(state);
+  await session.close();
+  return { ...started, first, head };
+}
+
+const params = { session: SESSION };
+
+describe('changes', () => {
+  test('fork with an edit of each form; the original stays as it is', async () => {
+    const { client, manager, first } = await startWithHistory();
+    const fork = 'POST /v1/checkpoints/{checkpoint}/fork';
+    const at = { params: { checkpoint: first } };
+    const tagged = await client.request('GET /v1/checkpoints/{checkpoint}/value', { ...at, query: { form: 'tagged' } });
+    const edits = [
+      { set: { '$.plan.tone': 'warm' } },
+      { patch: [{ op: 'replace', path: '/plan/tone', value: 'warm' }] },
+      { state: { ...(tagged.value as object), plan: { tone: 'warm' } } },
+    ];
+    for (const [n, edit] of edits.entries()) {
+      const preview = await client.request('POST /v1/checkpoints/{checkpoint}/fork/preview', { ...at, body: edit });
+      expect(preview).toMatchObject({ isValid: true, patch: [{ op: 'replace', path: '/plan/tone', value: 'warm' }] });
+      const head = await client.request(fork, {
+        ...at,
+        body: { ...edit, branch: `try-${n}`, reason: 'warmer', author: 'ann' },
+      });
+      expect(await manager.load(head.headId)).toMatchObject({ plan: { tone: 'warm' } });
+    }
+    expect(await manager.load(first)).toMatchObject({ plan: { tone: 'cool' } });
+    const bad = await client.request('POST /v1/checkpoints/{checkpoint}/fork/preview', {
+      ...at,
+      body: { set: { '$.nowhere.else': 1 } },
+    });
+    expect(bad).toMatchObject({ isValid: false, problem: expect.stringContaining('nowhere') });
+    await expect(client.request(fork, { ...at, body: { set: {}, patch: [] } })).rejects.toMatchObject({ status: 400 });
+  });
+
+  test('rewind, switch, tag, pin and note; each is seen in the session, and can be undone', async () => {
+    const { client, first, head } = await startWithHistory();
+    const rewound = await client.request('POST /v1/sessions/{session}/rewind', { params, body: { checkpoint: first } });
+    expect(rewound.headId).toBe(first);
+    await client.request('PUT /v1/sessions/{session}/current', { params, body: { branch: 'main' } });
+    const tag = { session: SESSION, tag: 'v1' };
+    await client.request('PUT /v1/sessions/{session}/tags/{tag}', { params: tag, body: { checkpoint: head } });
+    const checkpoint = { checkpoint: head };
+    await client.request('PUT /v1/checkpoints/{checkpoint}/pin', { params: checkpoint });
+    const note = 'PUT /v1/checkpoints/{checkpoint}/note';
+    await client.request(note, { params: checkpoint, body: { text: 'the first\n<b>good</b> one', author: 'ann' } });
+    await client.request(note, { params: checkpoint, body: { text: 'second thoughts' } });
+    expect(await client.request('GET /v1/sessions/{session}', { params })).toMatchObject({
+      currentBranch: 'main',
+      tags: [{ name: 'v1', checkpointId: head }],
+      pins: [head],
+      notes: [{ checkpointId: head, text: 'second thoughts' }],
+    });
+    await client.request('DELETE /v1/sessions/{session}/tags/{tag}', { params: tag });
+    await client.request('DELETE /v1/checkpoints/{checkpoint}/pin', { params: checkpoint });
+    await client.request(note, { params: checkpoint, body: { text: '' } });
+    await client.request('DELETE /v1/sessions/{session}/branches/{branch}', {
+      params: { session: SESSION, branch: rewound.branch },
+    });
+    const after = await client.request('GET /v1/sessions/{session}', { params });
+    expect([after.tags, after.pins, after.notes, after.branches.length]).toEqual([[], [], [], 1]);
+  });
+
+  test('If-Match: a change of a session that moved meanwhile is a 412, and changes nothing', async () => {
+    const { client, manager, first } = await startWithHistory();
+    const { etag = '' } = await client.open('GET /v1/sessions/{session}', { params });
+    await manager.tag(first, 'by-another-process');
+    const late = client.request('POST /v1/sessions/{session}/rewind', {
+      params,
+      body: { checkpoint: first },
+      ifMatch: etag,
+    });
+    await expect(late).rejects.toMatchObject({ status: 412, code: 'CONFLICT' });
+    expect(await manager.branches(SESSION)).toHaveLength(1);
+    const { etag: fresh = '' } = await client.open('GET /v1/sessions/{session}', { params });
+    await client.request('POST /v1/sessions/{session}/rewind', { params, body: { checkpoint: first }, ifMatch: fresh });
+    expect(await manager.branches(SESSION)).toHaveLength(2);
+  });
+
+  test('Idempotency-Key: the same request is done once, however often it is sent; another with the same key is refused', async () => {
+    const { client, manager, first } = await startWithHistory();
+    const send = (reason: string) =>
+      client.request('POST /v1/checkpoints/{checkpoint}/fork', {
+        params: { checkpoint: first },
+        body: { reason },
+        idempotencyKey: 'key-1',
+      });
+    const replies = await Promise.all([send('a'), send('a'), send('a')]);
+    expect(new Set(replies.map(({ branch }) => branch)).size).toBe(1);
+    expect(await manager.branches(SESSION)).toHaveLength(2);
+    await expect(send('b')).rejects.toMatchObject({ status: 409, code: 'CONFLICT' });
+  });
+});
+
+describe('keeping', () => {
+  test('storage, growth, retention preview, prune with the count that was seen, verify', async () => {
+    const { client, first } = await startWithHistory();
+    const policy = { keepLast: 1 };
+    const storage = await client.request('GET /v1/storage');
+    expect(storage).toMatchObject({ checkpoints: 2, sessions: 1 });
+    const growth = await client.request('GET /v1/storage/growth');
+    expect(growth.paths[0]).toMatchObject({ path: '$' });
+    expect(growth.uniqueBytes).toBe(growth.sessions[0]?.uniqueBytes);
+    const preview = await client.request('POST /v1/retention/preview', { body: { policy } });
+    expect(preview).toMatchObject({ dropped: 1, kept: 1, largest: [{ checkpointId: first }] });
+    const wrong = client.request('POST /v1/prune', { body: { policy, expect: 7 } });
+    await expect(wrong).rejects.toMatchObject({ status: 409 });
+    const pruned = await client.request('POST /v1/prune', { body: { policy, expect: 1, collect: true } });
+    expect(pruned.deleted).toEqual([first]);
+    expect(await client.request('POST /v1/verify', { body: {} })).toMatchObject({ status: 'clean', tombstones: 1 });
+    const timeline = await client.request('GET /v1/sessions/{session}/timeline', { params });
+    expect(timeline.flags).toEqual([1, 0]);
+  });
+
+  test('export and import bring a session into another storage, and damage is refused', async () => {
+    const from = await startWithHistory();
+    const to = await startServer();
+    const lines = await (await from.client.request('GET /v1/sessions/{session}/export', { params })).text();
+    const imported = await to.client.request('POST /v1/import', { body: lines });
+    expect(imported).toMatchObject({ sessionId: SESSION, checkpoints: 2 });
+    expect(await to.manager.load(from.head)).toEqual(await from.manager.load(from.head));
+    await expect(to.client.request('POST /v1/import', { body: lines.replace('cool', 'evil') })).rejects.toMatchObject({
+      code: expect.stringMatching(/CORRUPT|CONFLICT/),
+    });
+    await to.client.request('DELETE /v1/sessions/{session}', { params });
+    await expect(to.client.request('GET /v1/sessions/{session}', { params })).rejects.toMatchObject({ status: 404 });
+    const fork = await from.client.request('POST /v1/checkpoints/{checkpoint}/fork', {
+      params: { checkpoint: from.first },
+      body: { set: { '$.plan': 1 } },
+    });
+    await from.client.request('DELETE /v1/sessions/{session}/branches/{branch}', {
+      params: { session: SESSION, branch: fork.branch },
+    });
+    const gone = await from.client.request('DELETE /v1/checkpoints/{checkpoint}', {
+      params: { checkpoint: fork.headId },
+    });
+    expect(gone).toEqual({ isDeleted: true });
+  });
+});

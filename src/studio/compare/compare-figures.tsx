@@ -1,0 +1,107 @@
+import { formatCost, formatDuration, formatShort } from '../data/format.ts';
+import type { Compared } from './compare-screen.tsx';
+
+type Run = Compared['a'];
+type Row = readonly [name: string, a: string, b: string, change: string];
+
+/** The two runs in numbers: what was used, by whom, with which tools. */
+export function CompareFigures({ compared }: { compared: Compared }) {
+  const { a, b, tools, agents } = compared;
+  const most = Math.max(1, ...tools.flatMap((tool) => [tool.a, tool.b]));
+  return (
+    <aside className="pane" aria-label="Figures">
+      <div className="head">
+        <h2>After the fork</h2>
+      </div>
+      <div className="scroll grow">
+        <table className="table tight">
+          <thead>
+            <tr>
+              <th>Metric</th>
+              <th className="num">A</th>
+              <th className="num">B</th>
+              <th className="num">Change</th>
+            </tr>
+          </thead>
+          <tbody>
+            {metricsOf(a, b).map(([name, left, right, change]) => (
+              <tr key={name}>
+                <td>{name}</td>
+                <td className="num">{left}</td>
+                <td className="num">{right}</td>
+                <td className="num">{change}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        <Tally title="Calls by tool" items={tools} most={most} />
+        <Tally
+          title="Messages by speaker"
+          items={agents}
+          most={Math.max(1, ...agents.flatMap((agent) => [agent.a, agent.b]))}
+        />
+      </div>
+    </aside>
+  );
+}
+
+function metricsOf(a: Run, b: Run): Row[] {
+  const tokens = ({ totals }: Run) => (totals === undefined ? undefined : totals.inputTokens + totals.outputTokens);
+  const lasted = ({ startedAt, endedAt }: Run) =>
+    startedAt === undefined ? undefined : Date.parse(endedAt) - Date.parse(startedAt);
+  const row = (name: string, of: (run: Run) => number | undefined, format: (value: number) => string): Row[] => {
+    const [left, right] = [of(a), of(b)];
+    if (left === undefined || right === undefined) return [];
+    return [[name, format(left), format(right), share(left, right)]];
+  };
+  return [
+    ...row('Checkpoints', (run) => run.checkpoints, String),
+    ...row('Messages', (run) => run.messages, String),
+    ...row('Tokens', tokens, formatShort),
+    ...row('Cost', (run) => run.totals?.costUsd, formatCost),
+    ...row('Time', lasted, formatDuration),
+    ['End', a.end ?? a.status ?? '', b.end ?? b.status ?? '', ''],
+  ];
+}
+
+function share(a: number, b: number): string {
+  if (a === b) return '0';
+  if (a === 0) return `+${formatShort(b)}`;
+  const percent = Math.round(((b - a) / a) * 100);
+  return `${percent > 0 ? '+' : '−'}${Math.abs(percent)} %`;
+}
+
+type Counted = { readonly name: string; readonly a: number; readonly b: number };
+
+function Tally({ title, items, most }: { title: string; items: readonly Counted[]; most: number }) {
+  if (items.length === 0) return null;
+  const sorted = [...items].sort((one, two) => Math.abs(two.b - two.a) - Math.abs(one.b - one.a));
+  return (
+    <>
+      <div className="head">
+        <h2>{title}</h2>
+        <span className="grow" />
+        <span className="t3">sorted by difference</span>
+      </div>
+      <table className="table tight">
+        <tbody>
+          {sorted.map(({ name, a, b }) => (
+            <tr key={name}>
+              <td className="mono">{name}</td>
+              <td style={{ width: 96 }}>
+                <div
+                  className="bar"
+                  style={{ width: `${(a / most) * 100}%`, background: 'var(--lane-1)', marginBottom: 2 }}
+                />
+                <div className="bar" style={{ width: `${(b / most) * 100}%` }} />
+              </td>
+              <td className="num" style={{ width: 104 }}>
+                ×{a} to ×{b}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  );
+}

@@ -1,0 +1,70 @@
+const number = new Intl.NumberFormat('en-US');
+const short = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 3, notation: 'compact' });
+
+/** A count with separators: 1,904. */
+export function formatCount(count: number): string {
+  return number.format(count);
+}
+
+/** A large count in three figures: 1.24 M. */
+export function formatShort(count: number): string {
+  return count < 1_000
+    ? number.format(count)
+    : short.format(count).replace(/([A-Z])$/, (unit) => ` ${unit === 'K' ? 'k' : unit}`);
+}
+
+const UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
+
+/** A size in bytes: 3.1 MB. */
+export function formatBytes(bytes: number): string {
+  const power = bytes < 1_000 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(bytes) / 3));
+  const value = bytes / 1_000 ** power;
+  return `${value >= 100 || power === 0 ? Math.round(value) : value.toFixed(1)} ${UNITS[power]}`;
+}
+
+/** Money: $4.18. */
+export function formatCost(usd: number): string {
+  return `$${usd > 0 && usd < 0.1 ? usd.toFixed(3) : usd.toFixed(2)}`;
+}
+
+/** How long something took: 14 min 52 s. */
+export function formatDuration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  const seconds = ms / 1_000;
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(2) : seconds.toFixed(0)} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ${Math.round((seconds % 3_600) / 60)} min`;
+  return `${Math.floor(seconds / 86_400)} d ${Math.round((seconds % 86_400) / 3_600)} h`;
+}
+
+/** How long ago: 3 min ago. */
+export function formatAgo(timeMs: number, nowMs: number): string {
+  const seconds = Math.max(0, Math.round((nowMs - timeMs) / 1_000));
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ago`;
+  if (seconds < 172_800) return 'yesterday';
+  return `${Math.floor(seconds / 86_400)} days ago`;
+}
+
+/** A time of day to the millisecond: 13:58:41.207. */
+export function formatTime(timeMs: number): string {
+  const time = new Date(timeMs);
+  return `${time.toLocaleTimeString('en-GB')}.${String(time.getMilliseconds()).padStart(3, '0')}`;
+}
+
+/** An id as short as it is told apart by eye: without `chk_`, ten letters. */
+export function shortId(id: string): string {
+  return id.replace(/^chk_/, '').slice(0, 10);
+}
+
+/** A value on one line, for previews. */
+export function formatInline(value: unknown, most = 200): string {
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+  return text.length > most ? `${text.slice(0, most)}…` : text;
+}
+
+/** An argument as a shell takes it. */
+export function quoteArgument(text: string): string {
+  return /^[\w@%+=:,./~#-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

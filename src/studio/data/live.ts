@@ -1,0 +1,87 @@
+import { useSyncExternalStore } from 'react';
+import type { StreamEvent } from '../../server/client/read-events.ts';
+import { replies, server } from './server.ts';
+
+/** How the stream of events is: told to the person, so that a page that stands still is not taken for a quiet agent. */
+export type LiveStatus = 'connecting' | 'live' | 'lost';
+
+const LONGEST_PAUSE_MS = 10_000;
+
+/** Follows what is saved, by this and every other process, and reads again what that changes. */
+class Live {
+  status: LiveStatus = 'connecting';
+  readonly #listeners = new Set<(event: StreamEvent) => void>();
+  readonly #watchers = new Set<() => void>();
+  #after: string | undefined;
+
+  /** Follows until the page is left. */
+  async run(signal: AbortSignal): Promise<void> {
+    for (let pauseMs = 500; !signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+      try {
+        for await (const event of this.#open(signal)) {
+          pauseMs = 500;
+          this.#take(event);
+        }
+      } catch {
+        // The server is gone, or the connection: it is tried again, and the page says so meanwhile.
+      }
+      this.#say('lost');
+      await new Promise((done) => setTimeout(done, pauseMs));
+    }
+  }
+
+  listen(listener: (event: StreamEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  watch = (tell: () => void): (() => void) => {
+    this.#watchers.add(tell);
+    return () => this.#watchers.delete(tell);
+  };
+
+  async *#open(signal: AbortSignal): AsyncGenerator<StreamEvent> {
+    const events = server.events({ signal, ...(this.#after !== undefined && { after: this.#after }) });
+    const first = events.next();
+    // The first event may be long in coming; that the server answers is seen by any other reply.
+    void server.request('GET /v1/server').then(
+      () => this.#say('live'),
+      () => undefined,
+    );
+    const { value, done } = await first;
+    if (done) return;
+    yield value;
+    yield* events;
+  }
+
+  #take(event: StreamEvent): void {
+    this.#after = event.id;
+    this.#say('live');
+    replies.refresh((url) => isTouchedBy(url, event));
+    for (const listener of this.#listeners) listener(event);
+  }
+
+  #say(status: LiveStatus): void {
+    if (this.status === status) return;
+    if (this.status === 'lost') replies.refresh((url) => !url.includes('/v1/checkpoints/'));
+    this.status = status;
+    for (const tell of this.#watchers) tell();
+  }
+}
+
+/** What is addressed by a checkpoint does not change; lists, sessions and figures do. The timeline follows events by itself. */
+function isTouchedBy(url: string, { event, sessionId }: StreamEvent): boolean {
+  if (url.includes('/timeline') || url.includes('/v1/diff') || url.includes('/v1/labels')) return false;
+  if (url.includes('/v1/checkpoints/')) return event !== 'checkpoint' && !/\/(state|value|messages|blame)\b/.test(url);
+  if (event === 'resync' || sessionId === undefined || !url.includes('/v1/sessions/'))
+    return !url.endsWith('/v1/server');
+  return url.includes(`/v1/sessions/${encodeURIComponent(sessionId)}`);
+}
+
+/** The stream of events of this page. */
+export const live = new Live();
+
+/** How the stream is. */
+export function useLiveStatus(): LiveStatus {
+  return useSyncExternalStore(live.watch, () => live.status);
+}

@@ -1,0 +1,84 @@
+import { createClient } from '../../server/client/client.ts';
+import type { Key, ReplyOf, RequestArguments } from '../../server/client/types.ts';
+
+/** The server that this page came from. */
+export const server = createClient(globalThis.location?.origin ?? 'http://127.0.0.1');
+
+/** What a route answers, for those who only show it. */
+export type Reply<K extends Key> = ReplyOf<K>;
+
+/** What was asked for: not here yet, here, or why not. A reply that is being read again stays until the new one is there. */
+export type Asked<Value> = {
+  readonly value: Value | undefined;
+  readonly error: Error | undefined;
+  readonly isLoading: boolean;
+};
+
+type Entry = Asked<unknown> & { readonly key: Key; readonly request: readonly unknown[] };
+
+const NOTHING: Asked<never> = { value: undefined, error: undefined, isLoading: true };
+/** Replies that are kept; the oldest that nobody shows go first. */
+const KEPT_REPLIES = 2_000;
+
+/** The replies of the server by their addresses. */
+class ReplyCache {
+  readonly #entries = new Map<string, Entry>();
+  readonly #watchers = new Map<string, Set<() => void>>();
+
+  get(url: string): Asked<unknown> {
+    return this.#entries.get(url) ?? NOTHING;
+  }
+
+  watch(url: string, tell: () => void): () => void {
+    const watchers = this.#watchers.get(url) ?? new Set();
+    this.#watchers.set(url, watchers.add(tell));
+    return () => {
+      watchers.delete(tell);
+      if (watchers.size === 0) this.#watchers.delete(url);
+    };
+  }
+
+  /** Asks, unless that was asked already. */
+  async load(url: string, key: Key, request: readonly unknown[]): Promise<void> {
+    if (this.#entries.has(url)) return;
+    await this.#ask(url, { ...NOTHING, key, request });
+  }
+
+  /** Asks again for everything that is on the screen and may have changed; forgets the rest of it. */
+  refresh(mayHaveChanged: (url: string) => boolean): void {
+    for (const [url, entry] of Array.from(this.#entries))
+      if (mayHaveChanged(url)) {
+        if (this.#watchers.has(url)) void this.#ask(url, entry);
+        else this.#entries.delete(url);
+      }
+  }
+
+  async #ask(url: string, entry: Entry): Promise<void> {
+    this.#put(url, { ...entry, isLoading: true });
+    try {
+      const ask = server.request as (key: Key, ...request: readonly unknown[]) => Promise<unknown>;
+      const value = await ask(entry.key, ...entry.request);
+      this.#put(url, { ...entry, value, error: undefined, isLoading: false });
+    } catch (error) {
+      this.#put(url, { ...entry, error: error as Error, isLoading: false });
+    }
+  }
+
+  #put(url: string, entry: Entry): void {
+    this.#entries.delete(url);
+    this.#entries.set(url, entry);
+    for (const old of this.#entries.keys()) {
+      if (this.#entries.size <= KEPT_REPLIES) break;
+      if (!this.#watchers.has(old)) this.#entries.delete(old);
+    }
+    for (const tell of this.#watchers.get(url) ?? []) tell();
+  }
+}
+
+/** The replies of the server that were asked for. */
+export const replies = new ReplyCache();
+
+/** Asks a route without showing the reply: for acts, and for code that is no component. */
+export async function ask<K extends Key>(key: K, ...request: RequestArguments<K>): Promise<ReplyOf<K>> {
+  return server.request(key, ...request);
+}

@@ -1,0 +1,226 @@
+import type { StreamEvent } from '../../server/client/read-events.ts';
+import { live } from './live.ts';
+import { ask, type Reply } from './server.ts';
+
+type Columns = Reply<'GET /v1/sessions/{session}/timeline'>;
+type NameLists = Columns['names'];
+/** Our number of each name of a reply. */
+type NumberLists = { readonly [List in keyof NameLists]: readonly number[] };
+
+/** What a flag of a checkpoint means. */
+export const FLAG = { deleted: 1, person: 2, branches: 4, failed: 8, drifting: 16, damaged: 32 } as const;
+
+const PAGE = 20_000;
+
+/** All checkpoints of a session as columns; grows as saves are told of. The n-th entry of each column is of the n-th checkpoint. */
+export class Timeline {
+  readonly sessionId: string;
+  readonly ids: string[] = [];
+  readonly parents: number[] = [];
+  readonly timesMs: number[] = [];
+  readonly sequences: number[] = [];
+  readonly bytes: number[] = [];
+  readonly branches: number[] = [];
+  readonly statuses: number[] = [];
+  readonly triggers: number[] = [];
+  readonly types: number[] = [];
+  readonly agents: number[] = [];
+  readonly messages: number[] = [];
+  readonly flags: number[] = [];
+  readonly childCounts: number[] = [];
+  readonly words = new Map<number, string>();
+  readonly names: { [List in keyof NameLists]: string[] } = {
+    branches: [],
+    types: [],
+    triggers: [],
+    statuses: [],
+    agents: [],
+  };
+  readonly #places = new Map<string, number>();
+  /** The last checkpoint of each branch, by the number of its name. */
+  readonly tips = new Map<number, number>();
+
+  constructor(sessionId: string) {
+    this.sessionId = sessionId;
+  }
+
+  get length(): number {
+    return this.ids.length;
+  }
+
+  /** Where a checkpoint is, by its id or the beginning of it; -1 if it is not here. */
+  find(id: string | undefined): number {
+    if (id === undefined) return -1;
+    return this.#places.get(id) ?? this.ids.findIndex((known) => known.startsWith(id));
+  }
+
+  /** Whether a checkpoint is here, by its whole id. */
+  has(id: string): boolean {
+    return this.#places.has(id);
+  }
+
+  branchOf(at: number): string {
+    return this.names.branches[this.branches[at] ?? -1] ?? '';
+  }
+
+  agentOf(at: number): string | undefined {
+    return this.names.agents[this.agents[at] ?? -1];
+  }
+
+  statusOf(at: number): string | undefined {
+    return this.names.statuses[this.statuses[at] ?? -1];
+  }
+
+  /** The number of the last checkpoint of a branch; -1 if there is none. */
+  tipOf(branch: string): number {
+    return this.tips.get(this.names.branches.indexOf(branch)) ?? -1;
+  }
+
+  /** A checkpoint and all before it, the newest first. */
+  *ancestors(at: number): Generator<number> {
+    for (let here = at; here >= 0; here = this.parents[here] ?? -1) yield here;
+  }
+
+  /** Adds what a reply brought; returns how many were new. */
+  add(columns: Columns): number {
+    const before = this.length;
+    const numbers = this.#takeNames(columns.names);
+    const places: number[] = [];
+    for (const [n, id] of columns.ids.entries()) {
+      const known = this.#places.get(id);
+      places.push(known ?? this.length);
+      if (known === undefined) this.#push(columns, { n, places, numbers });
+    }
+    return this.length - before;
+  }
+
+  #takeNames(names: NameLists): NumberLists {
+    const numbersOf = (list: keyof NameLists): number[] =>
+      names[list].map((name) => {
+        const known = this.names[list].indexOf(name);
+        return known >= 0 ? known : this.names[list].push(name) - 1;
+      });
+    return {
+      branches: numbersOf('branches'),
+      types: numbersOf('types'),
+      triggers: numbersOf('triggers'),
+      statuses: numbersOf('statuses'),
+      agents: numbersOf('agents'),
+    };
+  }
+
+  #push(columns: Columns, row: { n: number; places: readonly number[]; numbers: NumberLists }): void {
+    const { n, places, numbers } = row;
+    const at = this.length;
+    const named = (list: keyof NameLists): number => numbers[list][columns[list][n] ?? -1] ?? -1;
+    const parent = this.#parentOf(columns, n, places);
+    this.#places.set(columns.ids[n] ?? '', at);
+    this.ids.push(columns.ids[n] ?? '');
+    this.parents.push(parent);
+    if (parent >= 0) this.childCounts[parent] = (this.childCounts[parent] ?? 0) + 1;
+    this.childCounts.push(0);
+    this.timesMs.push(columns.startMs + (columns.sinceMs[n] ?? 0));
+    this.sequences.push(columns.sequences[n] ?? 0);
+    this.bytes.push(columns.bytes[n] ?? 0);
+    this.branches.push(named('branches'));
+    this.types.push(named('types'));
+    this.triggers.push(named('triggers'));
+    this.statuses.push(named('statuses'));
+    this.agents.push(named('agents'));
+    this.messages.push(columns.messages[n] ?? -1);
+    this.flags.push(columns.flags[n] ?? 0);
+    const words = columns.words[String(n)];
+    if (words !== undefined) this.words.set(at, words);
+    this.tips.set(named('branches'), at);
+  }
+
+  #parentOf(columns: Columns, n: number, places: readonly number[]): number {
+    const parent = columns.parents[n] ?? -1;
+    if (parent >= 0) return places[parent] ?? -1;
+    return parent === -2 ? (this.#places.get(columns.elsewhere[String(n)] ?? '') ?? -1) : -1;
+  }
+}
+
+/** A timeline, and how far it is read. `version` counts up with every change. */
+export type TimelineView = {
+  readonly timeline: Timeline;
+  readonly version: number;
+  readonly isLoading: boolean;
+  readonly error: Error | undefined;
+};
+
+/** Reads a timeline page by page, and then follows it. */
+export class TimelineReader {
+  readonly #timeline: Timeline;
+  readonly #tell: () => void;
+  #view: TimelineView;
+  #missing = new Set<string>();
+  #isAsking = false;
+
+  constructor(sessionId: string, tell: () => void) {
+    this.#timeline = new Timeline(sessionId);
+    this.#view = { timeline: this.#timeline, version: 0, isLoading: true, error: undefined };
+    this.#tell = tell;
+  }
+
+  get view(): TimelineView {
+    return this.#view;
+  }
+
+  /** Reads all, and follows until the returned function is called. */
+  start(): () => void {
+    const stop = live.listen((event) => this.#hear(event));
+    void this.#readAll();
+    return stop;
+  }
+
+  async #readAll(): Promise<void> {
+    try {
+      for (let cursor: string | undefined; ; ) {
+        const page = await this.#ask({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
+        this.#timeline.add(page);
+        cursor = page.next;
+        this.#show({ isLoading: cursor !== undefined });
+        if (cursor === undefined) return;
+      }
+    } catch (error) {
+      this.#show({ isLoading: false, error: error as Error });
+    }
+  }
+
+  #hear({ event, sessionId, checkpointId }: StreamEvent): void {
+    if (event === 'resync') void this.#readAll();
+    if (sessionId !== this.#timeline.sessionId || checkpointId === undefined || event !== 'checkpoint') return;
+    if (!this.#timeline.has(checkpointId)) this.#missing.add(checkpointId);
+    void this.#readMissing();
+  }
+
+  /** Saves that come while one reply is under way are asked for together. */
+  async #readMissing(): Promise<void> {
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    try {
+      while (this.#missing.size > 0) {
+        const ids = [...this.#missing].slice(0, 500);
+        for (const id of ids) this.#missing.delete(id);
+        if (this.#timeline.add(await this.#ask({ ids: ids.join(',') })) > 0) this.#show({});
+      }
+    } catch {
+      // Gone again already, or the server is: the next event or the new connection tells.
+    } finally {
+      this.#isAsking = false;
+    }
+  }
+
+  async #ask(query: Readonly<Record<string, unknown>>): Promise<Columns> {
+    return ask('GET /v1/sessions/{session}/timeline', {
+      params: { session: this.#timeline.sessionId },
+      query: query as never,
+    });
+  }
+
+  #show(change: Partial<TimelineView>): void {
+    this.#view = { ...this.#view, error: undefined, ...change, version: this.#view.version + 1 };
+    this.#tell();
+  }
+}

@@ -1,0 +1,131 @@
+import { useState } from 'react';
+import { formatBytes, quoteArgument, shortId } from '../data/format.ts';
+import { ask } from '../data/server.ts';
+import type { Timeline } from '../data/timeline.ts';
+import { go, sessionAddress } from '../frame/place.ts';
+import { CommandLine } from '../parts/command.tsx';
+import { Icon } from '../parts/icon.tsx';
+import { Trouble } from '../parts/trouble.tsx';
+import type { Edit } from './fork-screen.tsx';
+import { bodyOf, type Preview } from './use-preview.ts';
+
+type FormProps = { sessionId: string; id: string; edit: Edit; preview: Preview; timeline: Timeline; at: number };
+
+/** Name, reason, what would be called again, and the one button that does it. */
+export function ForkForm({ sessionId, id, edit, preview, timeline, at }: FormProps) {
+  const [branch, setBranch] = useState('');
+  const [reason, setReason] = useState('');
+  const [error, setError] = useState<Error>();
+  const isTaken = timeline.names.branches.includes(branch);
+  const isValid = edit.problem === undefined && preview.reply?.isValid !== false && !isTaken;
+  const body = { ...bodyOf(edit), ...(branch !== '' && { branch }), ...(reason !== '' && { reason }) };
+  const fork = async () => {
+    setError(undefined);
+    try {
+      const made = await ask('POST /v1/checkpoints/{checkpoint}/fork', {
+        params: { checkpoint: id },
+        body,
+        idempotencyKey: crypto.randomUUID(),
+      });
+      go(sessionAddress(sessionId, { branch: made.branch }));
+    } catch (problem) {
+      setError(problem as Error);
+    }
+  };
+  return (
+    <aside className="pane" aria-label="The fork">
+      <div className="scroll grow">
+        <div className="sect" style={{ display: 'grid', gap: 12 }}>
+          <label className="field">
+            <span>Branch</span>
+            <input
+              className="input mono"
+              value={branch}
+              placeholder="a name is chosen"
+              aria-invalid={isTaken}
+              onChange={(event) => setBranch(event.target.value)}
+            />
+            {isTaken && <span className="danger">There is a branch of this name.</span>}
+          </label>
+          <label className="field">
+            <span>Reason, kept with the fork</span>
+            <input className="input" value={reason} onChange={(event) => setReason(event.target.value)} />
+          </label>
+        </div>
+        <LaterCalls preview={preview} from={`${timeline.branchOf(at)} #${timeline.sequences[at]}`} />
+        <div className="sect">
+          <dl className="dl" style={{ gridTemplateColumns: '136px 1fr' }}>
+            <dt>Shared</dt>
+            <dd>{timeline.sequences[at]} steps, not run and not stored again</dd>
+            <dt>New on disk</dt>
+            <dd>about {formatBytes(preview.reply?.newBytes ?? 0)}</dd>
+          </dl>
+        </div>
+        <div className="sect" style={{ border: 0, display: 'grid', gap: 8 }}>
+          <h3>Commands that do the same, and go on</h3>
+          <CommandLine command={forkCommand({ sessionId, id, branch, reason, edit })} />
+          <CommandLine
+            command={`savestate continue ${quoteArgument(branch === '' ? '<branch>' : branch)} --session ${quoteArgument(sessionId)} -n 5`}
+          />
+        </div>
+        {error !== undefined && <Trouble error={error} />}
+      </div>
+      <div className="foot">
+        {!isValid && <span className="t3">Mend the edit first</span>}
+        <button type="button" className="btn primary" disabled={!isValid} onClick={fork}>
+          <Icon name="fork" small />
+          {edit.state === undefined && edit.set === undefined ? 'Fork' : 'Fork with the edit'}
+        </button>
+      </div>
+    </aside>
+  );
+}
+
+function LaterCalls({ preview, from }: { preview: Preview; from: string }) {
+  const calls = preview.reply?.laterCalls ?? [];
+  if (calls.length === 0) return null;
+  return (
+    <div className="sect">
+      <h3>
+        Outside calls that would repeat <span className="chip warn">{calls.length}</span>
+      </h3>
+      <p className="t2">
+        They were made after {from}. A run in the mode "recorded" uses their results until it differs.
+      </p>
+      <ul className="effects">
+        {calls.map(({ name, calls: times }) => (
+          <li key={name}>
+            <Icon name="effect" small className="warn" />
+            <span className="mono grow clip">{name}</span>
+            {times > 1 && <span className="t3">×{times}</span>}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function forkCommand({
+  sessionId,
+  id,
+  branch,
+  reason,
+  edit,
+}: {
+  sessionId: string;
+  id: string;
+  branch: string;
+  reason: string;
+  edit: Edit;
+}): string {
+  const sets = Object.entries(edit.set ?? {}).map(
+    ([path, text]) => ` --set ${quoteArgument(`${path}=${JSON.stringify(text)}`)}`,
+  );
+  return [
+    `savestate fork ${shortId(id)} --session ${quoteArgument(sessionId)}`,
+    branch === '' ? '' : ` -b ${quoteArgument(branch)}`,
+    ...sets,
+    edit.state === undefined ? '' : ' --patch patch.json',
+    reason === '' ? '' : ` --reason ${quoteArgument(reason)}`,
+  ].join('');
+}

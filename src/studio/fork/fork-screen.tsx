@@ -1,0 +1,76 @@
+import { useState } from 'react';
+import { shortId } from '../data/format.ts';
+import { useReplyIf } from '../data/use-reply.ts';
+import { useTimeline } from '../data/use-timeline.ts';
+import { useKeys } from '../frame/keys.ts';
+import { Link } from '../frame/link.tsx';
+import { go, sessionAddress } from '../frame/place.ts';
+import { nameAgents } from '../parts/agent.tsx';
+import { Icon } from '../parts/icon.tsx';
+import { Loaded, Trouble } from '../parts/trouble.tsx';
+import { BeginsAt } from './begins-at.tsx';
+import { EditPane } from './edit-pane.tsx';
+import { ForkForm } from './fork-form.tsx';
+import { PatchPane } from './patch-pane.tsx';
+import { usePreview } from './use-preview.ts';
+
+/** What is to be changed on the way into the branch: the whole state as JSON, or single values by path. */
+export type Edit = {
+  readonly state?: unknown;
+  readonly set?: Readonly<Record<string, string>>;
+  readonly problem?: string;
+};
+
+/** A new branch at a checkpoint, with or without a change. The original stays as it is. */
+export function ForkScreen({ sessionId, query }: { sessionId: string; query: URLSearchParams }) {
+  const { timeline, error } = useTimeline(sessionId);
+  nameAgents(timeline.names.agents);
+  const asked = query.get('at') ?? undefined;
+  const at = asked === undefined ? timeline.length - 1 : timeline.find(asked);
+  const id = timeline.ids[at];
+  const checkpoint = useReplyIf(
+    'GET /v1/checkpoints/{checkpoint}',
+    id === undefined ? undefined : { params: { checkpoint: id } },
+  );
+  const [edit, setEdit] = useState<Edit>({});
+  const preview = usePreview(id, edit);
+  const back = sessionAddress(sessionId, { at: id });
+  useKeys({ Escape: () => go(back) });
+  if (error !== undefined) return <Trouble error={error} />;
+  return (
+    <>
+      <header className="topbar">
+        <nav className="crumbs" aria-label="Place">
+          <Link href="/s">Sessions</Link>
+          <span className="sep">/</span>
+          <Link href={sessionAddress(sessionId)}>{sessionId}</Link>
+          <span className="sep">/</span>
+          <h1>
+            Fork {timeline.branchOf(at)} #{timeline.sequences[at] ?? ''}
+          </h1>
+          <span className="mono t2">{id === undefined ? '' : shortId(id)}</span>
+        </nav>
+        <span className="grow" />
+        <span className="t2 hide-s">{timeline.branchOf(at)} stays as it is. A fork can be undone.</span>
+        <Link className="btn quiet" href={back}>
+          <Icon name="x" small />
+          Close<kbd>Esc</kbd>
+        </Link>
+      </header>
+      {id !== undefined && (
+        <Loaded of={checkpoint}>
+          {() => (
+            <div className="fork">
+              <BeginsAt timeline={timeline} at={at} sessionId={sessionId} />
+              <section className="pane" aria-label="Edit">
+                <EditPane key={id} id={id} edit={edit} onEdit={setEdit} />
+                <PatchPane preview={preview} />
+              </section>
+              <ForkForm sessionId={sessionId} id={id} edit={edit} preview={preview} timeline={timeline} at={at} />
+            </div>
+          )}
+        </Loaded>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,56 @@
+import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
+import { json } from '@codemirror/lang-json';
+import { defaultHighlightStyle, syntaxHighlighting } from '@codemirror/language';
+import { MergeView } from '@codemirror/merge';
+import { EditorState, type Extension } from '@codemirror/state';
+import { EditorView, keymap, lineNumbers } from '@codemirror/view';
+import { useEffect, useRef } from 'react';
+import type { Edit } from './fork-screen.tsx';
+
+/** The state beside itself: the left stays, the right can be changed. Loaded only when somebody edits. */
+export function JsonEditor({ original, onEdit }: { original: unknown; onEdit: (edit: Edit) => void }) {
+  const box = useRef<HTMLDivElement>(null);
+  const tell = useRef(onEdit);
+  tell.current = onEdit;
+  useEffect(() => {
+    if (box.current === null) return undefined;
+    const text = JSON.stringify(original, null, 2);
+    const view = new MergeView({
+      a: { doc: text, extensions: [...shared(), EditorState.readOnly.of(true)] },
+      b: {
+        doc: text,
+        extensions: [
+          ...shared(),
+          EditorView.updateListener.of(
+            ({ docChanged, state }) => docChanged && tell.current(parse(state.doc.toString(), text)),
+          ),
+        ],
+      },
+      parent: box.current,
+    });
+    return () => view.destroy();
+  }, [original]);
+  return <div className="editor" ref={box} />;
+}
+
+function shared(): Extension[] {
+  const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content;
+  return [
+    lineNumbers(),
+    history(),
+    keymap.of([...defaultKeymap, ...historyKeymap]),
+    json(),
+    syntaxHighlighting(defaultHighlightStyle),
+    EditorView.lineWrapping,
+    ...(nonce === undefined ? [] : [EditorView.cspNonce.of(nonce)]),
+  ];
+}
+
+function parse(text: string, original: string): Edit {
+  if (text === original) return {};
+  try {
+    return { state: JSON.parse(text) };
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+}

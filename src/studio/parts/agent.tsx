@@ -1,0 +1,55 @@
+import type { CSSProperties } from 'react';
+
+/** Who is a person and no agent. */
+const PERSONS = new Set(['user', 'human', 'person', 'you']);
+
+/** The colours of agents, in the order in which they come. */
+const AGENT_COLOURS = 5;
+
+/** Remembers who came when, so that an agent has one colour on the whole page. */
+const known = new Map<string, number>();
+
+/** Whether somebody is a person. */
+export function isPerson(name: string): boolean {
+  return PERSONS.has(name.toLowerCase());
+}
+
+/** Gives agents their colours in the order in which a session names them, so that every screen has the same. */
+export function nameAgents(names: readonly string[]): void {
+  for (const name of names) agentToken(name);
+}
+
+/** The token of an agent's colour. */
+export function agentToken(name: string): string {
+  if (isPerson(name)) return 'agent-user';
+  if (!known.has(name)) known.set(name, known.size);
+  return `agent-${((known.get(name) ?? 0) % AGENT_COLOURS) + 1}`;
+}
+
+/** The letter of an agent. */
+export function agentLetter(name: string): string {
+  return (name.match(/\p{L}|\p{N}/u)?.[0] ?? '?').toUpperCase();
+}
+
+/** A square with a letter: who speaks, never by colour alone. */
+export function AgentSquare({ name }: { name: string }) {
+  const style = { '--c': `var(--${agentToken(name)})` } as CSSProperties;
+  return (
+    <span className={`ag ${isPerson(name) ? 'is-person' : ''}`} style={style} aria-hidden="true">
+      {agentLetter(name)}
+    </span>
+  );
+}
+
+/** The square and the name in its colour. */
+export function AgentName({ name }: { name: string }) {
+  const style = { '--c': `var(--${agentToken(name)})` } as CSSProperties;
+  return (
+    <>
+      <AgentSquare name={name} />
+      <span className="name clip" style={style} title={name}>
+        {name}
+      </span>
+    </>
+  );
+}

@@ -1,0 +1,33 @@
+import { useState } from 'react';
+import { Icon } from './icon.tsx';
+
+/** Copies a text, and says for a moment that it did. */
+export function CopyButton({ text, label }: { text: string; label: string }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1_500);
+  };
+  return (
+    <button
+      type="button"
+      className="btn sm icon quiet"
+      aria-label={isCopied ? 'Copied' : label}
+      title={label}
+      onClick={copy}
+    >
+      <Icon name={isCopied ? 'check' : 'copy'} small />
+    </button>
+  );
+}
+
+/** The command line that does the same. */
+export function CommandLine({ command }: { command: string }) {
+  return (
+    <div className="cli">
+      <code>{command}</code>
+      <CopyButton text={command} label="Copy the command" />
+    </div>
+  );
+}

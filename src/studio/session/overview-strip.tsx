@@ -1,0 +1,45 @@
+import { useMemo } from 'react';
+import { formatCount, formatDuration } from '../data/format.ts';
+import { AgentSquare } from '../parts/agent.tsx';
+import { Canvas, type Surface } from '../parts/canvas.tsx';
+import { drawOverview, placeUnder } from './draw-overview.ts';
+import type { Shared } from './session-screen.tsx';
+
+/** The whole branch in one row: who spoke when, what failed, where it drifted. */
+export function OverviewStrip({ view, selection }: Shared) {
+  const { timeline, version } = view;
+  const { branch, select } = selection;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the timeline grows in place, its version tells
+  const path = useMemo(() => [...timeline.ancestors(timeline.tipOf(branch))].reverse(), [timeline, branch, version]);
+  const agents = [...new Set(path.map((at) => timeline.agentOf(at)).filter((name) => name !== undefined))];
+  const lasted = (timeline.timesMs[path.at(-1) ?? -1] ?? 0) - (timeline.timesMs[path[0] ?? -1] ?? 0);
+  const draw = (surface: Surface) => drawOverview(surface, { timeline, path, agents, selected: selection.at });
+  const press = (event: React.PointerEvent<HTMLDivElement>) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    const at = path[placeUnder(event.clientX - box.left, box.width, path.length)];
+    if (at !== undefined) select(at);
+  };
+  return (
+    <section className="strip" aria-label={`Overview of ${branch}`}>
+      <div className="info">
+        <div>
+          <span className="strong clip">{branch}</span>
+          <span className="t2">
+            {formatCount(path.length)} checkpoints{path.length > 1 && `, ${formatDuration(lasted)}`}
+          </span>
+        </div>
+        <div>
+          {agents.slice(0, 5).map((name) => (
+            <span className="key" key={name}>
+              <AgentSquare name={name} />
+              {name}
+            </span>
+          ))}
+        </div>
+      </div>
+      <div className="cv" onPointerDown={press}>
+        <Canvas draw={draw} label={`${path.length} steps of ${branch} by agent`} />
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,59 @@
+import { Link } from '../frame/link.tsx';
+import { sessionAddress, setQuery } from '../frame/place.ts';
+import { Icon } from '../parts/icon.tsx';
+import { LiveChip } from '../parts/live-chip.tsx';
+import { SearchButton } from '../parts/search-button.tsx';
+import { Status } from '../parts/status.tsx';
+import type { Shared } from './session-screen.tsx';
+
+/** Where one is, how it is going, and what can be done. */
+export function SessionBar({ sessionId, view, selection, session, onSearch }: Shared & { onSearch: () => void }) {
+  const { timeline } = view;
+  const tip = timeline.tipOf(selection.branch);
+  const isRunning = session?.leases.some(({ branch }) => branch === selection.branch) === true;
+  return (
+    <header className="topbar">
+      <nav className="crumbs" aria-label="Place">
+        <Link href="/s">Sessions</Link>
+        <span className="sep">/</span>
+        <h1 className="clip" title={sessionId}>
+          {sessionId}
+        </h1>
+        <span className="sep">/</span>
+        <BranchSelect names={timeline.names.branches} branch={selection.branch} />
+      </nav>
+      {tip >= 0 && (
+        <Status status={isRunning ? 'running' : timeline.statusOf(tip)} more={` at #${timeline.sequences[tip]}`} />
+      )}
+      <span className="grow" />
+      <LiveChip isFollowing={selection.isFollowing} newCount={selection.newCount} onFollow={selection.follow} />
+      <span className="vr" />
+      <Link className="btn" href={sessionAddress(sessionId, { page: 'compare', a: selection.branch })}>
+        <Icon name="compare" small />
+        Compare
+      </Link>
+      <Link className="btn primary" href={sessionAddress(sessionId, { page: 'fork', at: selection.id })}>
+        <Icon name="fork" small />
+        Fork here<kbd>f</kbd>
+      </Link>
+      <SearchButton onSearch={onSearch} />
+    </header>
+  );
+}
+
+function BranchSelect({ names, branch }: { names: readonly string[]; branch: string }) {
+  return (
+    <select
+      className="select"
+      style={{ width: 'auto', maxWidth: 200 }}
+      aria-label="Branch"
+      value={branch}
+      onChange={(event) => setQuery({ branch: event.target.value, at: undefined })}
+    >
+      {!names.includes(branch) && <option>{branch}</option>}
+      {names.map((name) => (
+        <option key={name}>{name}</option>
+      ))}
+    </select>
+  );
+}

@@ -1,0 +1,71 @@
+import type { Checkpoint } from '../core/record/checkpoint.ts';
+import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
+import { readLive } from '../manager/revision/rounds.ts';
+import { listMessages } from '../manager/revision/transcript.ts';
+import type { ChatMessage } from '../runtime/agent/chat-message.ts';
+import { alignMessages } from '../runtime/repair/compare-runs.ts';
+import { collect } from './history.ts';
+import { type ReadMessage, readParts } from './messages.ts';
+
+/** A run that is compared: its head, its path and its messages. */
+export type ComparedSide = {
+  readonly head: Checkpoint;
+  readonly state: unknown;
+  /** From the head back, without the deleted ones. */
+  readonly path: readonly Checkpoint[];
+  readonly messages: readonly ReadMessage[];
+};
+
+/** One line of two runs beside each other; numbers are places among the messages of each. */
+export type ComparedLine = {
+  readonly kind: 'same' | 'changed' | 'only_a' | 'only_b';
+  readonly a?: number;
+  readonly b?: number;
+};
+
+/** Two runs beside each other, from the point on where they part. */
+export type BranchComparison = {
+  readonly a: ComparedSide;
+  readonly b: ComparedSide;
+  readonly forkPoint: Checkpoint | undefined;
+  /** How many messages both had there. */
+  readonly common: number;
+  readonly lines: readonly ComparedLine[];
+};
+
+/** Compares any two checkpoints that hold messages, whoever saved them. */
+export async function compareBranches(
+  manager: CheckpointManager,
+  heads: { readonly a: Checkpoint; readonly b: Checkpoint },
+): Promise<BranchComparison> {
+  const [a, b] = await Promise.all([readSide(manager, heads.a), readSide(manager, heads.b)]);
+  const idsB = new Set(b.path.map(({ id }) => id));
+  const forkPoint = a.path.find(({ id }) => idsB.has(id));
+  const before = forkPoint === undefined ? undefined : listMessages(await manager.load(forkPoint.id));
+  const lines = alignMessages(a.messages.map(toKey), b.messages.map(toKey));
+  const common = countCommon(lines, before?.length ?? 0);
+  return { a, b, forkPoint, common, lines: lines.slice(common) };
+}
+
+async function readSide(manager: CheckpointManager, head: Checkpoint): Promise<ComparedSide> {
+  const state = await manager.load(head.id);
+  const path = await collect(readLive(manager.engine.storage, head));
+  return { head, state, path, messages: (listMessages(state) ?? []).map(readParts) };
+}
+
+/** An edit at the fork may change what was said before it: only what is the same is left out. */
+function countCommon(lines: readonly ComparedLine[], atFork: number): number {
+  const differs = lines.findIndex(({ kind }) => kind !== 'same');
+  return Math.min(atFork, differs < 0 ? lines.length : differs);
+}
+
+/** Who said what and called what: the ids of calls differ between equal runs. */
+function toKey({ speaker, text, calls, results }: ReadMessage): ChatMessage {
+  const did = [...calls.map(({ name, input }) => [name, input]), ...results.map(({ name, output }) => [name, output])];
+  return { name: speaker, content: did.length === 0 ? text : `${text}\n${JSON.stringify(did)}` };
+}
+
+/** The checkpoint that brought a message, where checkpoints say how many there are. */
+export function originOf({ path }: ComparedSide, index: number): Checkpoint | undefined {
+  return path.findLast(({ header }) => Number(header.metadata?.messages) > index);
+}

@@ -1,0 +1,96 @@
+import { placeOf, sessionOf } from '../adapter/langgraph/record/thread-session.ts';
+import { withoutUndefined } from '../core/defined.ts';
+import { hasErrorCode } from '../core/errors.ts';
+import type { CheckpointId, SessionId } from '../core/record/id.ts';
+import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
+import { checkRef } from '../storage/ref.ts';
+
+type Heads = ReadonlyMap<string, CheckpointId>;
+
+/** Which sessions are listed. */
+export type SessionListing = {
+  readonly limit: number;
+  readonly isWhole: boolean;
+  readonly onDamage: (sessionId: SessionId) => void;
+};
+
+/** A session, its heads by branch, and the newest of them. */
+export type RankedSession = {
+  readonly id: SessionId;
+  readonly heads: Heads;
+  readonly newestId: string;
+  readonly subgraphs: readonly SessionId[] | undefined;
+};
+
+/** The sessions that were saved to last; reads as many checkpoints as are shown. */
+export async function listSessions(manager: CheckpointManager, { limit, isWhole, onDamage }: SessionListing) {
+  const newest = (await rankSessions(manager, isWhole)).slice(0, limit);
+  const described = await Promise.all(newest.map((session) => describeSession(manager, session)));
+  return described.flatMap((session, at) => {
+    if (session !== undefined) return [session];
+    onDamage(newest[at]?.id as SessionId);
+    return [];
+  });
+}
+
+/** All sessions, the last saved to first; those of subgraphs are with their threads unless `isWhole`. */
+export async function rankSessions({ engine }: CheckpointManager, isWhole: boolean): Promise<RankedSession[]> {
+  const sessions = new Map<SessionId, Map<string, CheckpointId>>();
+  for (const ref of await engine.storage.readRefs({ kind: 'branch' })) {
+    const { sessionId, name, target } = checkRef(ref);
+    const heads = sessions.get(sessionId) ?? new Map<string, CheckpointId>();
+    sessions.set(sessionId, heads.set(name, target as CheckpointId));
+  }
+  const subgraphs = isWhole ? new Map<SessionId, SessionId[]>() : takeSubgraphs(sessions);
+  return [...sessions]
+    .map(([id, heads]) => ({ id, heads, newestId: newestOf(heads), subgraphs: subgraphs.get(id) }))
+    .sort((a, b) => (a.newestId < b.newestId ? 1 : -1));
+}
+
+/** A session with the head of the branch that it names; undefined if that is damaged. */
+export async function describeSession(manager: CheckpointManager, { id, heads, newestId, subgraphs }: RankedSession) {
+  try {
+    const currentBranch = await manager.currentBranch(id);
+    const headId = heads.get(currentBranch) ?? (newestId as CheckpointId);
+    const { sequence, timestamp, status, agentId, userId } = await manager.open(headId);
+    const place = { id, currentBranch, branches: [...heads.keys()], headId, sequence };
+    return {
+      ...place,
+      savedAt: timestamp.toISOString(),
+      ...withoutUndefined({ status, agentId, userId }),
+      ...(subgraphs !== undefined && { subgraphs }),
+    };
+  } catch (error) {
+    if (isDamage(error)) return undefined;
+    throw error;
+  }
+}
+
+function isDamage(error: unknown): boolean {
+  return hasErrorCode(error, 'CORRUPT') || hasErrorCode(error, 'NOT_FOUND');
+}
+
+/** Takes the sessions of subgraphs out of the list; answers them by their threads. */
+function takeSubgraphs(sessions: Map<SessionId, unknown>): Map<SessionId, SessionId[]> {
+  const found = new Map<SessionId, SessionId[]>();
+  for (const sessionId of sessions.keys()) {
+    const thread = threadOf(sessionId);
+    if (thread === sessionId || !sessions.has(thread)) continue;
+    sessions.delete(sessionId);
+    found.set(thread, [...(found.get(thread) ?? []), sessionId]);
+  }
+  return found;
+}
+
+/** Ids sort by time. */
+function newestOf(heads: Heads): string {
+  return [...heads.values()].reduce((newest, each) => (each > newest ? each : newest), '');
+}
+
+/** The thread that a session of a subgraph belongs to; of any other session itself. */
+export function threadOf(sessionId: SessionId): SessionId {
+  const place = placeOf(sessionId);
+  if (place !== undefined) return sessionOf({ ...place, namespace: '' });
+  const [, thread] = /^(lg\/[^/]+)\//.exec(sessionId) ?? []; // a long name stands there by its digest
+  return (thread ?? sessionId) as SessionId;
+}

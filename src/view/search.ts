@@ -1,0 +1,83 @@
+import { formatPath, type PathStep } from '../core/path.ts';
+import type { Checkpoint } from '../core/record/checkpoint.ts';
+import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
+import type { Watch } from './history.ts';
+import { viewOf } from './state-view.ts';
+import { Telling } from './telling.ts';
+
+type Found = { readonly path: string; readonly text: string };
+
+/** A text that fits, and the checkpoint that brought it. */
+export type Match = Found & { readonly checkpointId: string; readonly sequence: number; readonly savedAt: string };
+
+type Search = {
+  readonly pattern: RegExp;
+  /** What the first checkpoint holds is not new. */
+  readonly hasStart: boolean;
+  readonly watch: Watch;
+};
+
+/** What fits in the state of one checkpoint; a message once. */
+export async function* searchState(
+  manager: CheckpointManager,
+  checkpoint: Checkpoint,
+  pattern: RegExp,
+): AsyncGenerator<Match> {
+  const state = await manager.load(checkpoint.id);
+  const telling = new Telling<Match>(viewOf(state));
+  yield* telling.tell(toMatches(checkpoint, [{ path: '$', newValue: state }], pattern));
+  yield* telling.rest();
+}
+
+/** Where a match came into a history, oldest first: what was there already is not told again, and a message once. */
+export async function* searchHistory(
+  manager: CheckpointManager,
+  checkpoints: readonly Checkpoint[],
+  { pattern, hasStart, watch }: Search,
+): AsyncGenerator<Match> {
+  const [first] = checkpoints;
+  const telling = new Telling<Match>(viewOf(first === undefined ? undefined : await manager.load(first.id)));
+  for await (const [at, checkpoint] of watch(checkpoints.entries(), checkpoints.length)) {
+    if (at === 0 && hasStart) continue;
+    yield* telling.tell(toMatches(checkpoint, await readNew(manager, checkpoint, checkpoints[at - 1]), pattern));
+  }
+  yield* telling.rest();
+}
+
+type New = { readonly path: string; readonly newValue: unknown };
+
+/** Only what a checkpoint added or changed is looked at, so a long history costs what is in it once. */
+async function readNew(manager: CheckpointManager, { id }: Checkpoint, before: Checkpoint | undefined): Promise<New[]> {
+  if (before === undefined) return [{ path: '$', newValue: await manager.load(id) }];
+  const { added, modified } = await manager.compare(before.id, id);
+  return [...modified, ...added];
+}
+
+function toMatches({ id, sequence, timestamp }: Checkpoint, news: readonly New[], pattern: RegExp): Match[] {
+  const savedAt = timestamp.toISOString();
+  return news.flatMap(({ path: base, newValue }) =>
+    [...findTexts(newValue, pattern)].map(({ path, text }) => ({
+      checkpointId: id,
+      sequence,
+      savedAt,
+      path: base + path.slice(1),
+      text,
+    })),
+  );
+}
+
+/** Every text below a value that fits, with its path. */
+export function* findTexts(value: unknown, pattern: RegExp, path: readonly PathStep[] = []): Generator<Found> {
+  if (typeof value === 'string') {
+    if (pattern.test(value)) yield { path: formatPath(path), text: value };
+    return;
+  }
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, child] of entriesOf(value)) yield* findTexts(child, pattern, [...path, key]);
+}
+
+function entriesOf(value: object): Iterable<[PathStep, unknown]> {
+  if (Array.isArray(value) || value instanceof Set) return [...value].entries();
+  if (value instanceof Map) return [...value].map(([key, child]): [PathStep, unknown] => [String(key), child]);
+  return Object.entries(value);
+}

@@ -1,0 +1,63 @@
+import { channelsOf, fieldsOf } from '../manager/revision/transcript.ts';
+
+/** How people look at a kind of state: where the conversation is, and what only the program needs. */
+export type StateView = {
+  /** The path of the list of messages; undefined if there is none. */
+  readonly transcript: string | undefined;
+  /** Copies of messages, counters and the like: shown only if asked for. */
+  readonly isFolded: (path: string, value?: unknown) => boolean;
+  /** What is, or will be, in the conversation as well. */
+  readonly isCopy: (path: string) => boolean;
+};
+
+const AGENT_COPIES = String.raw`\$\.agents\.[^.[]+\.(histories|totals|turn|autoReplies)|\$\.agents\["[^"]*"\]\.(histories|totals|turn|autoReplies)`;
+
+const COPY = new RegExp(String.raw`^(${AGENT_COPIES}|\$\.chat\.pendingReply\b|\$\.fleet\.(turn|lastWords)\b)`);
+
+const FOLDED = {
+  thread:
+    /^\$\.(v|ts|channel_versions|versions_seen|pending_sends)\b|^\$\.channel_values(\.__|\["(__|branch:|start:|join:))/,
+  chat: new RegExp(
+    String.raw`^(${AGENT_COPIES}|\$\.chat\.(round|lastSpeaker|nextSpeaker|stage|randomState|selectorTotals)\b|\$\.chat\.messages\[\d+\]\.turn\b)`,
+  ),
+  fleet: new RegExp(
+    String.raw`^(${AGENT_COPIES}|\$\.fleet\.(rounds|stalls|planCount|turn|lastWords|totals|phase|nextSpeaker)\b|\$\.fleet\.messages\[\d+\]\.turn\b)`,
+  ),
+  loop: /^\$\.loop\.(turn|gridStartMs|current|works|drift)\b/,
+};
+
+/** The view that fits a state. */
+export function viewOf(state: unknown): StateView {
+  const fields = fieldsOf(state);
+  const isCopy = below(COPY);
+  if (channelsOf(state) !== undefined)
+    return { transcript: '$.channel_values.messages', isFolded: below(FOLDED.thread), isCopy: never };
+  if (fields.kind === 'group_chat') return { transcript: '$.chat.messages', isFolded: isFoldedInChat, isCopy };
+  if (fields.kind === 'fleet') return { transcript: '$.fleet.messages', isFolded: below(FOLDED.fleet), isCopy };
+  if (isLoopState(state)) return { transcript: undefined, isFolded: below(FOLDED.loop), isCopy: never };
+  const transcript = Array.isArray(fields.messages) ? '$.messages' : undefined;
+  return { transcript, isFolded: never, isCopy: never };
+}
+
+function never(): boolean {
+  return false;
+}
+
+/** Whether a state is that of an agent loop. */
+export function isLoopState(state: unknown): boolean {
+  const { loop, mailbox, context } = fieldsOf(state);
+  return isObject(loop) && isObject(mailbox) && isObject(context) && 'turn' in loop;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+/** A reply that was appended is in the conversation. */
+function isFoldedInChat(path: string, value?: unknown): boolean {
+  return FOLDED.chat.test(path) || (path === '$.chat.pendingReply' && value === null);
+}
+
+function below(pattern: RegExp): (path: string) => boolean {
+  return (path) => pattern.test(path);
+}

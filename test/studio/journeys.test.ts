@@ -1,0 +1,97 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect, test } from 'vitest';
+import { builtFolder } from '../support/on-demand.ts';
+import { openStudio, rowsOf, startBrowser, visit } from './studio.ts';
+
+const browser = startBrowser();
+
+test('[studio.2] find where a run went wrong, fork it there with an edit, and see both branches', async () => {
+  const studio = await openStudio();
+  const { page } = await visit(await browser.open(), studio, '/s');
+  await page.getByRole('link', { name: 'pricing-report' }).click();
+  await page.getByRole('link', { name: 'Fork there' }).click();
+  await page.getByText('Begins at').waitFor();
+  await page.getByRole('textbox').first().fill('Compare list prices of two vendors.');
+  await page.getByText('1 changes').waitFor();
+  await page.getByLabel('Branch').fill('two-vendors');
+  await page.getByLabel('Reason').fill('Six are too many');
+  await page.getByRole('button', { name: 'Fork with the edit' }).click();
+  await page.waitForURL(/branch=two-vendors/);
+  await page.getByText('Six are too many').first().waitFor();
+  const branches = await studio.manager.branches('pricing-report');
+  const made = branches.find((branch) => JSON.stringify(branch).includes('two-vendors'));
+  const { messages } = (await studio.manager.load(made?.headId ?? '')) as { messages: { content: string }[] };
+  expect(messages[0]?.content).toBe('Compare list prices of two vendors.');
+  await page.keyboard.press('c');
+  await page.getByText('Messages by speaker').waitFor();
+});
+
+const WRITER = `
+const { CheckpointManager, SqliteCheckpointStorage } = await import(process.argv[1]);
+const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: process.argv[2] }) });
+const session = await manager.session('other-process');
+const messages = [];
+process.stdin.on('data', async () => {
+  messages.push({ role: 'assistant', content: 'Step ' + (messages.length + 1) });
+  await session.save({ messages: [...messages] }, { metadata: { speaker: 'assistant', messages: messages.length } });
+  process.stdout.write('saved');
+});
+process.stdout.write('ready');
+`;
+
+test('[studio.2] a run of another process is followed live; what is read does not move', async () => {
+  const studio = await openStudio({ isEmpty: true });
+  const library = pathToFileURL(join(builtFolder(), 'index.js')).href;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', WRITER, library, studio.path], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const saveNext = async () => {
+    child.stdin.write('next');
+    await once(child.stdout, 'data');
+  };
+  await once(child.stdout, 'data');
+  await saveNext();
+  const { page } = await visit(await browser.open(), studio, '/s/other-process');
+  await page.getByText('Step 1').first().waitFor();
+  await saveNext();
+  await page.getByText('Step 2').first().waitFor();
+  await page.keyboard.press('k');
+  await saveNext();
+  await page.getByText('1 new').waitFor();
+  expect(
+    await page.getByRole('complementary', { name: 'Inspector' }).getByRole('heading', { level: 2 }).textContent(),
+  ).toBe('#1');
+  await page.keyboard.press('.');
+  await expect.poll(async () => (await rowsOf(page)).at(-1)).toMatch(/^#3 main/);
+  child.kill();
+});
+
+test('[studio.2] the approval of a workflow is answered, once', async () => {
+  const studio = await openStudio();
+  const { page } = await visit(await browser.open(), studio, '/runs');
+  await page.getByRole('button', { name: 'approve' }).click();
+  await page.getByText('Nobody is asked anything now').waitFor();
+  const [answered] = await studio.manager.list({ sessionId: 'refund-4711' }).then(({ checkpoints }) => checkpoints);
+  expect(answered?.sessionId).toBe('refund-4711');
+});
+
+test('[studio.2] the state is edited as JSON: what does not parse is said, what does is previewed, reset brings the original back', async () => {
+  const studio = await openStudio();
+  const { page, troubles } = await visit(await browser.open(), studio, '/s/pricing-report/fork');
+  await page.getByRole('tab', { name: 'State as JSON' }).click();
+  const editor = page.locator('.cm-merge-b .cm-content');
+  await editor.click();
+  await page.keyboard.press('Control+Home');
+  await page.keyboard.type('x');
+  await page.getByText('Mend the edit first').waitFor();
+  await page.keyboard.press('Backspace');
+  await page.keyboard.press('End');
+  await page.keyboard.type('"budget": 7,');
+  await page.getByText('/budget 7').waitFor();
+  await page.getByRole('button', { name: 'Reset' }).click();
+  await page.getByText('No change yet').waitFor();
+  expect(troubles).toEqual([]);
+});

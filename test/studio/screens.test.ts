@@ -1,0 +1,110 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { describe, expect, test } from 'vitest';
+import { openStudio, rowsOf, startBrowser, visit } from './studio.ts';
+
+const browser = startBrowser();
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Every screen, and something that is only there when it works. */
+const SCREENS: readonly (readonly [name: string, address: string, shows: string])[] = [
+  ['sessions', '/s', 'pricing-report'],
+  ['messages', '/s/pricing-report', 'No progress for a long time. Stopped.'],
+  ['state', '/s/pricing-report?tab=state', 'agents'],
+  ['diff', '/s/pricing-report?tab=diff', '$.messages[33]'],
+  ['effects', '/s/pricing-report?tab=effects', 'No call was recorded'],
+  ['fork', '/s/pricing-report/fork', 'No change yet'],
+  ['compare', '/s/pricing-report/compare?a=main&b=repair-search', 'First divergence'],
+  ['storage', '/storage', 'Paths that grow most'],
+  ['runs', '/runs', 'Refund 120 EUR for order 4711?'],
+  ['memory', '/memory', 'without long-term memory'],
+];
+
+describe.each(['light', 'dark'] as const)('in %s', (colorScheme) => {
+  test('[studio.1] every screen shows its data, complains about nothing, and is accessible', async () => {
+    const studio = await openStudio();
+    // The rules of the page keep out injected scripts: the checker is one.
+    const context = await browser.open({ colorScheme, bypassCSP: true });
+    for (const [name, address, shows] of SCREENS) {
+      const { page, troubles } = await visit(context, studio, address);
+      await page.getByText(shows).first().waitFor();
+      await page.evaluate(axe);
+      const found = await page.evaluate(async () => {
+        const checker = (
+          globalThis as unknown as {
+            axe: { run(): Promise<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }> };
+          }
+        ).axe;
+        const { violations } = await checker.run();
+        return violations
+          .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+          .map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
+      });
+      expect([name, found, troubles]).toEqual([name, [], []]);
+      await page.close();
+    }
+  });
+});
+
+test('[studio.1] an empty storage shows the lines that make a first checkpoint', async () => {
+  const studio = await openStudio({ isEmpty: true });
+  const { page, troubles } = await visit(await browser.open(), studio, '/s');
+  await page.getByText('No sessions yet').waitFor();
+  expect(await page.getByText("import { open } from 'savestate'").count()).toBe(1);
+  expect(troubles).toEqual([]);
+});
+
+test('[studio.2] keys move, the address follows, and opens the same view again', async () => {
+  const studio = await openStudio();
+  const { page } = await visit(await browser.open(), studio, '/s/pricing-report');
+  await page.getByText('No progress for a long time').waitFor();
+  await page.keyboard.press('k');
+  await page.keyboard.press('d');
+  await page.getByText('Since #32 of main').waitFor();
+  const address = new URL(page.url());
+  expect([address.searchParams.get('tab'), address.searchParams.get('at')]).toEqual([
+    'diff',
+    expect.stringMatching(/^chk_/),
+  ]);
+  await page.reload();
+  await page.getByText('Since #32 of main').waitFor();
+});
+
+test('[studio.2] runs of plain steps are folded, and unfolded on request', async () => {
+  const studio = await openStudio();
+  const { page } = await visit(await browser.open(), studio, '/s/pricing-report');
+  await page.getByText('No progress for a long time').waitFor();
+  expect(await rowsOf(page)).toContain('#2 to #17: 16 steps on main');
+  await page.getByRole('button', { name: 'Fold' }).click();
+  expect(await rowsOf(page)).not.toContain('#2 to #17: 16 steps on main');
+});
+
+test('[studio.3] stored text is shown as text, whatever is in it', async () => {
+  const studio = await openStudio({ isEmpty: true });
+  const session = await studio.manager.session('<img src=x onerror=alert(1)>');
+  const content =
+    '<script>globalThis.isOwned = true</script><img src=x onerror="globalThis.isOwned = true"> \u202E reversed \u001B[31m';
+  await session.save({ messages: [{ role: 'user', content }], '<b>key</b>': content }, { reason: content });
+  const { page, troubles } = await visit(await browser.open(), studio, `/s/${encodeURIComponent(session.id)}`);
+  await page.getByText('<script>').first().waitFor();
+  await page.keyboard.press('s');
+  await page.getByText('<b>key</b>').waitFor();
+  expect(await page.evaluate(() => 'isOwned' in globalThis)).toBe(false);
+  expect(troubles).toEqual([]);
+});
+
+test.each([
+  ['/s/no-such-session', 'no-such-session'],
+  ['/nowhere', 'There is no such page'],
+])('[studio.1] %s says what is wrong', async (address, words) => {
+  const studio = await openStudio({ isEmpty: true });
+  const { page } = await visit(await browser.open(), studio, address);
+  await page.getByText(words).first().waitFor();
+});
+
+test('[studio.1] without the token the page says how to get in', async () => {
+  const studio = await openStudio();
+  const page = await (await browser.open()).newPage();
+  await page.goto(`${studio.url}/s`);
+  await page.getByText('Open the address that the server printed').waitFor();
+});
