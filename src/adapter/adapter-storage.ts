@@ -1,16 +1,6 @@
 import { InvalidInputError } from '../core/errors.ts';
-import {
-  anything,
-  callback,
-  checkOptions,
-  either,
-  listOf,
-  type OptionChecks,
-  oneOf,
-  record,
-  wholeFrom,
-} from '../core/options.ts';
-import type { RedactionOptions } from '../core/secret/redaction.ts';
+import { anything, callback, checkOptions, listOf, type OptionChecks, record, wholeFrom } from '../core/options.ts';
+import { type RedactionOptions, secretsOption } from '../core/secret/redaction.ts';
 import type { ClassCodec } from '../core/value/class-codec.ts';
 import type { ValueLimits } from '../core/value/format.ts';
 import { manager } from '../manager/call-options.ts';
@@ -61,7 +51,7 @@ const OF_STORAGE = {
   // What is in them is checked by the engine.
   classes: listOf(record),
   limits: record,
-  secrets: either('an object, or "store-secrets-in-plain-text"', record, oneOf('store-secrets-in-plain-text')),
+  secrets: secretsOption,
   shadowBudgetBytes: wholeFrom(0),
   now: callback,
 };

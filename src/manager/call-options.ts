@@ -24,6 +24,7 @@ import {
   wholeFrom,
 } from '../core/options.ts';
 import { givenId, name } from '../core/record/id.ts';
+import { secretsOption } from '../core/secret/redaction.ts';
 import type { RestoreOptions } from './agent/agent-saving.ts';
 import { FORK_CHECKS } from './branch/branching.ts';
 import type { ListFilter, ListPage } from './branch/history.ts';
@@ -71,8 +72,7 @@ const MANAGER: OptionChecks<CheckpointManagerOptions> = {
   retention: options(RETENTION_CHECKS),
   schemaVersion: count,
   migrations: listOf(options({ from: { required: count }, migrate: { required: callback } })),
-  // What is in it must not be shown; it is checked by the redactor.
-  secrets: either('an object, or "store-secrets-in-plain-text"', record, oneOf('store-secrets-in-plain-text')),
+  secrets: secretsOption,
   shadowBudgetBytes: count,
   onHandlerError: callback,
   now: callback,

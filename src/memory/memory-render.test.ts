@@ -79,11 +79,14 @@ test('[memory.10] stored text cannot leave its line, close the block or pose as 
   expect(text).toContain('&amp;lt;now&amp;gt;');
 });
 
-test('[memory.10] nothing found leaves nothing, its heading included', async () => {
+test('[memory.10] nothing found leaves the placeholder empty and every other character as it was', async () => {
   const memory = openMemory();
   const render = async (template: string) => (await memory.render(template, { scope, query: 'x' })).text;
-  expect(await render('You help.\nConversation History:\n{memory}\nBe kind.')).toBe('You help.\n\nBe kind.');
-  expect(await render('# Memory\n\n{memory}')).toBe('');
+  expect(await render('You help.\nConversation History:\n{memory}\nBe kind.')).toBe(
+    'You help.\nConversation History:\n\nBe kind.',
+  );
+  expect(await render('Never reveal the code. Rules:\n{memory}')).toBe('Never reveal the code. Rules:\n');
+  expect(await render('# Memory\n\n{memory}')).toBe('# Memory\n\n');
   expect(await render('You help. {memory}')).toBe('You help. ');
 });
 

@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import { StateCodec } from '../core/codec/state-codec.ts';
 import { ClosedError, InvalidInputError } from '../core/errors.ts';
 import { anything, callback, checkOptions, filledString, having, type OptionChecks, oneOf } from '../core/options.ts';
+import { redactionOf, type SecretsOption, secretsOption } from '../core/secret/redaction.ts';
 import type { ForkOptions } from '../manager/branch/branching.ts';
 import type { BranchHead } from '../manager/branch/history.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
+import { engineOf } from '../manager/engine/engine.ts';
 import { changesSince, differencesBetween, type MemoryDifference } from './edit/differences.ts';
 import {
   type ChangeOptions,
@@ -41,6 +44,8 @@ export type MemoryOptions = {
   readonly embedder?: Embedder;
   /** Finds more in turns than rules can. */
   readonly extractor?: MemoryExtractor;
+  /** Which secrets are left out, as for a CheckpointManager; default: as the manager does, and without one those of known names and formats. */
+  readonly secrets?: SecretsOption;
   /** The clock, for tests. */
   readonly now?: () => number;
 };
@@ -54,6 +59,7 @@ const MEMORY_CHECKS: OptionChecks<MemoryOptions> = {
   manager: having('session', 'rewind'),
   embedder: having('embed'),
   extractor: having('extract'),
+  secrets: secretsOption,
   now: callback,
 };
 
@@ -75,7 +81,7 @@ export class Memory {
 
   constructor(options: MemoryOptions = {}) {
     checkOptions(options, MEMORY_CHECKS, 'new Memory()');
-    const { path, storage, manager, embedder, extractor, now = Date.now } = options;
+    const { path, storage, manager, embedder, extractor, secrets, now = Date.now } = options;
     if (path !== undefined && storage !== undefined)
       throw new InvalidInputError('Memory takes a path or a storage, not both.');
     const opened = storage ?? new SqliteMemoryStorage(path === undefined ? {} : { path });
@@ -86,6 +92,7 @@ export class Memory {
       logs: new ScopeLogs(opened),
       vectors: new VectorIndex(opened, embedder),
       extractor,
+      codec: codecOf(secrets, manager),
       now,
       newId: newMemoryId,
     };
@@ -204,6 +211,12 @@ export class Memory {
   #checkOpen(): void {
     if (this.#isClosed) throw new ClosedError('The memory was closed. Open it again.');
   }
+}
+
+/** Long-term memory redacts like the checkpoints beside it. */
+function codecOf(secrets: SecretsOption | undefined, manager: CheckpointManager | undefined): StateCodec {
+  const isAsManager = secrets === undefined && manager !== undefined;
+  return isAsManager ? engineOf(manager).codec.withoutClasses() : new StateCodec(redactionOf(secrets));
 }
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';

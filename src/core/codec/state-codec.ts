@@ -63,6 +63,11 @@ export class StateCodec {
     this.#redact = redact;
   }
 
+  /** The same limits and redaction without the caller's classes: for what is read where those are not known. */
+  withoutClasses(): StateCodec {
+    return new StateCodec({ limits: this.limits, redact: this.#redact });
+  }
+
   /** Whether an object is a value of its own (a date, bytes, an error, an instance with a codec) rather than somebody's agent. */
   isValue(value: object): boolean {
     const prototype: object | null = Object.getPrototypeOf(value);

@@ -1,6 +1,15 @@
 import type { Redact } from '../codec/compose.ts';
 import { InvalidInputError } from '../errors.ts';
-import { anything, checkOptions, isRecord, type OptionCheck, type OptionChecks } from '../options.ts';
+import {
+  anything,
+  checkOptions,
+  either,
+  isRecord,
+  type OptionCheck,
+  type OptionChecks,
+  oneOf,
+  record,
+} from '../options.ts';
 import { writeTag } from '../value/grammar.ts';
 import { findAssigned } from './scan/redaction-assigned.ts';
 import { SecretKeys } from './scan/redaction-keys.ts';
@@ -46,6 +55,21 @@ const PASSWORD_HINT = /ass[wp]|ASS[WP]/;
 
 /** Other marks of secrets without a long word; each begins with a rare letter, so that looking for it costs next to nothing. */
 const SHORT_HINTS = ['Basic ', 'basic ', 'Cookie', 'Pwd='];
+
+/** What to look for, or that secrets are stored as they are. */
+export type SecretsOption = RedactionOptions | 'store-secrets-in-plain-text';
+
+/** Checks what kind of thing it is; what is in it is checked by `createRedactor`, which shows nothing of it. */
+export const secretsOption: OptionCheck = either(
+  'an object, or "store-secrets-in-plain-text"',
+  record,
+  oneOf('store-secrets-in-plain-text'),
+);
+
+/** How a codec treats secrets under this option; by default it leaves out what is known to be one. */
+export function redactionOf(secrets: SecretsOption | undefined): { readonly redact?: Redact } {
+  return secrets === 'store-secrets-in-plain-text' ? {} : { redact: createRedactor(secrets) };
+}
 
 /** Makes the function that keeps secrets out of checkpoints. It depends on its arguments alone, so equal states stay equal. */
 export function createRedactor(options: RedactionOptions = {}): Redact {

@@ -3,7 +3,7 @@ import { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, type CheckpointIds, createCheckpointIds, type SessionId } from '../../core/record/id.ts';
-import { createRedactor, type RedactionOptions } from '../../core/secret/redaction.ts';
+import { redactionOf, type SecretsOption } from '../../core/secret/redaction.ts';
 import { type SetTimer, setProcessTimer } from '../../core/time/timer.ts';
 import type { ClassCodec, UnknownClasses } from '../../core/value/class-codec.ts';
 import type { ValueLimits } from '../../core/value/format.ts';
@@ -32,7 +32,7 @@ export type EngineOptions = {
   readonly schemaVersion?: number | undefined;
   readonly migrations?: readonly Migration[] | undefined;
   /** Secrets are left out of checkpoints. Add keys and patterns, or, knowing what it means, switch it off. */
-  readonly secrets?: RedactionOptions | 'store-secrets-in-plain-text' | undefined;
+  readonly secrets?: SecretsOption | undefined;
   /** Memory for making saves cheap, over all sessions; default 256 MiB. Beyond it the next save of a session costs its whole size. */
   readonly shadowBudgetBytes?: number | undefined;
   /** Gets what an event handler throws, and with `retention` why retention failed after a save; default: a process warning. */
@@ -102,14 +102,13 @@ export class Engine {
 
   static open(options: EngineOptions): Engine {
     const { storage: given, secrets, schemaVersion, migrations, now, random, setTimer } = options;
-    const redaction = secrets === 'store-secrets-in-plain-text' ? {} : { redact: createRedactor(secrets) };
     const { classes, unknownClasses, limits } = options;
     const plainCodec = new StateCodec({ classes, unknownClasses, limits });
     const storage = isCheckpointStorage(given) ? new WholeCheckpointStorage(given, plainCodec) : given;
     const parts = {
       storage,
       repository: new Repository(storage),
-      codec: new StateCodec({ classes, unknownClasses, limits, ...redaction }),
+      codec: new StateCodec({ classes, unknownClasses, limits, ...redactionOf(secrets) }),
       plainCodec,
       events: new Events(options.onHandlerError ?? warnAboutFailure),
       ports: createPorts({ now, random, setTimer }),

@@ -137,10 +137,14 @@ function parseText(text: unknown, field: string): string {
   );
 }
 
-/** A name that something is found by again, so that nothing can be left out of it: one with a secret in it is refused. */
+/** A name that something is found by again. */
 export function parseOpenName(text: unknown, field: string, codec: StateCodec): string {
-  const name = parseName(text, field);
-  if (redactText(name, codec) === name) return name;
+  return refuseSecret(parseName(text, field), field, codec);
+}
+
+/** Accepts what nothing can be left out of, because something is found by it again; with a secret in it, it is refused. */
+export function refuseSecret(text: string, field: string, codec: StateCodec): string {
+  if (redactText(text, codec) === text) return text;
   throw new InvalidInputError(`${field} holds what looks like a secret, and would be stored. Use another name.`, {
     details: { field },
   });

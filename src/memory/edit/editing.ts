@@ -1,15 +1,20 @@
+import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { checkOptions, type OptionChecks, string, wholeFrom } from '../../core/options.ts';
+import { redactText } from '../../manager/engine/save-options.ts';
 import { type FoldedMemory, foldMemory } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
 import {
   checkContent,
-  checkMetadata,
+  encodeMetadata,
   FIELD_CHECKS,
   hashContent,
   parseScope,
+  redactWhy,
+  refuseSecrets,
   SCOPE_CHECKS,
   WHY_CHECKS,
+  type WhyOptions,
 } from '../log/memory-input.ts';
 import { sessionsOf, TEACHER_CHECKS, type TeacherOptions, VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
@@ -33,18 +38,17 @@ const CHANGE_CHECKS: OptionChecks<MemoryChange> = {
 };
 
 /** Who changes it, why, where that was learned, and on which version the change stands. */
-export type ChangeOptions = TeacherOptions & {
-  /** The `version` that was read; if it is another by now, nothing is changed and a ConflictError says so. */
-  readonly expectedVersion?: number;
-  readonly actor?: string;
-  readonly reason?: string;
-};
+export type ChangeOptions = TeacherOptions &
+  WhyOptions & {
+    /** The `version` that was read; if it is another by now, nothing is changed and a ConflictError says so. */
+    readonly expectedVersion?: number;
+  };
 
 /** The changes of a whole scope have no version. */
 export type ScopeChangeOptions = MemoryScope & Omit<ChangeOptions, 'expectedVersion'>;
 
 /** From where a memory is promoted, by whom and why. */
-export type PromoteOptions = ViewOptions & Pick<ChangeOptions, 'actor' | 'reason'>;
+export type PromoteOptions = ViewOptions & WhyOptions;
 
 const OPTION_CHECKS = {
   ...TEACHER_CHECKS,
@@ -73,40 +77,34 @@ export class Editing {
       throw new InvalidInputError(
         'Nothing would change. Say what is to be different: memory, metadata, expirationDate, isPinned or confidence.',
       );
-    const place = await this.#context.views.place(options);
-    const { expectedVersion, actor, reason } = options;
-    const events = await this.#edit(id, { place, expectedVersion }, (memory) => ({
+    const { expectedVersion } = options;
+    const common = await this.#begin(options);
+    const events = await this.#edit(id, { ...common, expectedVersion }, (memory) => ({
       operation: 'UPDATE',
-      fields: changedFields(memory.fields, change),
+      fields: changedFields(memory.fields, change, this.#context.codec),
       previous: memory.fields.content,
-      place,
-      actor,
-      reason,
+      ...common,
     }));
     this.#context.vectors.add(events);
   }
 
   async delete(id: string, options: ChangeOptions): Promise<void> {
     checkOptions(options, OPTION_CHECKS, 'delete()');
-    const place = await this.#context.views.place(options);
-    const { expectedVersion, actor, reason } = options;
-    await this.#edit(id, { place, expectedVersion }, ({ fields }) => ({
+    const { expectedVersion } = options;
+    const common = await this.#begin(options);
+    await this.#edit(id, { ...common, expectedVersion }, ({ fields }) => ({
       operation: 'RETRACT',
       previous: fields.content,
-      place,
-      actor,
-      reason,
+      ...common,
     }));
   }
 
   /** Retracts everything visible of a scope; answers how many that were. */
   async deleteAll(options: ScopeChangeOptions = {}): Promise<number> {
     checkOptions(options, { ...SCOPE_CHECKS, ...TEACHER_CHECKS, ...WHY_CHECKS }, 'deleteAll()');
-    const place = await this.#context.views.place(options);
+    const common = { ...(await this.#begin(options)), atMs: this.#context.now() };
     const log = await this.#context.logs.open(parseScope(options));
-    const { memories } = log.see(await this.#context.views.ofPlace(place, log));
-    const { actor, reason } = options;
-    const common = { place, atMs: this.#context.now(), actor, reason };
+    const { memories } = log.see(await this.#context.views.ofPlace(common.place, log));
     const events = [...memories.values()].map((memory) => retract(memory, common));
     if (events.length > 0) await this.#context.storage.append(events);
     return events.length;
@@ -115,9 +113,19 @@ export class Editing {
   /** Lets a memory be seen from every branch, as it is seen from here. */
   async promote(id: string, options: PromoteOptions): Promise<void> {
     checkOptions(options, { ...VIEW_CHECKS, ...WHY_CHECKS }, 'promote()');
-    const { actor, reason, ...from } = options;
-    const events = await this.#edit(id, { from }, ({ fields }) => ({ operation: 'PROMOTE', fields, actor, reason }));
+    const { actor: _actor, reason: _reason, ...from } = options;
+    const why = redactWhy(options, this.#context.codec);
+    const events = await this.#edit(id, { from }, ({ fields }) => ({ operation: 'PROMOTE', fields, ...why }));
     this.#context.vectors.add(events);
+  }
+
+  /** Where a change is learned, by whom and why, in the form in which it is stored. */
+  async #begin(
+    options: Omit<ChangeOptions, 'expectedVersion'>,
+  ): Promise<Pick<NewMemoryEvent, 'place' | keyof WhyOptions>> {
+    const { codec, views } = this.#context;
+    refuseSecrets({ session: options.session?.id, branch: options.session?.branch }, codec);
+    return { place: await views.place(options), ...redactWhy(options, codec) };
   }
 
   /** Makes one branch's knowledge everyone's: what differs between two foldings of the same memories is promoted or retracted. */
@@ -200,18 +208,19 @@ function retract(
   return { event: { ...common, memoryId: id, operation: 'RETRACT', scope, previous: fields.content } };
 }
 
-function changedFields(before: MemoryFields, change: MemoryChange): Partial<MemoryFields> {
-  const { memory, metadata, expirationDate, isPinned, confidence } = change;
+function changedFields(before: MemoryFields, change: MemoryChange, codec: StateCodec): Partial<MemoryFields> {
+  const { metadata, expirationDate, isPinned, confidence } = change;
+  const memory = change.memory === undefined ? undefined : redactText(checkContent(change.memory), codec);
   const { subject, kind } = before;
   return {
     ...(memory !== undefined && {
-      content: checkContent(memory),
+      content: memory,
       hash: hashContent(memory, { subject, isEpisode: kind === 'episode' }),
       kind,
       subject,
       ...(before.slot !== undefined && { slot: before.slot }),
     }),
-    ...(metadata !== undefined && { metadata: checkMetadata(metadata) }),
+    ...(metadata !== undefined && { metadata: encodeMetadata(metadata, codec) }),
     ...(expirationDate !== undefined && { expiresAtMs: expirationDate.getTime() }),
     ...(isPinned !== undefined && { isPinned }),
     ...(confidence !== undefined && { confidence }),

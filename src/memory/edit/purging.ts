@@ -1,7 +1,7 @@
 import { NotFoundError } from '../../core/errors.ts';
 import { checkOptions, string } from '../../core/options.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
-import { parseScope } from '../log/memory-input.ts';
+import { parseScope, redactWhy } from '../log/memory-input.ts';
 import type { MemoryScope } from '../storage/memory-record.ts';
 import type { MemoryEvent } from '../storage/memory-storage.ts';
 
@@ -18,7 +18,7 @@ export async function purge(
   options: { readonly reason?: string },
 ): Promise<PurgeResult> {
   checkOptions(options, { reason: string }, 'purge()');
-  const { reason } = options;
+  const { reason } = redactWhy(options, context.codec);
   const events = typeof what === 'string' ? await eventsOfMemory(context, what) : await eventsOfScope(context, what);
   const byMemory = new Map(events.map((event) => [event.memoryId, event]));
   const purged = [...byMemory.keys()];

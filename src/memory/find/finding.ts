@@ -11,6 +11,7 @@ import {
   string,
   wholeFrom,
 } from '../../core/options.ts';
+import { redactText } from '../../manager/engine/save-options.ts';
 import { currentAt } from '../log/current.ts';
 import { type FoldedMemory, foldMemory, toRecord } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
@@ -86,7 +87,9 @@ export class Finding {
     checkOptions(options, SEARCH_CHECKS, 'search()');
     options.signal?.throwIfAborted();
     const { scope, visible, current, isWanted, nowMs } = await this.#open(options);
-    const query = parseQuery(text, { subjects: visible.subjects, speaker: scope.userId ?? 'user', nowMs });
+    // Memories hold no secrets, so a question needs none, least of all one that is sent to an embedder.
+    const question = redactText(text, this.#context.codec);
+    const query = parseQuery(question, { subjects: visible.subjects, speaker: scope.userId ?? 'user', nowMs });
     const { cosines, ...status } = await this.#context.vectors.nearness(() => query.firstPerson, {
       scope,
       visible,

@@ -92,7 +92,6 @@ export async function render(finding: Finding, template: string, options: Render
     const filled = fill(unused, { ...options, budgetTokens: budgetTokens - used.tokens });
     used.tokens += filled.usedTokens;
     for (const id of filled.ids) used.ids.add(id);
-    if (filled.text === '') removeHeading(parts);
     parts.push(filled.text);
   }
   parts.push(template.slice(position));
@@ -183,11 +182,4 @@ function compareRecords(a: MemoryRecord, b: MemoryRecord): number {
 
 function estimateTokens(text: string): number {
   return Math.ceil(text.length / 4);
-}
-
-/** A heading with nothing below it goes: the line directly before the placeholder, if it ends with a colon or is a title. */
-function removeHeading(parts: string[]): void {
-  const before = parts.join('');
-  const without = before.replace(/(^|\n)(?:[^\n]*:|#[^\n]*)[ \t]*\n+$/, '$1');
-  parts.splice(0, parts.length, without);
 }

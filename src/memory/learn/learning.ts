@@ -1,13 +1,13 @@
 import { ConflictError, messageOf } from '../../core/errors.ts';
-import { checkOptions } from '../../core/options.ts';
 import { Serial } from '../../core/time/serial.ts';
+import { redactText } from '../../manager/engine/save-options.ts';
 import { parseQuery } from '../find/query.ts';
 import { rank } from '../find/ranking.ts';
 import { currentAt } from '../log/current.ts';
-import { checkExtraction, type MemoryExtractor, type MemoryMessage } from '../log/extractor.ts';
+import { type CheckedExtraction, checkExtraction, type MemoryExtractor, type MemoryMessage } from '../log/extractor.ts';
 import { applyEvent, type FoldedMemory, toRecord } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
-import { digest, type MemoryInput, parseMessages, parseScope } from '../log/memory-input.ts';
+import { digest, type MemoryInput, parseMessages, parseScope, refuseSecrets } from '../log/memory-input.ts';
 import { endedBy } from '../log/slots.ts';
 import { sessionsOf } from '../log/views.ts';
 import type { MemoryFields, MemoryKind, MemoryRecord } from '../storage/memory-record.ts';
@@ -15,11 +15,11 @@ import type { IndexedEvent, MemoryEvent, NewMemoryEvent, RelatedQuery } from '..
 import { termsOf } from '../text/terms.ts';
 import { type Decision, Decisions } from './decisions.ts';
 import {
-  ADD_CHECKS,
   type AddOptions,
   extractionKey,
   type Proposal,
   type ProposalContext,
+  parseAddOptions,
   proposeExtracted,
   proposeTurns,
 } from './proposal.ts';
@@ -58,12 +58,13 @@ export class Learning {
   }
 
   async add(input: MemoryInput, options: AddOptions = {}): Promise<AddResult> {
-    checkOptions(options, ADD_CHECKS, 'add()');
-    options.signal?.throwIfAborted();
+    const { codec, views } = this.#context;
+    const cleaned = parseAddOptions(options, codec);
     const scope = parseScope(options);
-    const messages = parseMessages(input);
-    const place = await this.#context.views.place(options);
-    const context: ProposalContext = { scope, place, nowMs: this.#context.now(), options };
+    options.signal?.throwIfAborted();
+    const messages = parseMessages(input, codec);
+    const place = await views.place(options);
+    const context: ProposalContext = { scope, place, nowMs: this.#context.now(), options: cleaned };
     const turns = await this.#store(proposeTurns(messages, context), context);
     const found = await this.#extract(messages, turns, context);
     const events = [...turns.events, ...found.events];
@@ -155,11 +156,19 @@ export class Learning {
     const { scope, nowMs, place } = context;
     const observedAt = new Date(episodes.at(-1)?.fields.observedAtMs ?? nowMs);
     const known = await this.#similar(messages, context);
-    const extracted = checkExtraction(await extractor.extract({ messages, scope, observedAt, known }), extractor.id);
+    const answer = await extractor.extract({ messages, scope, observedAt, known });
+    const extracted = checkExtraction(answer, extractor.id).map((found) => this.#redact(found));
     const proposals = proposeExtracted(extracted, episodes, { context, extractorId: extractor.id });
     const memoryId = episodes[0]?.id ?? '';
     const event = { memoryId, operation: 'EXTRACT' as const, scope, place, atMs: nowMs, key, extracted };
     return { ...(await this.#store(proposals, context, [{ event }])), extraction: 'done' };
+  }
+
+  #redact(found: CheckedExtraction): CheckedExtraction {
+    const { codec } = this.#context;
+    const { content, subject, slot } = found;
+    refuseSecrets({ subject, slot }, codec);
+    return { ...found, content: redactText(content, codec) };
   }
 
   async #isRecorded(key: string | undefined, { scope }: ProposalContext): Promise<boolean> {

@@ -1,17 +1,22 @@
+import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { withoutUndefined } from '../../core/defined.ts';
-import { date, flag, type OptionChecks, oneOf, signal, string } from '../../core/options.ts';
+import { checkOptions, date, flag, type OptionChecks, oneOf, signal, string } from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
+import type { JsonValue } from '../../core/value/json.ts';
 import { extractByRules, isAcknowledgement, RULES_VERSION } from '../log/extract-by-rules.ts';
 import type { CheckedExtraction, MemoryMessage } from '../log/extractor.ts';
 import {
-  checkMetadata,
   digest,
+  encodeMetadata,
   FIELD_CHECKS,
   hashContent,
+  redactWhy,
+  refuseSecrets,
   SCOPE_CHECKS,
   subjectOf,
   trustOf,
   WHY_CHECKS,
+  type WhyOptions,
 } from '../log/memory-input.ts';
 import { TEACHER_CHECKS, type TeacherOptions } from '../log/views.ts';
 import {
@@ -25,7 +30,8 @@ import type { EventPlace } from '../storage/memory-storage.ts';
 
 /** How something is remembered. */
 export type AddOptions = MemoryScope &
-  TeacherOptions & {
+  TeacherOptions &
+  WhyOptions & {
     readonly metadata?: { readonly [key: string]: unknown };
     /** `false` keeps the turns and nothing else; default: rules, and the extractor if there is one, add what follows from them. */
     readonly infer?: boolean;
@@ -43,13 +49,10 @@ export type AddOptions = MemoryScope &
     readonly expirationDate?: Date;
     /** Adding again with the same key adds nothing. What a checkpoint or session teaches has such keys by itself. */
     readonly idempotencyKey?: string;
-    readonly actor?: string;
-    readonly reason?: string;
     readonly signal?: AbortSignal;
   };
 
-/** The checks of `AddOptions`. */
-export const ADD_CHECKS: OptionChecks<AddOptions> = {
+const ADD_CHECKS: OptionChecks<AddOptions> = {
   ...SCOPE_CHECKS,
   ...TEACHER_CHECKS,
   ...FIELD_CHECKS,
@@ -65,6 +68,27 @@ export const ADD_CHECKS: OptionChecks<AddOptions> = {
   signal,
 };
 
+/** What a memory is given beside its words, in its stored form. */
+export type CleanedOptions = Omit<AddOptions, 'metadata'> & { readonly metadata: JsonValue };
+
+/** Accepts the options of `add` or throws. Names with a secret in them are refused; what else is stored is cleaned of secrets. */
+export function parseAddOptions(options: AddOptions, codec: StateCodec): CleanedOptions {
+  checkOptions(options, ADD_CHECKS, 'add()');
+  const { userId, agentId, runId, subject, slot, idempotencyKey, session, metadata = {} } = options;
+  const names = {
+    userId,
+    agentId,
+    runId,
+    subject,
+    slot,
+    idempotencyKey,
+    session: session?.id,
+    branch: session?.branch,
+  };
+  refuseSecrets(names, codec);
+  return { ...options, ...redactWhy(options, codec), metadata: encodeMetadata(metadata, codec) };
+}
+
 /** A memory that may be added: what it would be, the key under which it counts once, and which proposal it was taken from. */
 export type Proposal = {
   readonly fields: MemoryFields;
@@ -78,7 +102,7 @@ export type ProposalContext = {
   readonly scope: MemoryScope;
   readonly place: EventPlace | undefined;
   readonly nowMs: number;
-  readonly options: AddOptions;
+  readonly options: CleanedOptions;
 };
 
 /** Everything that turns say: the turns themselves, and, unless it was ruled out, what rules find in those of the user. */
@@ -102,7 +126,7 @@ export function proposeTurns(messages: readonly MemoryMessage[], context: Propos
 }
 
 function fieldsOfTurn(message: MemoryMessage, { scope, nowMs, options }: ProposalContext): MemoryFields {
-  const { kind = 'episode', metadata = {}, confidence = 1, isPinned = false } = options;
+  const { kind = 'episode', metadata, confidence = 1, isPinned = false } = options;
   const subject = parseName(options.subject ?? subjectOf(message, scope), 'subject');
   const isEpisode = kind === 'episode';
   const times = timesOf(message, { options, nowMs });
@@ -112,7 +136,7 @@ function fieldsOfTurn(message: MemoryMessage, { scope, nowMs, options }: Proposa
     kind,
     subject,
     slot: parseSlot(options.slot),
-    metadata: checkMetadata(metadata),
+    metadata,
     trust: options.trust ?? trustOf(message.role),
     confidence,
     isPinned,

@@ -1,4 +1,5 @@
 import { withoutUndefined } from '../../core/defined.ts';
+import { decodeField } from '../../core/record/check-header.ts';
 import type { MemoryFields, MemoryRecord, MemoryScope } from '../storage/memory-record.ts';
 import type { MemoryEvent } from '../storage/memory-storage.ts';
 import { termsOf } from '../text/terms.ts';
@@ -117,7 +118,7 @@ export function toRecord({ id, scope, fields, ...folded }: FoldedMemory): Memory
     userId: scope.userId,
     agentId: scope.agentId,
     runId: scope.runId,
-    metadata: structuredClone(metadata),
+    metadata: decodeField(metadata) as MemoryRecord['metadata'],
     trust,
     confidence,
     isPinned,

@@ -1,3 +1,4 @@
+import type { StateCodec } from '../../core/codec/state-codec.ts';
 import type { MemoryStorage } from '../storage/memory-storage.ts';
 import type { MemoryExtractor } from './extractor.ts';
 import type { ScopeLogs } from './scope-log.ts';
@@ -11,6 +12,8 @@ export type MemoryContext = {
   readonly logs: ScopeLogs;
   readonly vectors: VectorIndex;
   readonly extractor: MemoryExtractor | undefined;
+  /** Leaves secrets out of whatever is stored. */
+  readonly codec: StateCodec;
   readonly now: () => number;
   readonly newId: () => string;
 };

@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto';
+import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import { accepts, anything, date, flag, type OptionChecks, record, string } from '../../core/options.ts';
+import { accepts, anything, date, flag, isRecord, type OptionChecks, string } from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
+import type { JsonValue } from '../../core/value/json.ts';
+import { redactText, refuseSecret } from '../../manager/engine/save-options.ts';
 import type { MemoryScope, MemoryTrust } from '../storage/memory-record.ts';
 import type { MemoryMessage } from './extractor.ts';
 import { stripMemoryBlocks } from './memory-block.ts';
@@ -9,16 +12,31 @@ import { stripMemoryBlocks } from './memory-block.ts';
 /** Whose memory it is; the names are checked by `parseScope`. */
 export const SCOPE_CHECKS: OptionChecks<MemoryScope> = { userId: anything, agentId: anything, runId: anything };
 
+const plainObject = accepts(
+  'a plain object',
+  (value) => isRecord(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value)),
+);
+
 /** What a caller may say of a memory besides its words. */
 export const FIELD_CHECKS = {
-  metadata: record,
+  metadata: plainObject,
   expirationDate: date,
   isPinned: flag,
   confidence: accepts('a number from 0 to 1', (value) => typeof value === 'number' && value >= 0 && value <= 1),
 };
 
 /** Who learns or changes something, and why. */
-export const WHY_CHECKS = { actor: string, reason: string };
+export type WhyOptions = { readonly actor?: string; readonly reason?: string };
+
+export const WHY_CHECKS: OptionChecks<WhyOptions> = { actor: string, reason: string };
+
+/** Who and why in their stored form. */
+export function redactWhy({ actor, reason }: WhyOptions, codec: StateCodec): WhyOptions {
+  return {
+    ...(actor !== undefined && { actor: redactText(actor, codec) }),
+    ...(reason !== undefined && { reason: redactText(reason, codec) }),
+  };
+}
 
 /** Longer texts are refused: memory holds what was said, not documents. */
 const MAX_CONTENT_CHARS = 100_000;
@@ -41,14 +59,16 @@ export function parseScope({ userId, agentId, runId }: MemoryScope): MemoryScope
 const LEARNED_ROLES = new Set(['user', 'assistant']);
 const IGNORED_ROLES = new Set(['system', 'developer', 'tool', 'function']);
 
-/** The turns that may be learned from, without our own blocks in them. System prompts and the answers of tools are left out. */
-export function parseMessages(input: MemoryInput): MemoryMessage[] {
+/** The turns that may be learned from, without our own blocks and without secrets in them. System prompts and the answers of tools are left out. */
+export function parseMessages(input: MemoryInput, codec: StateCodec): MemoryMessage[] {
   const messages =
     typeof input === 'string' ? [{ role: 'user', content: input }] : Array.isArray(input) ? input : [input];
   return (messages as MemoryMessage[]).flatMap((message) => {
-    const { role, content } = checkMessage(message);
+    const { role, content, name, id } = checkMessage(message);
     const own = stripMemoryBlocks(content).trim();
-    return IGNORED_ROLES.has(role) || own === '' ? [] : [{ ...message, content: own }];
+    if (IGNORED_ROLES.has(role) || own === '') return [];
+    refuseSecrets({ name, id }, codec);
+    return [{ ...message, content: redactText(own, codec) }];
   });
 }
 
@@ -72,7 +92,7 @@ function checkMessage(message: MemoryMessage): MemoryMessage {
 }
 
 /** Accepts the words of a memory or throws. */
-export function checkContent(content: string): string {
+export function checkContent(content: unknown): string {
   if (
     typeof content === 'string' &&
     content.length <= MAX_CONTENT_CHARS &&
@@ -85,11 +105,19 @@ export function checkContent(content: string): string {
   );
 }
 
-/** Accepts metadata that JSON keeps as it is, or throws. */
-export function checkMetadata(metadata: { readonly [key: string]: unknown }): { readonly [key: string]: unknown } {
-  const isObject = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata);
-  if (!isObject) throw new InvalidInputError('metadata must be an object.');
-  return JSON.parse(JSON.stringify(metadata)) as { readonly [key: string]: unknown };
+/** Names cannot be redacted, because memories are found by them: throws for one with a secret in it. */
+export function refuseSecrets(names: { readonly [field: string]: string | undefined }, codec: StateCodec): void {
+  for (const [field, name] of Object.entries(names)) if (name !== undefined) refuseSecret(name, field, codec);
+}
+
+/** The stored form of metadata, which reads back as it was given; throws for what cannot be kept, and names its path. */
+export function encodeMetadata(metadata: object, codec: StateCodec): JsonValue {
+  const json = codec.encodeJson(metadata);
+  JSON.stringify(json, (key, value) => {
+    refuseSecret(key, 'A key of metadata', codec);
+    return value;
+  });
+  return json;
 }
 
 /** Whose words a turn is. */

@@ -118,6 +118,8 @@ class FoldedView implements Visible {
     this.bySeq.set(after.contentSeq, after.id);
     this.subjects.add(after.fields.subject);
     if (before === undefined) this.#follow(after);
+    // What was taken from a turn stands nowhere in the words that correct it.
+    if (event.operation === 'UPDATE' && event.fields?.content !== undefined) this.taken.delete(event.memoryId);
     this.#file(event, after.fields);
   }
 

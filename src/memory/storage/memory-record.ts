@@ -1,3 +1,5 @@
+import type { JsonValue } from '../../core/value/json.ts';
+
 /** Whose memory it is. At least one of the three is needed wherever memories are written or looked up. */
 export type MemoryScope = {
   readonly userId?: string | undefined;
@@ -19,7 +21,8 @@ export type MemoryFields = {
   readonly subject: string;
   /** What it says about its subject; a newer memory of the same subject and slot supersedes an older one. */
   readonly slot?: string;
-  readonly metadata: { readonly [key: string]: unknown };
+  /** As `encodeJson` makes it. */
+  readonly metadata: JsonValue;
   readonly trust: MemoryTrust;
   readonly confidence: number;
   readonly isPinned: boolean;
