@@ -49,6 +49,17 @@ test('a LangGraph graph is killed, goes on elsewhere, waits for a person, and is
   expect(lines.at(-1)).toMatch(/^8\. Verified: \d+ checkpoints, clean\.$/);
 });
 
+test("LangGraph's own server is killed; another one has its threads", async () => {
+  const lines = await run('langgraph/served.mjs');
+  expect(part(lines, 1)).toEqual(['waits for a person: Pay 39 back for order 1042?']);
+  expect(part(lines, 2)).toEqual(['interrupted: 4 messages']);
+  expect(part(lines, 3)).toEqual(['You get 39 back.']);
+  expect(part(lines, 4).slice(0, 2)).toEqual([
+    'waits for a person: Pay 39 back for order 1042?',
+    'I may not pay that back.',
+  ]);
+});
+
 test('transcripts of the Claude Agent SDK are read, forked and rewound', async () => {
   const lines = await run('claude/sessions.mjs');
   expect(part(lines, 1)).toEqual(['4 messages']);

@@ -44,7 +44,7 @@ const ENTRIES: Record<string, Entry> = {
   './langgraph': {
     source: 'adapter/langgraph/index.ts',
     values:
-      'SavestateSaver SavestateStore exportThreads importThreads langGraphClasses openPostgresSaverDatabase openSqliteSaverDatabase',
+      'SavestateSaver SavestateStore SavestateThreads exportThreads importThreads langGraphClasses openPostgresSaverDatabase openSqliteSaverDatabase',
     types:
       'ExportOptions ImportOptions PostgresSaverOptions SaverDatabaseOptions SavestateSaverOptions SavestateStoreOptions ThreadSource TransferReport',
   },

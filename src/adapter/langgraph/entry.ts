@@ -9,4 +9,5 @@ export const {
   openSqliteSaverDatabase,
   SavestateSaver,
   SavestateStore,
+  SavestateThreads,
 } = await importWithPeers(() => import('./index.ts'));

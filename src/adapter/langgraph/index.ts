@@ -5,6 +5,7 @@ export { langGraphClasses } from './codec/saver-options.ts';
 export { SavestateSaver } from './saver/savestate-saver.ts';
 export type { SavestateStoreOptions } from './store/savestate-store.ts';
 export { SavestateStore } from './store/savestate-store.ts';
+export { SavestateThreads } from './threads/savestate-threads.ts';
 export type { PostgresSaverOptions } from './transfer/postgres-saver-database.ts';
 export { openPostgresSaverDatabase } from './transfer/postgres-saver-database.ts';
 export type { SaverDatabaseOptions } from './transfer/saver-database.ts';

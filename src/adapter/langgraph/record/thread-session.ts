@@ -32,6 +32,12 @@ export async function sessionsOfThread(storage: ChunkStorage, threadId: string):
   return [sessionOf({ threadId, namespace: '' }), ...(await sessionsBelow(storage, subgraphPrefix(threadId)))];
 }
 
+/** The sessions of all threads, without those of their subgraphs. */
+export async function sessionsOfThreads(storage: ChunkStorage): Promise<SessionId[]> {
+  const sessions = await sessionsBelow(storage, PREFIX);
+  return sessions.filter((sessionId) => !sessionId.includes('/', PREFIX.length));
+}
+
 /** Whether a session id holds the names themselves, for certain. */
 export function isShort({ threadId, namespace }: Place): boolean {
   return Math.max(threadId.length, namespace.length) * ESCAPED_CHARS <= MAX_PART_CHARS;

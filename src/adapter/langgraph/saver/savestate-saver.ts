@@ -18,7 +18,14 @@ import { openAdapterEngine, toOptions } from '../../adapter-storage.ts';
 import { type InPlace, langGraphClasses, type SavestateSaverOptions } from '../codec/saver-options.ts';
 import { metadataOf } from '../record/graph-header.ts';
 import { GraphRows, type StoredGraphCheckpoint } from '../record/graph-rows.ts';
-import { configOf, findCheckpointId, findPlace, parsePlace, parseThreadId } from '../record/thread-session.ts';
+import {
+  configOf,
+  findCheckpointId,
+  findPlace,
+  parsePlace,
+  parseThreadId,
+  sessionsOfThreads,
+} from '../record/thread-session.ts';
 import { captureWrites } from '../record/write-record.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
 import { readDeltaHistory } from './delta-history.ts';
@@ -126,6 +133,15 @@ export class SavestateSaver extends BaseCheckpointSaver {
         branch: checkpoint.branch,
         savedAt: checkpoint.timestamp,
       };
+    }
+  }
+
+  /** The threads that graphs saved, each with the time of its latest checkpoint. */
+  async *listThreads(): AsyncGenerator<{ readonly threadId: string; readonly savedAt: Date }> {
+    await this.#settled();
+    for (const sessionId of await sessionsOfThreads(this.#engine.storage)) {
+      const latest = await this.#rows.latest(sessionId);
+      if (latest !== undefined) yield { threadId: latest.graph.place.threadId, savedAt: latest.checkpoint.timestamp };
     }
   }
 
