@@ -6,7 +6,7 @@ import type { CollectResult, StorageStats } from '../storage/contract.ts';
 import { WholeCheckpointStorage } from '../storage/whole/whole-storage.ts';
 import { registerHandle } from './agent/agent.ts';
 import { AgentSaving, type RestoreOptions } from './agent/agent-saving.ts';
-import { Branching, type ForkOptions } from './branch/branching.ts';
+import { Branching, type ForkedBranch, type ForkOptions } from './branch/branching.ts';
 import { type CheckpointComparison, compare } from './branch/compare.ts';
 import {
   type BranchHead,
@@ -207,13 +207,13 @@ export class CheckpointManager {
   // Branching and naming
 
   /** Makes a branch at a checkpoint, without opening a session on it. */
-  async fork<State = unknown>(revision: Revision, options: ForkOptions<State> = {}): Promise<BranchHead> {
+  async fork<State = unknown>(revision: Revision, options: ForkOptions<State> = {}): Promise<ForkedBranch> {
     checkCall(options, 'fork()');
     return this.#branching.fork(await this.#find(revision), options);
   }
 
   /** Makes a branch at an ancestor of the current one, and makes it current: the next `session()` opens it. */
-  async rewind<State = unknown>(revision: Revision, options: ForkOptions<State> = {}): Promise<BranchHead> {
+  async rewind<State = unknown>(revision: Revision, options: ForkOptions<State> = {}): Promise<ForkedBranch> {
     checkCall(options, 'rewind()');
     return this.#branching.rewind(await this.#find(revision), options);
   }

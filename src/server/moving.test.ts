@@ -45,6 +45,22 @@ describe('changes', () => {
     await expect(client.request(fork, { ...at, body: { set: {}, patch: [] } })).rejects.toMatchObject({ status: 400 });
   });
 
+  test('[session.2] an edited message of a chat is edited in every copy, and the preview shows it', async () => {
+    const { client, manager } = await startServer({});
+    const said = () => ({ name: 'ann', content: 'Yes.' });
+    const chat = { settings: { managerName: 'chat' }, messages: [said()] };
+    const agents = { bob: { histories: { chat: [said()] } } };
+    const checkpoint = await manager.save({ kind: 'group_chat', chat, agents }, { sessionId: 'chat' });
+    const request = { params: { checkpoint }, body: { set: { '$.chat.messages[0].content': 'No.' } } };
+    const preview = await client.request('POST /v1/checkpoints/{checkpoint}/fork/preview', request);
+    expect(JSON.stringify(preview.patch)).toContain('/agents/bob/histories/chat/0');
+    const head = await client.request('POST /v1/checkpoints/{checkpoint}/fork', request);
+    expect(head.copies).toEqual(['$.agents.bob.histories.chat[0]']);
+    expect(await manager.load(head.headId)).toMatchObject({
+      agents: { bob: { histories: { chat: [{ content: 'No.' }] } } },
+    });
+  });
+
   test('rewind, switch, tag, pin and note; each is seen in the session, and can be undone', async () => {
     const { client, first, head } = await startWithHistory();
     const rewound = await client.request('POST /v1/sessions/{session}/rewind', { params, body: { checkpoint: first } });

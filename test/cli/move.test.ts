@@ -35,6 +35,17 @@ describe.concurrent('fork', () => {
     expect((await run(['fork', '-b', 'plain'], { folder })).code).toBe(14);
   });
 
+  test('[session.2] says which copies of an edited message were edited, too', async () => {
+    const { folder } = await chat.copy();
+    const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, DATABASE) }) });
+    const said = () => [{ name: 'ann', content: 'Yes.' }];
+    const state = { kind: 'group_chat', chat: { settings: { managerName: 'c' }, messages: said() } };
+    await manager.save({ ...state, agents: { bob: { histories: { c: said() } } } }, { sessionId: 'team' });
+    await manager.close();
+    const args = ['fork', '--session', 'team', '--set', 'chat.messages[0].content=No.'];
+    expect(await ok(args, { folder })).toContain("the agents' own copies: $.agents.bob.histories.c[0].");
+  });
+
   test('[cli.10] takes a JSON Patch from a file or a pipe, and refuses what is none', async () => {
     const { folder } = await chat.copy();
     const patch = [{ op: 'replace', path: '/tone', value: 'short' }];

@@ -6,7 +6,7 @@ import { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import type { JsonValue } from '../../core/value/json.ts';
-import type { StateEdit } from '../../manager/branch/branching.ts';
+import type { StateEdit } from '../../manager/branch/edit-state.ts';
 import type { Context } from '../base/context.ts';
 import type { OpenStorage } from '../base/open-storage.ts';
 

@@ -1,4 +1,3 @@
-import { applyPatch, type JsonPatchOperation } from '../../core/diff/index.ts';
 import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { anything, callback, either, listOf, type OptionChecks, record } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
@@ -7,20 +6,13 @@ import type { RefChange, RefKind } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import { isRefused } from '../../storage/refusal.ts';
 import type { Engine } from '../engine/engine.ts';
-import { loadState } from '../engine/loading.ts';
 import { makeCurrent, readPath } from '../engine/records.ts';
 import type { StoredCheckpoint } from '../engine/repository.ts';
-import { takeReturned } from '../engine/returned-state.ts';
 import { describeCheckpoint, type SaveOptions } from '../engine/save-options.ts';
 import type { WriteContent, Writer } from '../engine/writer.ts';
 import { endLease } from '../lease/lease-refs.ts';
+import { editState, type StateEdit } from './edit-state.ts';
 import type { BranchHead } from './history.ts';
-
-/** Changes a copy of a state: a JSON Patch, or a function that changes its argument or returns a new state. */
-export type StateEdit<State = unknown> =
-  | readonly JsonPatchOperation[]
-  | ((state: State) => State | undefined)
-  | ((state: State) => void);
 
 /** How a fork is made. */
 export type ForkOptions<State = unknown> = {
@@ -32,10 +24,18 @@ export type ForkOptions<State = unknown> = {
   readonly reason?: string | undefined;
 };
 
+/** What a fork made. */
+export type ForkedBranch = BranchHead & {
+  /** Where else an edited message was changed: in each agent's own copy of it. Absent if there is none. */
+  readonly copies?: readonly string[];
+};
+
+type Edited = { readonly content: WriteContent; readonly copies: readonly string[] };
+
 /** How a new branch begins. */
 type Beginning = {
   readonly parent: Checkpoint;
-  readonly edited: WriteContent | undefined;
+  readonly edited: Edited | undefined;
   /** A rewind makes it the current one. */
   readonly how: 'fork' | 'rewind';
   readonly writer: Writer;
@@ -60,13 +60,13 @@ export class Branching {
   }
 
   /** A new branch at a checkpoint; costs the same however long the history is. */
-  async fork(idOrPrefix: string, options: ForkOptions<never> = {}): Promise<BranchHead> {
+  async fork(idOrPrefix: string, options: ForkOptions<never> = {}): Promise<ForkedBranch> {
     const origin = await this.#engine.repository.open(idOrPrefix);
     return this.#fork(origin, options, 'fork');
   }
 
   /** A new branch at an ancestor of the head of a branch, by default the current one, made current: the next `session()` opens it. */
-  async rewind(idOrPrefix: string, options: ForkOptions<never> = {}, branch?: string): Promise<BranchHead> {
+  async rewind(idOrPrefix: string, options: ForkOptions<never> = {}, branch?: string): Promise<ForkedBranch> {
     const origin = await this.#engine.repository.open(idOrPrefix);
     const { sessionId } = origin.checkpoint;
     await this.#checkAncestor(origin.checkpoint, branch ?? (await this.#engine.currentBranch(sessionId)));
@@ -84,11 +84,12 @@ export class Branching {
     );
   }
 
-  async #fork(origin: StoredCheckpoint, options: ForkOptions<never>, how: Beginning['how']): Promise<BranchHead> {
+  async #fork(origin: StoredCheckpoint, options: ForkOptions<never>, how: Beginning['how']): Promise<ForkedBranch> {
     const { checkpoint } = origin;
     const base = options.branch ?? `${how}-${checkpoint.sequence}`;
-    const begin = async (writer: Writer): Promise<BranchHead> => {
-      const edited = options.edit === undefined ? undefined : await this.#edit(origin, options);
+    const begin = async (writer: Writer): Promise<ForkedBranch> => {
+      const edited =
+        options.edit === undefined ? undefined : await this.#edit(origin, { ...options, edit: options.edit });
       for (let attempt = 1; ; attempt++) {
         const branch = parseName(attempt === 1 ? base : `${base}-${attempt}`, 'A branch name');
         try {
@@ -104,7 +105,7 @@ export class Branching {
   }
 
   /** Begins a branch at a checkpoint, or with an edited state on top of it. */
-  async #begin(branch: string, { parent, edited, how, writer }: Beginning): Promise<BranchHead> {
+  async #begin(branch: string, { parent, edited, how, writer }: Beginning): Promise<ForkedBranch> {
     const { id, sessionId } = parent;
     const refs: RefChange[] = [
       // What a deleted branch of this name recorded would be taken for the new one's.
@@ -113,36 +114,22 @@ export class Branching {
     ];
     if (edited !== undefined) {
       const place = { sessionId, branch, parent, expect: null, refs };
-      const head = await writer.write(place, edited);
-      return { sessionId, branch, headId: head.id };
+      const head = await writer.write(place, edited.content);
+      return { sessionId, branch, headId: head.id, ...(edited.copies.length > 0 && { copies: edited.copies }) };
     }
     const begin: RefChange = { kind: 'branch', name: branch, expect: null, target: id };
     await this.#engine.storage.commit({ sessionId, requires: [id], refs: [begin, ...refs] });
     return { sessionId, branch, headId: id };
   }
 
-  async #edit(origin: StoredCheckpoint, { edit, author, reason }: ForkOptions<never>): Promise<WriteContent> {
-    const { state, encoded: before } = await loadState(this.#engine, origin);
-    const { codec } = this.#engine;
-    const { digest } = (before ?? codec.encode(state)).root; // one that was migrated is not stored as it is now
-    const isChanged = (): boolean => codec.encode(state, before).root.digest !== digest;
-    const changed =
-      typeof edit === 'function'
-        ? (takeReturned(edit(state as never), { state, isChanged, name: 'edit' }) ?? state)
-        : applyPatch(state, edit ?? []);
-    const encoded = codec.encode(changed, before);
+  async #edit(origin: StoredCheckpoint, request: Parameters<typeof editState>[2]): Promise<Edited> {
+    const { state, copies, before } = await editState(this.#engine, origin, request);
+    const encoded = this.#engine.codec.encode(state, before);
     const { agentId, agentType, userId, status } = origin.checkpoint;
-    const said: SaveOptions = {
-      type: 'manual',
-      trigger: 'edited',
-      agentId,
-      agentType,
-      userId,
-      status,
-      author,
-      reason,
-    };
-    return { described: describeCheckpoint(said, this.#engine.codec), encoded, chunks: encoded.chunks };
+    const { author, reason } = request;
+    const said: SaveOptions = { type: 'manual', trigger: 'edited', agentId, agentType, userId, status, author, reason };
+    const described = describeCheckpoint(said, this.#engine.codec);
+    return { content: { described, encoded, chunks: encoded.chunks }, copies };
   }
 
   /** Makes another branch current. */

@@ -1,3 +1,4 @@
+import type { MessageEdit } from '../../manager/branch/message-copies.ts';
 import type { CodeResult } from '../code/code-executor.ts';
 import type { ModelMessage } from '../model/chat-model.ts';
 import type { ToolOutcome } from './tool.ts';
@@ -14,9 +15,6 @@ export type ChatMessage = {
   /** Set if someone changed the message afterwards. */
   readonly edited?: MessageEdit;
 };
-
-/** Who changed a message, and why. */
-export type MessageEdit = { readonly reason?: string; readonly author?: string; readonly originalChars: number };
 
 /** Whoever has this name is the person at the other end: models see the words without a name before them. */
 export const PERSON = 'user';
@@ -35,44 +33,6 @@ function ownTurn({ turn, content }: ChatMessage): readonly ModelMessage[] {
 
 function heard({ name, content }: ChatMessage): ModelMessage {
   return { role: 'user', content: name === PERSON ? content : `${name}: ${content}` };
-}
-
-/** A message with other words. The speaker's own turn keeps what it did; only what it said at the end changes. */
-export function editMessage(
-  message: ChatMessage,
-  content: string,
-  edit: { readonly reason?: string | undefined; readonly author?: string | undefined },
-): ChatMessage {
-  const { turn, ...rest } = message;
-  const edited: MessageEdit = {
-    ...(edit.reason !== undefined && { reason: edit.reason }),
-    ...(edit.author !== undefined && { author: edit.author }),
-    originalChars: message.content.length,
-  };
-  if (turn === undefined) return { ...rest, content, edited };
-  const done = turn.at(-1)?.role === 'assistant' ? turn.slice(0, -1) : turn;
-  return { ...rest, content, turn: [...done, { role: 'assistant', content }], edited };
-}
-
-/** Replaces one message in a copy of a conversation: the n-th with these words by this speaker. Answers the same list if it is not there. */
-export function replaceMessage(
-  history: readonly ChatMessage[],
-  original: { readonly message: ChatMessage; readonly occurrence: number },
-  replacement: ChatMessage,
-): readonly ChatMessage[] {
-  let seen = 0;
-  const at = history.findIndex((entry) => isSame(entry, original.message) && ++seen === original.occurrence);
-  return at < 0 ? history : history.with(at, replacement);
-}
-
-/** How many messages of a conversation, up to and with this one, have its words and speaker. */
-export function countOccurrence(messages: readonly ChatMessage[], index: number): number {
-  const message = messages[index];
-  return message === undefined ? 0 : messages.slice(0, index + 1).filter((entry) => isSame(entry, message)).length;
-}
-
-function isSame(a: ChatMessage, b: ChatMessage): boolean {
-  return a.name === b.name && a.content === b.content;
 }
 
 /** One answer of a tool in a speaker's turn. */

@@ -1,10 +1,11 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { anything, checkOptions, checkValue, flag, type OptionChecks, record, string } from '../../core/options.ts';
+import { editMessage, findCopies } from '../../manager/branch/message-copies.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { standardAgents } from '../agent/agent-options.ts';
 import { AgentRegistry, registry } from '../agent/agent-registry.ts';
 import { type AgentTotals, NO_TOTALS } from '../agent/agent-state.ts';
-import { type ChatMessage, countOccurrence, editMessage, PERSON, replaceMessage } from '../agent/chat-message.ts';
+import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
 import type { HeardMessage } from '../agent/reply.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { ChatModel } from '../model/chat-model.ts';
@@ -85,19 +86,20 @@ export class GroupChat extends AgentTeam<ChatState, ChatRecord> {
   /** Changes a message in the transcript and in every agent's copy of it; returns the message as it is now. */
   edit(index: number, content: string, edit: { readonly reason?: string; readonly author?: string } = {}): ChatMessage {
     checkValue(content, string, 'The content of a message');
-    const { messages, settings } = this.record;
+    const { messages, settings, pendingReply } = this.record;
     const message = messages[index];
     if (message === undefined) {
       throw new InvalidInputError(`There is no message ${index}: the conversation has ${messages.length}.`, {
         details: { index, messages: messages.length },
       });
     }
-    const original = { message, occurrence: countOccurrence(messages, index) };
     const replacement = editMessage(message, content, edit);
+    const said = pendingReply === null ? messages : [...messages, pendingReply.message]; // its speaker has it
     this.change({ messages: messages.with(index, replacement) });
     for (const agent of this.agents) {
-      const history = replaceMessage(agent.history(settings.managerName), original, replacement);
-      agent.rewriteHistory(settings.managerName, history);
+      const history = agent.history(settings.managerName);
+      const place = findCopies(said, history).get(index);
+      if (place !== undefined) agent.rewriteHistory(settings.managerName, history.with(place, replacement));
     }
     return replacement;
   }

@@ -1,6 +1,7 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import { type ChatMessage, editMessage } from '../agent/chat-message.ts';
+import { editMessage } from '../../manager/branch/message-copies.ts';
+import type { ChatMessage } from '../agent/chat-message.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { GroupChat } from '../chat/group-chat.ts';
 import { type Retake, retakeTurn } from './retake-turn.ts';

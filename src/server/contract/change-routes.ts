@@ -22,7 +22,12 @@ const fork = z.strictObject({
   switch: z.boolean().optional().describe('Make it the current branch'),
 });
 
-const head = z.strictObject({ sessionId: z.string(), branch: z.string(), headId: z.string() });
+const head = z.strictObject({
+  sessionId: z.string(),
+  branch: z.string(),
+  headId: z.string(),
+  copies: z.array(z.string()).optional().describe("The agents' own copies that were edited with their message"),
+});
 
 /** Routes that move: history is only ever added to. */
 export const CHANGE_ROUTES = {

@@ -1,12 +1,14 @@
-import { applyPatch, diffStates, type JsonPatchOperation, toPatch } from '../../core/diff/index.ts';
+import { diffStates, type JsonPatchOperation, toPatch } from '../../core/diff/index.ts';
 import { hasErrorCode, InvalidInputError, messageOf, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { ChunkContent, Digest } from '../../core/tree/chunk.ts';
 import type { JsonValue } from '../../core/value/json.ts';
-import type { ForkOptions, StateEdit } from '../../manager/branch/branching.ts';
+import type { ForkOptions } from '../../manager/branch/branching.ts';
+import { editState, type StateEdit } from '../../manager/branch/edit-state.ts';
 import { setNote } from '../../manager/branch/notes.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { readEffects } from '../../manager/effect/effect-log.ts';
+import { readState } from '../../manager/engine/loading.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import { parseStatePath, setAt } from '../../view/state-path.ts';
 import type { Call, SomeHandlers } from './call.ts';
@@ -110,11 +112,11 @@ async function preview({ manager, params, body }: Call<'POST /v1/checkpoints/{ch
 }
 
 /** Edits a copy and compares it; nothing is stored. */
-async function tryEdit(manager: CheckpointManager, { id }: Checkpoint, edit: StateEdit) {
-  const { codec } = manager.engine;
-  const before = codec.encode(await manager.load(id));
-  const copy = await manager.load(id);
-  const edited = typeof edit === 'function' ? (edit(copy) ?? copy) : applyPatch(copy, edit);
+async function tryEdit({ engine }: CheckpointManager, { id }: Checkpoint, edit: StateEdit) {
+  const { codec } = engine;
+  const origin = await engine.repository.open(id);
+  const before = codec.encode(await readState(engine, origin));
+  const { state: edited } = await editState(engine, origin, { edit });
   const after = codec.encode(edited);
   const known = new Set<Digest>(before.chunks.map(({ digest }) => digest));
   const chunks = new Map<Digest, ChunkContent>(

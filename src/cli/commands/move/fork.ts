@@ -1,8 +1,8 @@
 import { withoutUndefined } from '../../../core/defined.ts';
 import type { JsonPatchOperation } from '../../../core/diff/index.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
-import type { ForkOptions, StateEdit } from '../../../manager/branch/branching.ts';
-import type { BranchHead } from '../../../manager/branch/history.ts';
+import type { ForkedBranch, ForkOptions } from '../../../manager/branch/branching.ts';
+import type { StateEdit } from '../../../manager/branch/edit-state.ts';
 import { parseStatePath, setAt } from '../../../view/state-path.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
@@ -69,11 +69,12 @@ export function toForkOptions(context: Context, input: CommandInput, edit?: Stat
 }
 
 /** Prints a new branch. */
-export async function tellBranch(context: Context, head: BranchHead, what: string): Promise<undefined> {
-  const { sessionId, branch, headId } = head;
+export async function tellBranch(context: Context, head: ForkedBranch, what: string): Promise<undefined> {
+  const { sessionId, branch, headId, copies = [] } = head;
+  const carried = copies.length === 0 ? '' : `Edited with it, the agents' own copies: ${copies.join(', ')}.\n`;
   await context.answer(
-    { sessionId, branch, name: branch, headId },
-    () => `Branch "${branch}" of session "${sessionId}" ${what}; its head is ${headId}.\n`,
+    { ...head, name: branch },
+    () => `Branch "${branch}" of session "${sessionId}" ${what}; its head is ${headId}.\n${carried}`,
   );
 }
 
