@@ -207,3 +207,33 @@ export function introduce({ description, systemMessage }: AgentState): string {
   const sentence = /^.*?(?:[.!?](?=\s|$)|\n|$)/s.exec(text)?.[0].trim() ?? '';
   return sentence.slice(0, MAX_INTRODUCTION_CHARS);
 }
+
+/** What of a state says what the agent is doing. */
+export function pickStatus({
+  status,
+  statusBeforePause,
+}: AgentState): Pick<AgentState, 'status' | 'statusBeforePause'> {
+  return { status, statusBeforePause };
+}
+
+/** What makes a conversation of a state what it was in an earlier one. */
+export function forgetPartner(
+  { histories, autoReplies }: AgentState,
+  before: AgentState,
+  partner: string,
+): Pick<AgentState, 'histories' | 'autoReplies'> {
+  return {
+    histories: takeBack(histories, before.histories, partner),
+    autoReplies: takeBack(autoReplies, before.autoReplies, partner),
+  };
+}
+
+function takeBack<Value>(
+  values: Readonly<Record<string, Value>>,
+  before: Readonly<Record<string, Value>>,
+  key: string,
+): Readonly<Record<string, Value>> {
+  const { [key]: _, ...rest } = values;
+  const value = before[key];
+  return value === undefined ? rest : { ...rest, [key]: value };
+}

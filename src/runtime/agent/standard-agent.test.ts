@@ -19,6 +19,14 @@ function tool(run: Tool['run'], options: Partial<Tool> = {}): Tool {
   return defineTool({ name: 'tool', description: 'A tool.', input: z.object({ n: z.number() }), run, ...options });
 }
 
+function gate() {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open, opened };
+}
+
 describe('a tool', () => {
   test('[agent.1] whatever a tool does, its call has an outcome', async () => {
     const outcomes = {
@@ -156,6 +164,45 @@ describe('an agent', () => {
     expect(await helper.reply({ content: 'two' })).toMatchObject({ content: '3 heard' });
     expect(helper.history('user').map(({ name }) => name)).toEqual(['user', 'helper', 'user', 'helper']);
     await expect(helper.reply(5 as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  });
+
+  test('[agent.3] two replies at once to one partner are one after the other, to two they are not; each is whole', async () => {
+    const started: string[] = [];
+    const gates = new Map(['one', 'two', 'three'].map((asked) => [asked, { begins: gate(), ends: gate() }]));
+    const model = scriptedModel(
+      async ({ messages }) => {
+        const asked = String(messages.at(-1)?.content);
+        started.push(asked);
+        gates.get(asked)?.begins.open();
+        await gates.get(asked)?.ends.opened;
+        if (asked === 'three') throw new Error('down');
+        return `${messages.length} heard`;
+      },
+      { id: 'm' },
+    );
+    const helper = new StandardAgent({ name: 'helper', model });
+    const replies = Promise.allSettled([
+      helper.reply('one'),
+      helper.reply('two'),
+      helper.reply('three', { partner: 'ann' }),
+    ]);
+    for (const asked of ['three', 'one', 'two']) {
+      await gates.get(asked)?.begins.opened;
+      expect(helper.status).toBe('running');
+      gates.get(asked)?.ends.open();
+    }
+    await replies;
+    expect(started).toEqual(['one', 'three', 'two']);
+    expect(helper.history('user').map(({ content }) => content)).toEqual(['one', '1 heard', 'two', '3 heard']);
+    expect(helper.history('ann')).toEqual([]);
+    expect(helper.saveState()).toMatchObject({ status: 'waiting_for_input', totals: { modelCalls: 2 } });
+  });
+
+  test('[agent.3] a tool that asks its own agent is told that it would wait for itself', async () => {
+    const model = scriptedModel([{ toolCalls: [{ name: 'tool', input: { n: 1 } }] }, 'I see.'], { id: 'm' });
+    const helper: StandardAgent = agent({ model, tools: [tool(async () => (await helper.reply('again')).content)] });
+    expect(await helper.reply('one')).toMatchObject({ content: 'I see.' });
+    expect(JSON.stringify(helper.history('user'))).toContain('it would wait for itself');
   });
 
   test('[agent.2] others are told its description, or the first sentence of its prompt without memory', () => {

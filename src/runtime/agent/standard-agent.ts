@@ -25,7 +25,17 @@ import {
   type StandardAgentOptions,
 } from './agent-options.ts';
 import { AgentRegistry } from './agent-registry.ts';
-import { type AgentState, type AgentStatus, changeStatus, introduce, parseAgentState } from './agent-state.ts';
+import {
+  type AgentState,
+  type AgentStatus,
+  addTotals,
+  changeStatus,
+  forgetPartner,
+  introduce,
+  parseAgentState,
+  pickStatus,
+  subtractTotals,
+} from './agent-state.ts';
 import { runCode, takeTurn } from './agent-turn.ts';
 import { type ChatMessage, PERSON, toModelMessages } from './chat-message.ts';
 import { UnrecordedEffects } from './effects.ts';
@@ -38,6 +48,7 @@ import {
   type ReplyOutcome,
   toMessage,
 } from './reply.ts';
+import { ReplyLines } from './reply-lines.ts';
 import type { FilledPrompt } from './run-memory.ts';
 import { fingerprintTool, type Tool } from './tool.ts';
 
@@ -51,6 +62,10 @@ export class StandardAgent {
   #registry: AgentRegistry | undefined;
   readonly #given: GivenState;
   #state: AgentState;
+  readonly #lines = new ReplyLines();
+  /** How many replies are under way, and the status when none is. */
+  #replies = 0;
+  #rest: Partial<AgentState> = {};
 
   constructor(options: StandardAgentOptions) {
     checkAgent(options, new.target !== StandardAgent);
@@ -152,13 +167,20 @@ export class StandardAgent {
     this.#change({ autoReplies: {} });
   }
 
-  /** Replies to a message, on its own. Nothing is recorded, and if it fails the agent is as if it had not been asked. */
+  /**
+   * Replies to a message, on its own. Nothing is recorded, and if it fails the agent is as if it had not been asked. Messages of one
+   * partner are replied to one after the other.
+   */
   async reply(message: string | HeardMessage, options: ReplyOptions = {}): Promise<ChatMessage> {
     checkReply(options);
-    const { partner = PERSON, remembers = true, signal, onText } = options;
     const heard = parseMessage(message, this.name);
+    return this.#lines.run(options.partner ?? PERSON, () => this.#replyTo(heard, options));
+  }
+
+  async #replyTo(heard: ChatMessage, options: ReplyOptions): Promise<ChatMessage> {
+    const { partner = PERSON, remembers = true, signal, onText } = options;
     const before = this.#state;
-    let status = statusOf(before);
+    if (this.#replies++ === 0) this.#rest = pickStatus(before);
     let isForgotten = true;
     try {
       if (before.status !== 'paused') this.setStatus('running');
@@ -167,11 +189,12 @@ export class StandardAgent {
       const registry = options.registry ?? this.#openRegistry();
       const outcome = await this.respond({ effects, registry, partner, ask: async () => '', signal, onText });
       isForgotten = !remembers;
-      if (this.#state.status === 'running') this.setStatus('waiting_for_input');
-      status = statusOf(this.#state);
+      this.#rest = { status: 'waiting_for_input', statusBeforePause: null };
       return outcome.message ?? { name: this.name, content: '' };
     } finally {
-      if (isForgotten) this.#forget(partner, { ...before, ...status });
+      if (isForgotten) this.#change(forgetPartner(this.#state, before, partner));
+      // Who was paused meanwhile stays so.
+      if (--this.#replies === 0 && this.#state.status === 'running') this.#change(this.#rest);
     }
   }
 
@@ -184,16 +207,6 @@ export class StandardAgent {
 
   #openRegistry(): AgentRegistry {
     return this.#registry ?? this.useRegistry(new AgentRegistry());
-  }
-
-  /** Makes a conversation what it was in another state. */
-  #forget(partner: string, before: AgentState): void {
-    const { histories, autoReplies } = this.#state;
-    this.#change({
-      ...statusOf(before),
-      histories: takeBack(histories, before.histories, partner),
-      autoReplies: takeBack(autoReplies, before.autoReplies, partner),
-    });
   }
 
   /**
@@ -233,7 +246,6 @@ export class StandardAgent {
   }
 
   async #runCode({ blocks, config }: CodeTask, context: ReplyContext): Promise<ReplyOutcome> {
-    const { totals } = this.#state;
     const { content, code, workspace } = await runCode(blocks, {
       name: this.name,
       config,
@@ -241,9 +253,10 @@ export class StandardAgent {
       effects: context.effects,
       signal: context.signal,
     });
+    const { totals, workspace: last } = this.#state;
     this.#change({
       totals: { ...totals, codeRuns: totals.codeRuns + code.length },
-      workspace: workspace ?? this.#state.workspace,
+      workspace: workspace ?? last,
     });
     return this.#say({ name: this.name, content, code }, context.partner, 'itself');
   }
@@ -254,18 +267,21 @@ export class StandardAgent {
     const { effects, signal } = context;
     const onText = this.#state.runtime.stream ? context.onText : undefined;
     const prompt = await this.#fillPrompt(context);
+    const state = this.#state;
     const { content, messages, totals } = await takeTurn({
-      state: this.#state,
+      state,
       model,
       systemMessage: prompt.text,
       messages: toModelMessages(this.history(context.partner), this.name),
       tools: this.#usableTools(context.registry),
-      settings: this.#state.llmConfig === null ? undefined : requestSettings(this.#state.llmConfig),
+      settings: state.llmConfig === null ? undefined : requestSettings(state.llmConfig),
       effects,
       signal,
       onText,
     });
-    this.#change({ totals, memoryIds: prompt.ids });
+    const others = this.#state.totals; // of replies that ended meanwhile
+    const sum = others === state.totals ? totals : addTotals(others, subtractTotals(totals, state.totals));
+    this.#change({ totals: sum, memoryIds: prompt.ids });
     return this.#say({ name: this.name, content, turn: messages }, context.partner, 'itself');
   }
 
@@ -347,22 +363,8 @@ export class StandardAgent {
   }
 }
 
-function statusOf({ status, statusBeforePause }: AgentState): Pick<AgentState, 'status' | 'statusBeforePause'> {
-  return { status, statusBeforePause };
-}
-
 /** Frozen parts are skipped by identity when they are saved again. */
 function freeze<Value>(value: Value): Value {
   freezeState(value);
   return value;
-}
-
-function takeBack<Value>(
-  values: Readonly<Record<string, Value>>,
-  before: Readonly<Record<string, Value>>,
-  key: string,
-): Readonly<Record<string, Value>> {
-  const { [key]: _, ...rest } = values;
-  const value = before[key];
-  return value === undefined ? rest : { ...rest, [key]: value };
 }
