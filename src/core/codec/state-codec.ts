@@ -9,6 +9,7 @@ import type { JsonValue } from '../value/json.ts';
 import { Composer, type Redact } from './compose.ts';
 import { Decoder, type FindChunk } from './decode.ts';
 import { NearState } from './near-state.ts';
+import type { Parts } from './parts.ts';
 import { copyPlainJson } from './plain-json.ts';
 import { Walker, type WalkOptions } from './walk.ts';
 
@@ -144,8 +145,8 @@ export class StateCodec {
     return this.decode({ text: JSON.stringify(json), refs: [] }, findIn(new Map()));
   }
 
-  /** Decodes a state. Every call makes new objects: nothing is shared with another call or with what was saved. */
-  decode(root: ChunkContent, find: FindChunk, parts?: NearState): unknown {
+  /** Decodes a state. Every call makes new objects, but for those of `parts`: nothing is shared with another call or with what was saved. */
+  decode(root: ChunkContent, find: FindChunk, parts?: Parts): unknown {
     return new Decoder(find, { codecs: this.#classes, limits: this.limits, parts }).decode(root);
   }
 

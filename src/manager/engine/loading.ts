@@ -37,8 +37,8 @@ export async function readState(engine: Engine, stored: StoredCheckpoint): Promi
   return migrate(engine, stored, state).state;
 }
 
-/** The caller's migrations are for the caller's states. */
-function migrate({ migrations }: Engine, { checkpoint }: StoredCheckpoint, state: unknown): Migrated {
+/** Brings a state to the current schema version. The caller's migrations are for the caller's states. */
+export function migrate({ migrations }: Engine, { checkpoint }: StoredCheckpoint, state: unknown): Migrated {
   return OWN_TYPES.has(checkpoint.type) ? { state, through: [] } : migrations.migrate(state, checkpoint.schemaVersion);
 }
 

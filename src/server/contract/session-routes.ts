@@ -95,6 +95,7 @@ export const SESSION_ROUTES = {
     query: {
       limit: countIn(1, 200_000).optional().describe('At most so many; default 20,000'),
       cursor,
+      last: flag.optional().describe('The last ones instead of the first; `next` then goes back'),
       ids: listIn(500).optional().describe('Only these, with commas in between: for what events told of'),
     },
     reply: z.strictObject({

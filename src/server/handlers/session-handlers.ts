@@ -50,7 +50,8 @@ export const SESSION_HANDLERS: SomeHandlers<
   'GET /v1/sessions/{session}/timeline': async ({ manager, params, query, signal }) => {
     const { sessionId } = await openRefs(manager, params.session);
     if (query.ids !== undefined) return readTimelineOf(manager, sessionId, query.ids);
-    return readTimeline(manager, sessionId, { limit: query.limit ?? DEFAULT_CHECKPOINTS, after: query.cursor, signal });
+    const { limit = DEFAULT_CHECKPOINTS, cursor: after, last: isLast = false } = query;
+    return readTimeline(manager, sessionId, { limit, after, isLast, signal });
   },
 };
 

@@ -1,6 +1,6 @@
 import { formatPath, type PathStep } from '../../core/path.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { readLive } from '../../manager/revision/rounds.ts';
+import { countedMessages, readLive } from '../../manager/revision/rounds.ts';
 import { listMessages } from '../../manager/revision/transcript.ts';
 import { readNames, toOutput } from '../../view/checkpoint-output.ts';
 import { toJsonForm } from '../../view/json-form.ts';
@@ -89,7 +89,7 @@ async function listMessagesOf(call: Call<'GET /v1/checkpoints/{checkpoint}/messa
   const { from, to, next } = spanOf(query, list.length);
   const { transcript } = viewOf(state);
   const path = parseStatePath(transcript ?? '$.messages');
-  const originOf = await findOrigins(call, await manager.open(params.checkpoint));
+  const originOf = await findOrigins(call, await manager.open(params.checkpoint), from);
   const items = list.slice(from, to).map((raw, at) => ({ ...toMessage(raw, from + at, path), ...originOf(from + at) }));
   return { total: list.length, ...(transcript !== undefined && { transcript }), items, ...next };
 }
@@ -139,16 +139,19 @@ function cut(value: unknown): { readonly value: unknown; readonly isCut: boolean
 
 type Origin = { readonly checkpointId?: string; readonly sequence?: number };
 
-/** Which checkpoint brought a message, where checkpoints say how many there are. */
+/** Which checkpoint brought a message, from an index on, where checkpoints say how many there are. */
 async function findOrigins(
   { manager, watch }: Call<'GET /v1/checkpoints/{checkpoint}/messages'>,
   head: Checkpoint,
+  from: number,
 ): Promise<(index: number) => Origin> {
-  if (typeof head.header.metadata?.messages !== 'number') return () => ({});
+  if (countedMessages(head) === undefined) return () => ({});
   const counted: { readonly messages: number; readonly origin: Origin }[] = [];
-  for await (const { id, sequence, header } of watch(readLive(manager.engine.storage, head), undefined)) {
-    const messages = header.metadata?.messages;
-    if (typeof messages === 'number') counted.push({ messages, origin: { checkpointId: id, sequence } });
+  for await (const checkpoint of watch(readLive(manager.engine.storage, head), undefined)) {
+    const messages = countedMessages(checkpoint);
+    if (messages === undefined) continue;
+    if (messages <= from) break;
+    counted.push({ messages, origin: { checkpointId: checkpoint.id, sequence: checkpoint.sequence } });
   }
   const oldestFirst = counted.reverse();
   return (index) => oldestFirst.find(({ messages }) => messages > index)?.origin ?? {};

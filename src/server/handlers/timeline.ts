@@ -109,14 +109,6 @@ class Columns {
     return signs.reduce((sum, [flag, isSet]) => sum + (isSet ? flag : 0), 0);
   }
 
-  get count(): number {
-    return this.#columns.ids.length;
-  }
-
-  get lastId(): string | undefined {
-    return this.#columns.ids.at(-1);
-  }
-
   toReply() {
     const names = Object.entries(this.#names).map(([column, { list }]) => [column, list]);
     return {
@@ -137,23 +129,27 @@ function readEntry(row: CheckpointRow): Partial<LineageEntry> {
   }
 }
 
-type Page = { readonly limit: number; readonly after: string | undefined; readonly signal: AbortSignal };
+type Page = {
+  readonly limit: number;
+  readonly after: string | undefined;
+  readonly isLast: boolean;
+  readonly signal: AbortSignal;
+};
 
-/** The checkpoints and tombstones of a session, oldest first, as columns. */
+/** The checkpoints and tombstones of a session, oldest first, as columns: the first ones, or the last. */
 export async function readTimeline({ engine }: CheckpointManager, sessionId: SessionId, page: Page) {
-  const columns = new Columns();
-  const breather = new Breather();
-  const query = { sessionId, order: 'oldest', include: 'all' } as const;
-  for await (const rows of readPages(engine.storage, {
-    ...query,
-    ...(page.after !== undefined && { after: page.after }),
-  })) {
-    page.signal.throwIfAborted();
-    await breather.each(rows.slice(0, page.limit - columns.count), (row) => columns.add(row));
-    const isFull = columns.count === page.limit;
-    if (isFull && columns.lastId !== undefined) return { ...columns.toReply(), next: columns.lastId };
+  const { limit, after, isLast, signal } = page;
+  const query = { sessionId, order: isLast ? 'newest' : 'oldest', include: 'all' } as const;
+  const found: CheckpointRow[] = [];
+  for await (const rows of readPages(engine.storage, { ...query, ...(after !== undefined && { after }) })) {
+    signal.throwIfAborted();
+    for (const row of rows.slice(0, limit - found.length)) found.push(row);
+    if (found.length === limit) break;
   }
-  return columns.toReply();
+  const columns = new Columns();
+  const next = found.length === limit ? found.at(-1)?.id : undefined;
+  await new Breather().each(isLast ? found.reverse() : found, (row) => columns.add(row));
+  return { ...columns.toReply(), ...(next !== undefined && { next }) };
 }
 
 /** The same columns for some checkpoints alone; those that are gone are left out. */

@@ -10,6 +10,8 @@ type NumberLists = { readonly [List in keyof NameLists]: readonly number[] };
 /** What a flag of a checkpoint means. */
 export const FLAG = { deleted: 1, person: 2, branches: 4, failed: 8, drifting: 16, damaged: 32 } as const;
 
+/** First what fills a screen, then the rest in few replies. */
+const FIRST_PAGE = 1_000;
 const PAGE = 20_000;
 
 /** All checkpoints of a session as columns; grows as saves are told of. The n-th entry of each column is of the n-th checkpoint. */
@@ -28,6 +30,8 @@ export class Timeline {
   readonly messages: number[] = [];
   readonly flags: number[] = [];
   readonly childCounts: number[] = [];
+  /** The first checkpoint of the same branch on the way back. */
+  readonly starts: number[] = [];
   readonly words = new Map<number, string>();
   readonly names: { [List in keyof NameLists]: string[] } = {
     branches: [],
@@ -37,7 +41,8 @@ export class Timeline {
     agents: [],
   };
   readonly #places = new Map<string, number>();
-  /** The last checkpoint of each branch, by the number of its name. */
+  /** The first and the last checkpoint of each branch, by the number of its name. */
+  readonly firsts = new Map<number, number>();
   readonly tips = new Map<number, number>();
 
   constructor(sessionId: string) {
@@ -114,6 +119,7 @@ export class Timeline {
     const at = this.length;
     const named = (list: keyof NameLists): number => numbers[list][columns[list][n] ?? -1] ?? -1;
     const parent = this.#parentOf(columns, n, places);
+    const branch = named('branches');
     this.#places.set(columns.ids[n] ?? '', at);
     this.ids.push(columns.ids[n] ?? '');
     this.parents.push(parent);
@@ -122,16 +128,20 @@ export class Timeline {
     this.timesMs.push(columns.startMs + (columns.sinceMs[n] ?? 0));
     this.sequences.push(columns.sequences[n] ?? 0);
     this.bytes.push(columns.bytes[n] ?? 0);
-    this.branches.push(named('branches'));
+    this.branches.push(branch);
     this.types.push(named('types'));
     this.triggers.push(named('triggers'));
     this.statuses.push(named('statuses'));
     this.agents.push(named('agents'));
     this.messages.push(columns.messages[n] ?? -1);
-    this.flags.push(columns.flags[n] ?? 0);
+    const isOnBranch = parent >= 0 && this.branches[parent] === branch;
+    this.starts.push(isOnBranch ? (this.starts[parent] ?? at) : at);
+    // A reply knows a fork only if it has the parent, too.
+    this.flags.push((columns.flags[n] ?? 0) | (parent >= 0 && !isOnBranch ? FLAG.branches : 0));
     const words = columns.words[String(n)];
     if (words !== undefined) this.words.set(at, words);
-    this.tips.set(named('branches'), at);
+    if (!this.firsts.has(branch)) this.firsts.set(branch, at);
+    this.tips.set(branch, at);
   }
 
   #parentOf(columns: Columns, n: number, places: readonly number[]): number {
@@ -149,17 +159,21 @@ export type TimelineView = {
   readonly error: Error | undefined;
 };
 
-/** Reads a timeline page by page, and then follows it. */
+/** Reads a timeline, the newest page first, and then follows it. */
 export class TimelineReader {
-  readonly #timeline: Timeline;
+  readonly #sessionId: string;
   readonly #tell: () => void;
   #view: TimelineView;
+  /** What is read so far, the newest page first; and what came meanwhile. Empty once all is read. */
+  #pages: Columns[] = [];
+  #news: Columns[] = [];
   #missing = new Set<string>();
   #isAsking = false;
+  #isWhole = false;
 
   constructor(sessionId: string, tell: () => void) {
-    this.#timeline = new Timeline(sessionId);
-    this.#view = { timeline: this.#timeline, version: 0, isLoading: true, error: undefined };
+    this.#sessionId = sessionId;
+    this.#view = { timeline: new Timeline(sessionId), version: 0, isLoading: true, error: undefined };
     this.#tell = tell;
   }
 
@@ -174,36 +188,57 @@ export class TimelineReader {
     return stop;
   }
 
+  /** The end is shown at once, however long the history is; the rest with the last page of it. */
   async #readAll(): Promise<void> {
+    this.#pages = [];
+    this.#news = [];
     try {
       for (let cursor: string | undefined; ; ) {
-        const page = await this.#ask({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
-        this.#timeline.add(page);
+        const page = await this.#ask({
+          limit: cursor === undefined ? FIRST_PAGE : PAGE,
+          last: true,
+          ...(cursor !== undefined && { cursor }),
+        });
+        this.#pages.push(page);
+        const isFirst = cursor === undefined && !this.#isWhole;
         cursor = page.next;
-        this.#show({ isLoading: cursor !== undefined });
-        if (cursor === undefined) return;
+        this.#isWhole ||= cursor === undefined;
+        if (isFirst || cursor === undefined) this.#show({ timeline: this.#join(), isLoading: cursor !== undefined });
+        if (cursor === undefined) break;
       }
+      this.#pages = [];
+      this.#news = [];
+      void this.#readMissing();
     } catch (error) {
       this.#show({ isLoading: false, error: error as Error });
     }
   }
 
+  #join(): Timeline {
+    const timeline = new Timeline(this.#sessionId);
+    for (const page of this.#pages.toReversed()) timeline.add(page);
+    for (const page of this.#news) timeline.add(page);
+    return timeline;
+  }
+
   #hear({ event, sessionId, checkpointId }: StreamEvent): void {
     if (event === 'resync') void this.#readAll();
-    if (sessionId !== this.#timeline.sessionId || checkpointId === undefined || event !== 'checkpoint') return;
-    if (!this.#timeline.has(checkpointId)) this.#missing.add(checkpointId);
+    if (sessionId !== this.#sessionId || checkpointId === undefined || event !== 'checkpoint') return;
+    if (!this.#view.timeline.has(checkpointId)) this.#missing.add(checkpointId);
     void this.#readMissing();
   }
 
   /** Saves that come while one reply is under way are asked for together. */
   async #readMissing(): Promise<void> {
-    if (this.#isAsking) return;
+    if (this.#isAsking || (this.#pages.length === 0 && !this.#isWhole)) return;
     this.#isAsking = true;
     try {
       while (this.#missing.size > 0) {
         const ids = [...this.#missing].slice(0, 500);
         for (const id of ids) this.#missing.delete(id);
-        if (this.#timeline.add(await this.#ask({ ids: ids.join(',') })) > 0) this.#show({});
+        const page = await this.#ask({ ids: ids.join(',') });
+        if (this.#view.isLoading) this.#news.push(page);
+        if (this.#view.timeline.add(page) > 0) this.#show({});
       }
     } catch {
       // Gone again already, or the server is: the next event or the new connection tells.
@@ -214,7 +249,7 @@ export class TimelineReader {
 
   async #ask(query: Readonly<Record<string, unknown>>): Promise<Columns> {
     return ask('GET /v1/sessions/{session}/timeline', {
-      params: { session: this.#timeline.sessionId },
+      params: { session: this.#sessionId },
       query: query as never,
     });
   }

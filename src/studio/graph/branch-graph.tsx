@@ -33,7 +33,11 @@ export function BranchGraph(props: GraphProps) {
   const first = Math.floor(Math.min(top, most));
   const visible = rows.slice(first, first + Math.ceil(fits) + 1);
   const labels = useLabels(visible.filter(({ count }) => count === 1).map(({ at }) => timeline.ids[at] ?? ''));
-  const path = useMemo(() => new Set(timeline.ancestors(selected)), [timeline, selected]);
+  const path = useMemo(() => {
+    const marks = new Uint8Array(selected + 1);
+    for (const at of timeline.ancestors(selected)) marks[at] = 1;
+    return marks;
+  }, [timeline, selected]);
   const picture: GraphPicture = {
     timeline,
     rows,

@@ -19,8 +19,8 @@ export type GraphPicture = {
   readonly selected: number;
   readonly second: number;
   readonly hovered: number;
-  /** The selection and all before it. */
-  readonly path: ReadonlySet<number>;
+  /** 1 at the selection and all before it. */
+  readonly path: Uint8Array;
   readonly labels: ReadonlyMap<string, Label>;
   readonly tags: ReadonlyMap<number, string>;
 };
@@ -66,8 +66,7 @@ type Fold = { picture: GraphPicture; entry: GraphRow; y: number; text: number; i
 
 function drawFold({ g, width }: Surface, { picture, entry, y, text, icon }: Fold): void {
   const { timeline } = picture;
-  const { at, count } = entry;
-  const drifting = timeline.flags.slice(at, at + count).filter((flags) => (flags & FLAG.drifting) !== 0).length;
+  const { at, count, drifting = 0 } = entry;
   const muted = colourOf('text-3');
   drawIcon(g, 'right', { x: icon + 1, y: y - 7, size: 14, colour: muted });
   g.textAlign = 'right';
@@ -98,7 +97,7 @@ function drawStep(surface: Surface, step: Step): void {
   const speaker = label?.speaker ?? timeline.agentOf(at);
   if (speaker !== undefined) drawAgent(g, speaker, { x: columns.agent, y });
   const right = drawMarks(surface, step);
-  const isMuted = selected >= 0 && !path.has(at) && timeline.branches[at] !== timeline.branches[selected];
+  const isMuted = selected >= 0 && path[at] !== 1 && timeline.branches[at] !== timeline.branches[selected];
   g.font = `${isSelected ? 500 : 400} 12px ${FONT}`;
   g.fillStyle = colourOf(isMuted ? 'text-3' : 'text');
   g.textAlign = 'left';

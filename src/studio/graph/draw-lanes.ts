@@ -16,7 +16,7 @@ export function drawLanes(surface: Surface, picture: GraphPicture, visible: read
 function drawLane({ g, height }: Surface, picture: GraphPicture, branch: number): void {
   const { timeline, rows, top } = picture;
   const tip = timeline.tips.get(branch) ?? -1;
-  const first = picture.timeline.branches.indexOf(branch);
+  const first = timeline.firsts.get(branch) ?? -1;
   if (tip < 0 || first < 0) return;
   const from = timeline.parents[first] ?? -1;
   const begin = rowY(rowAt(rows, from >= 0 ? from : first), top);
@@ -44,9 +44,7 @@ function drawPath({ g, height }: Surface, picture: GraphPicture): void {
   g.lineWidth = 2.5;
   for (let at = selected; at >= 0; ) {
     const branch = timeline.branches[at] ?? 0;
-    let first = at;
-    while ((timeline.parents[first] ?? -1) >= 0 && timeline.branches[timeline.parents[first] ?? -1] === branch)
-      first = timeline.parents[first] ?? -1;
+    const first = timeline.starts[at] ?? at;
     const from = timeline.parents[first] ?? -1;
     const y = (place: number) => Math.max(-ROW_HEIGHT, Math.min(height + ROW_HEIGHT, rowY(rowAt(rows, place), top)));
     g.beginPath();
@@ -67,7 +65,7 @@ function drawNode({ g }: Surface, picture: GraphPicture, row: number): void {
   if (entry === undefined) return;
   const branch = timeline.branches[entry.at] ?? 0;
   const [x, y] = [laneX(branch), rowY(row, top)];
-  const colour = colourOf(path.has(entry.at) ? 'accent' : laneToken(branch));
+  const colour = colourOf(path[entry.at] === 1 ? 'accent' : laneToken(branch));
   if (entry.count > 1) {
     drawDots(g, { x, y, colour, back: colourOf(row === hovered ? 'bg-hover' : 'bg') });
     return;

@@ -1,7 +1,7 @@
 import { FLAG, type Timeline } from '../data/timeline.ts';
 
 /** A row of the graph: one checkpoint, or a folded run of plain ones. Rows are in the order of time. */
-export type GraphRow = { readonly at: number; readonly count: number };
+export type GraphRow = { readonly at: number; readonly count: number; /** Of a folded run. */ readonly drifting?: number };
 
 /** Runs shorter than this are not worth folding. */
 const LEAST_FOLD = 3;
@@ -19,7 +19,7 @@ export function rowsOf(timeline: Timeline, isFolding: boolean, shown: Shown): Gr
   for (let at = 0; at < timeline.length; ) {
     const end = isFolding ? endOfRun(timeline, at, shown) : at;
     if (end - at >= LEAST_FOLD && !shown.opened.has(at)) {
-      rows.push({ at, count: end - at });
+      rows.push({ at, count: end - at, drifting: countDrifting(timeline, at, end) });
       at = end;
     } else {
       for (const until = Math.max(end, at + 1); at < until; at++) rows.push({ at, count: 1 });
@@ -33,6 +33,12 @@ function endOfRun(timeline: Timeline, start: number, shown: Shown): number {
   let end = start;
   while (end < timeline.length && timeline.branches[end] === branch && isPlain(timeline, end, shown)) end++;
   return end;
+}
+
+function countDrifting({ flags }: Timeline, start: number, end: number): number {
+  let drifting = 0;
+  for (let at = start; at < end; at++) if (((flags[at] ?? 0) & FLAG.drifting) !== 0) drifting++;
+  return drifting;
 }
 
 /** A step like any other: nothing branches, fails or was said about it. */

@@ -59,8 +59,22 @@ export function drawIcon(
   g.restore();
 }
 
-/** A text that ends in "…" where it would be wider than it may. */
+const fitted = new Map<string, string>();
+/** So many texts are known to fit: those of several screens. */
+const MOST_FITTED = 2_000;
+
+/** A text that ends in "…" where it would be wider than it may. Measuring is slow, and the same rows are drawn in every frame. */
 export function fitText(g: CanvasRenderingContext2D, text: string, width: number): string {
+  const key = `${g.font} ${Math.floor(width)} ${text}`;
+  const known = fitted.get(key);
+  if (known !== undefined) return known;
+  if (fitted.size >= MOST_FITTED) fitted.clear();
+  const fit = measureFit(g, text, Math.floor(width));
+  fitted.set(key, fit);
+  return fit;
+}
+
+function measureFit(g: CanvasRenderingContext2D, text: string, width: number): string {
   if (g.measureText(text).width <= width) return text;
   let [low, high] = [0, text.length];
   while (low < high) {

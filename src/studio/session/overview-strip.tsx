@@ -10,8 +10,11 @@ export function OverviewStrip({ view, selection }: Shared) {
   const { timeline, version } = view;
   const { branch, select } = selection;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the timeline grows in place, its version tells
-  const path = useMemo(() => [...timeline.ancestors(timeline.tipOf(branch))].reverse(), [timeline, branch, version]);
-  const agents = [...new Set(path.map((at) => timeline.agentOf(at)).filter((name) => name !== undefined))];
+  const { path, agents } = useMemo(() => {
+    const steps = [...timeline.ancestors(timeline.tipOf(branch))].reverse();
+    const numbers = new Set(steps.map((at) => timeline.agents[at] ?? -1));
+    return { path: steps, agents: [...numbers].flatMap((number) => timeline.names.agents[number] ?? []) };
+  }, [timeline, branch, version]);
   const lasted = (timeline.timesMs[path.at(-1) ?? -1] ?? 0) - (timeline.timesMs[path[0] ?? -1] ?? 0);
   const draw = (surface: Surface) => drawOverview(surface, { timeline, path, agents, selected: selection.at });
   const press = (event: React.PointerEvent<HTMLDivElement>) => {
