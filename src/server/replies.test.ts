@@ -206,6 +206,16 @@ test('a history of 10,000 checkpoints is one small reply, whatever its words are
     query: { cursor: pages.next },
   });
   expect([rest.ids.length, rest.parents[0], rest.elsewhere]).toEqual([6_000, -2, { 0: pages.ids.at(-1) }]);
+  const end = await started.client.request('GET /v1/sessions/{session}/timeline', {
+    params: { session: 'long' },
+    query: { limit: 3, last: true },
+  });
+  expect([end.ids, end.next]).toEqual([columns.ids.slice(-3), columns.ids.at(-3)]);
+  const before = await started.client.request('GET /v1/sessions/{session}/timeline', {
+    params: { session: 'long' },
+    query: { last: true, cursor: end.next },
+  });
+  expect([before.ids, before.next]).toEqual([columns.ids.slice(0, -3), undefined]);
 });
 
 test('the client needs nothing of Node, and takes a handler in place of the network', async () => {

@@ -27,7 +27,7 @@ export class StateReader {
       return migrate(this.#engine, stored, this.#engine.codec.decode(stored.root, find, this.#parts)).state;
     } catch (error) {
       if (!hasErrorCode(error, 'CORRUPT')) throw error;
-      return readState(this.#engine, stored); // what is known as a node may stand for a value elsewhere; if not, this says what is damaged
+      return readState(this.#engine, stored); // what is known may be needed anew, nested deeper; if that is not it, this says what is damaged
     }
   }
 

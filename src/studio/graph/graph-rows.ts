@@ -1,7 +1,11 @@
 import { FLAG, type Timeline } from '../data/timeline.ts';
 
 /** A row of the graph: one checkpoint, or a folded run of plain ones. Rows are in the order of time. */
-export type GraphRow = { readonly at: number; readonly count: number; /** Of a folded run. */ readonly drifting?: number };
+export type GraphRow = {
+  readonly at: number;
+  readonly count: number /** Of a folded run. */;
+  readonly drifting?: number;
+};
 
 /** Runs shorter than this are not worth folding. */
 const LEAST_FOLD = 3;

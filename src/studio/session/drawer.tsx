@@ -19,8 +19,8 @@ type Drift = Reply<'GET /v1/checkpoints/{checkpoint}/drift'>;
 /** Charts below the panes: signs of drift per checkpoint, and what they say. */
 export function Drawer({ sessionId, view, selection }: Shared & { query: URLSearchParams }) {
   const [isOpen, setOpen] = useState(localStorage.getItem('drawer') !== 'closed');
-  const { timeline } = view;
-  const isLong = timeline.length > UNASKED_CHECKPOINTS;
+  const { timeline, isLoading } = view;
+  const isLong = isLoading || timeline.length > UNASKED_CHECKPOINTS;
   const [isAsked, setAsked] = useState(false);
   const tip = useCalm(timeline.ids[timeline.tipOf(selection.branch)]);
   const asked = useReplyIf(
@@ -48,7 +48,7 @@ export function Drawer({ sessionId, view, selection }: Shared & { query: URLSear
           <Icon name={isOpen ? 'down' : 'up'} small />
         </button>
       </div>
-      {isOpen && isLong && !isAsked && (
+      {isOpen && isLong && !isLoading && !isAsked && (
         <div className="empty">
           <p>A history of {timeline.length.toLocaleString('en-US')} checkpoints takes a while to read.</p>
           <button type="button" className="btn" onClick={() => setAsked(true)}>

@@ -30,7 +30,8 @@ export function useMessages(source: string): {
   const [from, to] = [pageOf(range[0]), pageOf(range[1])];
   const pages = [end, usePage(source, queryOf(from)), usePage(source, to === from ? undefined : queryOf(to))];
   const isGone = end.value === undefined && end.error !== undefined;
-  if (isGone || (end.value !== undefined && end.value.total < (latest.current.total ?? 0))) latest.current.items.clear();
+  if (isGone || (end.value !== undefined && end.value.total < (latest.current.total ?? 0)))
+    latest.current.items.clear();
   latest.current.total = isGone ? undefined : (end.value?.total ?? latest.current.total);
   for (const { value } of pages) for (const item of value?.items ?? []) latest.current.items.set(item.index, item);
   return {
