@@ -1,14 +1,16 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { readRecorded } from '../../manager/effect/recordings.ts';
 import type { Session } from '../../manager/session/session.ts';
+import type { MadeCall } from '../run/work.ts';
 import type { Job } from './state/agent-state.ts';
 import { findPending, type Message } from './state/mailbox.ts';
 import type { LiveAgent, TurnOutcome } from './turn/live-agent.ts';
 
-/** What a person brings an agent back to: a checkpoint and its state. */
-export type HandRestore = { readonly from: CheckpointId; readonly state: unknown };
+/** What an agent is brought back to, and what it recorded since. */
+export type Earlier = { readonly from: CheckpointId; readonly state: unknown; readonly recorded: readonly MadeCall[] };
 
 /** Whether the session was rewound and nothing was saved since: what the agent did after its head is on another branch. */
 export function isRewound({ head, branch }: Session): boolean {
@@ -20,18 +22,42 @@ export async function findRestore(
   manager: CheckpointManager,
   session: Session,
   restoreFrom: string | undefined,
-): Promise<HandRestore | undefined> {
-  if (restoreFrom === undefined) {
-    return session.head !== undefined && isRewound(session)
-      ? { from: session.head.id, state: session.state }
-      : undefined;
-  }
-  const { id, sessionId } = await manager.open(restoreFrom);
+): Promise<Earlier | undefined> {
+  const rewound = isRewound(session) ? session.head?.id : undefined;
+  const named = restoreFrom ?? rewound;
+  if (named === undefined) return undefined;
+  const checkpoint = await manager.open(named);
+  const { id, sessionId } = checkpoint;
   if (sessionId !== session.id)
     throw new InvalidInputError(
       `The loop of session "${session.id}" was not opened: checkpoint ${id} (restoreFrom) is of session "${sessionId}".`,
     );
-  return { from: id, state: await manager.load(id) };
+  const branches = await manager.branches(sessionId);
+  return readEarlier(
+    manager,
+    checkpoint,
+    branches.map(({ branch }) => branch),
+  );
+}
+
+/** Reads the state of a checkpoint, and the calls that were made for messages and tasks after it, on these branches. */
+export async function readEarlier(
+  manager: CheckpointManager,
+  checkpoint: Checkpoint,
+  branches: readonly string[],
+): Promise<Earlier> {
+  const { id, sessionId } = checkpoint;
+  const recorded: MadeCall[] = [];
+  for (const branch of branches) {
+    const effects = await readRecorded(manager.engine, { sessionId, branch, head: checkpoint });
+    for (const { work, name, inputDigest, idempotencyKey, status, value, afterId } of effects) {
+      const isSince = branch === checkpoint.branch || (afterId !== undefined && afterId >= id);
+      if (work === undefined || !isSince) continue;
+      const isOver = status === 'done';
+      recorded.push({ work, name, digest: inputDigest ?? null, key: idempotencyKey, isOver, result: value });
+    }
+  }
+  return { from: id, state: await manager.load(id), recorded };
 }
 
 /**

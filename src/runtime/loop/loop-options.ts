@@ -25,14 +25,14 @@ import type { Session } from '../../manager/session/session.ts';
 import { type DriftOptions, driftOptions } from '../drift/drift-options.ts';
 import { DriftDetector } from '../drift/index.ts';
 import { AgentCheckpoints, type AgentIdentity } from './agent-checkpoints.ts';
-import { findRestore, type HandRestore, isRewound, takeUpElsewhere } from './hand-restore.ts';
+import { type Earlier, findRestore, isRewound, takeUpElsewhere } from './hand-restore.ts';
 import type { AgentMind } from './state/agent-state.ts';
-import { OpenWorks } from './state/open-works.ts';
 import { checkSections, completeSections } from './state/sections.ts';
 import { type DriftReading, type DriftWatch, HEALTHY, Watch } from './turn/drift-watch.ts';
 import { LiveAgent } from './turn/live-agent.ts';
 import { agentMaker, checkAgent, type LoopAgent } from './turn/loop-agent.ts';
 import { LoopEvents } from './turn/loop-events.ts';
+import { OpenWorks } from './turn/open-works.ts';
 
 /** How a loop is made. */
 export type AgentLoopOptions = AgentIdentity & {
@@ -157,7 +157,7 @@ export type LoopParts = {
   readonly heartbeatMs: number | undefined;
   readonly isPruning: boolean;
   /** What a person brings the agent back to, once everything that was recorded has been gone through. */
-  readonly restore: HandRestore | undefined;
+  readonly restore: Earlier | undefined;
 };
 
 /**

@@ -1,14 +1,15 @@
 import { hasErrorCode } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import { DAY_MS } from '../../manager/retention/retention-policy.ts';
-import type { HandRestore } from './hand-restore.ts';
+import { type Earlier, readEarlier } from './hand-restore.ts';
 import { type LoopParts, MINUTE_MS, retryDelayMs } from './loop-options.ts';
 import { addNote, type Job, mindOf, type RecoveryNote, taskAfterDrift } from './state/agent-state.ts';
 import { type ErrorText, errorText } from './state/error-text.ts';
-import type { CallsAfterDrift } from './state/open-works.ts';
-import { readSections, type SectionsReport } from './state/sections.ts';
+import { asStored, readSections, type SectionsReport } from './state/sections.ts';
 import type { LoopAgent } from './turn/loop-agent.ts';
+import type { UndoneCalls } from './turn/open-works.ts';
 import type { OperationLog } from './turn/operation.ts';
 
 /** Triggers of the recovery checkpoints that errors make. */
@@ -24,13 +25,14 @@ const MAX_SET_ASIDE = 100;
 type Why = { readonly drifted: CheckpointId; readonly reason: string };
 
 /** What an agent is brought back to, why, and the one that goes on from there, if it is made already. */
-type Return = ReturnType<typeof readSections> & {
-  readonly from: CheckpointId;
+type Return = Earlier & {
   readonly kind: RecoveryNote['kind'];
   readonly why: string;
   readonly metadata: { readonly [key: string]: unknown };
   readonly agent?: LoopAgent;
 };
+
+type Kept = ReturnType<typeof readSections>['kept'];
 
 /** Brings an agent back: with clean context after a while, from its last healthy state when it drifts. */
 export class Recovery {
@@ -125,24 +127,24 @@ export class Recovery {
     } else if (ports.now() >= this.#restores.restsUntilMs()) {
       const healthy = await checkpoints.findHealthy(sinceMs);
       if (healthy === undefined) await this.escalate(`It drifts and was never saved healthy. ${summary}`);
-      else return this.#tryRestore(healthy.id, { drifted, reason: summary });
+      else return this.#tryRestore(healthy, { drifted, reason: summary });
     }
     return live.isDrifting ? this.#restores.restsUntilMs() : ports.now();
   }
 
-  async #tryRestore(from: CheckpointId, why: Why): Promise<number> {
-    const { manager, ports } = this.#parts;
-    let state: unknown;
+  async #tryRestore(healthy: Checkpoint, why: Why): Promise<number> {
+    const { manager, session, ports } = this.#parts;
+    let earlier: Earlier;
     try {
-      state = await manager.load(from);
+      earlier = await readEarlier(manager, healthy, [session.branch]);
     } catch (error) {
-      if (hasErrorCode(error, 'CORRUPT')) await this.escalate(`It drifts, and ${from} is damaged. ${why.reason}`);
+      if (hasErrorCode(error, 'CORRUPT')) await this.escalate(`It drifts, and ${healthy.id} is damaged. ${why.reason}`);
       else if (!hasErrorCode(error, 'NOT_FOUND')) throw error; // deleted in this moment: there is another one
       return ports.now();
     }
     const agent = this.#tryCreate('restore');
     if (agent === undefined) return this.#restAfterFailedCreation();
-    await this.#restore(readSections(state), agent, { ...why, from });
+    await this.#restore(earlier, agent, why);
     return ports.now();
   }
 
@@ -169,15 +171,11 @@ export class Recovery {
     return id;
   }
 
-  async #restore(
-    found: ReturnType<typeof readSections>,
-    agent: LoopAgent,
-    { from, drifted, reason }: Why & { readonly from: CheckpointId },
-  ): Promise<void> {
+  async #restore(earlier: Earlier, agent: LoopAgent, { drifted, reason }: Why): Promise<void> {
     const { live, ports } = this.#parts;
     const why = `You were brought back to an earlier state because you got nowhere. ${reason} Try another way.`;
-    const metadata = { restoredFrom: from, drifted };
-    await this.#bringBack({ ...found, from, kind: 'drift', why, metadata, agent }, () => {
+    const metadata = { restoredFrom: earlier.from, drifted };
+    await this.#bringBack({ ...earlier, kind: 'drift', why, metadata, agent }, () => {
       this.#restores.note(ports.now());
       live.changeLoop({ restoredAtMs: this.#restores.timesMs(ports.now()), workFailures: 0 });
       live.clean();
@@ -188,11 +186,11 @@ export class Recovery {
    * Goes back because a person says so, before the agent is made. The same as after a drift, but that short-term memory comes back, too,
    * and that restores are counted anew.
    */
-  async restoreByHand({ from, state }: HandRestore): Promise<SectionsReport> {
+  async restoreByHand(earlier: Earlier): Promise<SectionsReport> {
     const { live } = this.#parts;
     const why = 'A person brought you back to an earlier state.';
-    const metadata = { restoredFrom: from };
-    return this.#bringBack({ ...readSections(state), from, kind: 'restored', why, metadata }, () => {
+    const metadata = { restoredFrom: earlier.from };
+    return this.#bringBack({ ...earlier, kind: 'restored', why, metadata }, () => {
       live.changeLoop({ escalation: null, restoredAtMs: [], workFailures: 0 });
       live.watch.reset();
       this.#restores = this.#restoreLimit([]);
@@ -203,9 +201,10 @@ export class Recovery {
    * Task, context and memory go back; the mailbox does not: what was handled stays handled, what waits goes on waiting. So a task
    * that came with a message handled since must stay, too.
    */
-  async #bringBack({ kept, problems, metadata, agent, ...given }: Return, begin: () => void): Promise<SectionsReport> {
+  async #bringBack({ metadata, agent, ...given }: Return, begin: () => void): Promise<SectionsReport> {
     const { live, checkpoints, tell } = this.#parts;
-    const { from } = given;
+    const { from, state } = given;
+    const { kept, problems } = readSections(state);
     const takeBack = this.#rememberDrift();
     const { text: note } = this.#goBack(kept, given);
     begin();
@@ -224,22 +223,25 @@ export class Recovery {
   }
 
   /** Puts task, context and memory back, with a note on what was not undone. */
-  #goBack(kept: Return['kept'], { kind, why, from }: Pick<Return, 'kind' | 'why' | 'from'>): RecoveryNote {
+  #goBack(kept: Kept, { kind, why, from, state, recorded }: Omit<Return, 'metadata'>): RecoveryNote {
     const { live, ports } = this.#parts;
     const { mailbox } = live.state;
     const task = taskAfterDrift(kept.task, live.state.task);
     const handled = mailbox.processedCount - kept.mailbox.processedCount;
     const handledSince = handled > 0 ? mailbox.recentIds.slice(-handled) : [];
+    live.change({ ...mindOf(kept), task });
+    const calls = live.recall({ recorded, held: asStored(state).loop?.works ?? [] });
     const text = [
       why,
-      describeCalls(live.works.afterDrift()),
-      ...(handledSince.length > 0 ? [`Handled since, and not handled again: ${listOf(handledSince)}.`] : []),
+      ...describeCalls(calls),
+      sentence('Handled since, and not handled again', handledSince),
+      sentence('Done for them', countEach(calls.past)),
       ...(task !== null && task !== kept.task
         ? [`Your task "${task.id}" was given since; you have it from its beginning.`]
         : []),
     ];
     const note = { kind, atMs: ports.now(), text: text.filter(Boolean).join(' '), restoredFrom: from, handledSince };
-    live.change(addNote({ ...mindOf(kept), task }, note));
+    live.change(addNote(mindOf(live.state), note));
     return note;
   }
 
@@ -289,20 +291,22 @@ export class Recovery {
 /** Calls that a note names of each kind. */
 const MAX_CALLS = 10;
 
-/** Says which calls of the turn that drifted are not made again, and which are. */
-function describeCalls({ kept, dropped }: CallsAfterDrift): string {
-  const done = countEach(kept.map(({ name, label = name }) => label));
-  const again = countEach(dropped.map(({ name }) => name));
+/** Says which calls of the turns that were undone are not made again, and which are. */
+function describeCalls({ kept, dropped }: UndoneCalls): string[] {
   return [
-    ...(done.length > 0 ? [`Done already, and not done again: ${listOf(done)}.`] : []),
-    ...(again.length > 0 ? [`Done again if you ask for it: ${listOf(again)}.`] : []),
-  ].join(' ');
+    sentence('Done already, and not done again', countEach(kept)),
+    sentence('Done again if you ask for it', countEach(dropped)),
+  ];
+}
+
+function sentence(what: string, names: readonly string[]): string {
+  return names.length > 0 ? `${what}: ${listOf(names)}.` : '';
 }
 
 /** Each of them once, with how often it is there. */
-function countEach(names: readonly string[]): string[] {
+function countEach(calls: UndoneCalls['kept']): string[] {
   const counts = new Map<string, number>();
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  for (const { name, label = name } of calls) counts.set(label, (counts.get(label) ?? 0) + 1);
   return [...counts].map(([name, times]) => (times === 1 ? name : `${name} (${times} times)`));
 }
 

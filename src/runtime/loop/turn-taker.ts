@@ -72,7 +72,8 @@ export class TurnTaker {
       const { mind, patches } = run.finish();
       // What cannot be saved is found here, where it fails its turn, and not where it is saved.
       end = this.#endAt(job, `${this.#digestOf(mind)} ${run.findings}`);
-      return { turn, job, atMs: ports.now(), status: 'done', patches };
+      const used = live.current?.work.used ?? [];
+      return { turn, job, atMs: ports.now(), status: 'done', patches, ...(used.length > 0 && { used }) };
     } catch (error) {
       if (this.#isStopping) throw error;
       // What made it drift is dealt with, and counted, as drift.

@@ -4,11 +4,11 @@ import { parseName } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { AgentState } from './state/agent-state.ts';
 import { errorText } from './state/error-text.ts';
-import { OpenWorks } from './state/open-works.ts';
 import { asStored, readSections, SECTION_NAMES, secretsOf } from './state/sections.ts';
 import { Watch } from './turn/drift-watch.ts';
 import { LiveAgent } from './turn/live-agent.ts';
 import type { LoopAgent } from './turn/loop-agent.ts';
+import { OpenWorks } from './turn/open-works.ts';
 
 /** How an agent is looked at. */
 export type VerifyAgentOptions = {

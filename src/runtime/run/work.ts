@@ -15,6 +15,17 @@ export type DoneCall = {
   readonly result: unknown;
   /** What took it back: its result is not used again, and the next equal call has another key. */
   readonly undoneBy?: string;
+  /** Its key, if another work made it. */
+  readonly key?: string;
+};
+
+/** A call that was made for a work, and its key. */
+export type MadeCall = Pick<DoneCall, 'name' | 'digest' | 'label'> & {
+  readonly work: string;
+  readonly key: string;
+  readonly isOver: boolean;
+  /** What came of it, if it is over. */
+  readonly result: unknown;
 };
 
 /** What a checkpoint holds of a work that is not over: the calls that need not be made again. */
@@ -25,6 +36,8 @@ export type OpenWork = {
   /** How often it was begun. */
   readonly attempt: number;
   readonly done: readonly DoneCall[];
+  /** Keys of calls that another work made and that need to be made again. */
+  readonly keys?: readonly KeyedCall[];
   /** Finished calls as an older version held them, in order. */
   readonly former?: readonly FormerCall[];
 };
@@ -44,6 +57,7 @@ export type WorkCall = {
 };
 
 type Identity = Pick<DoneCall, 'name' | 'digest' | 'nth'>;
+type KeyedCall = Identity & { readonly key: string };
 const NONE: ReadonlySet<number> = new Set();
 
 /** What a work needs of its session. */
@@ -68,17 +82,20 @@ export class Work implements Effects {
   /** How often this attempt made each call, whatever came of it, and how often an earlier one in this process did at most. */
   readonly #calls = new Map<string, number>();
   readonly #called = new Map<string, number>();
+  /** The calls that another work made, by their place in this one. */
+  readonly #recalled = new Map<string, KeyedCall>();
   #former: readonly FormerCall[];
   /** Results that were recorded by an earlier process: what was secret in them was left out. */
   readonly replayed: unknown[] = [];
 
-  private constructor(session: WorkSession, { name, origin, attempt, done, former = [] }: OpenWork) {
+  private constructor(session: WorkSession, { name, origin, attempt, done, keys = [], former = [] }: OpenWork) {
     this.name = name;
     this.#session = session;
     this.#origin = origin;
     this.#attempt = attempt;
     this.#former = former;
     for (const call of done) this.#note(call);
+    for (const call of [...done, ...keys]) if (isKeyed(call)) this.#recalled.set(placeOf(call), call);
   }
 
   /** Goes on with a work as a checkpoint held it, or begins the one of this name. */
@@ -98,7 +115,29 @@ export class Work implements Effects {
   /** What a checkpoint that is taken now must hold of it. */
   get record(): OpenWork {
     const former = this.#former.length > 0 && { former: this.#former };
-    return { name: this.name, origin: this.#origin, attempt: this.#attempt, done: [...this.#done.values()], ...former };
+    const open = [...this.#recalled].flatMap(([place, call]) => (this.#done.has(place) ? [] : [keyedOf(call)]));
+    const keys = open.length > 0 && { keys: open };
+    const done = [...this.#done.values()];
+    return { name: this.name, origin: this.#origin, attempt: this.#attempt, done, ...keys, ...former };
+  }
+
+  /** The calls that were made for it, with their keys; those that were taken back, too. */
+  get made(): readonly MadeCall[] {
+    const { done, keys = [] } = this.record;
+    const calls = [...done, ...keys.map((call) => ({ ...call, result: undefined }))];
+    return calls.map((call, at) => ({ ...call, work: this.name, key: this.#keyAt(call), isOver: at < done.length }));
+  }
+
+  /** The keys of calls of other works that this attempt asked for. */
+  get used(): readonly string[] {
+    const isTaken = (call: Identity): boolean => this.#taken.get(idOf(call))?.has(call.nth) === true;
+    return [...this.#recalled.values()].filter(isTaken).map(({ key }) => key);
+  }
+
+  /** The calls of other works whose keys are not among these: nobody asked for them yet. */
+  unused(used: readonly string[]): readonly MadeCall[] {
+    const recalled = new Set([...this.#recalled.values()].map(({ key }) => key));
+    return this.made.filter(({ key }) => recalled.has(key) && !used.includes(key));
   }
 
   async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
@@ -149,7 +188,7 @@ export class Work implements Effects {
     };
     const result = await this.#session.step(name, performAndNote, {
       ...(signal !== undefined && { signal }),
-      work: { name: this.name, digest, nth, key: this.#keyOf([name, digest, nth]), formerly },
+      work: { name: this.name, digest, nth, key: this.#keyAt(identity), formerly },
     });
     note(result);
     if (isReplayed) this.replayed.push(result);
@@ -188,14 +227,14 @@ export class Work implements Effects {
 
   /**
    * Begins another attempt after a drift. Calls with an input stay ended, each of several equal ones: they may have paid for
-   * something. Calls without one are mostly thinking, and are let go: what is asked for again runs again, with the key it had.
+   * something. Calls without one are let go.
    */
   afterDrift(): { readonly kept: readonly DoneCall[]; readonly dropped: readonly DoneCall[] } {
     this.again();
     const ended = [...this.#done.values()].filter((call) => call.undoneBy === undefined);
-    const dropped = ended.filter(({ digest }) => digest === null);
+    const dropped = ended.filter((call) => !isKeptAfterDrift(call));
     for (const call of dropped) this.#done.delete(placeOf(call));
-    return { kept: ended.filter(({ digest }) => digest !== null), dropped };
+    return { kept: ended.filter(isKeptAfterDrift), dropped };
   }
 
   /** Ends the work: its outcome is in the state, and nobody asks for its calls any more. */
@@ -246,6 +285,10 @@ export class Work implements Effects {
     return taken;
   }
 
+  #keyAt(call: Identity): string {
+    return this.#recalled.get(placeOf(call))?.key ?? this.#keyOf([call.name, call.digest, call.nth]);
+  }
+
   #keyOf(place: readonly unknown[]): string {
     return `eff_${digestText(JSON.stringify([this.#session.id, this.#origin, this.name, ...place])).slice(0, 32)}`;
   }
@@ -290,9 +333,37 @@ export class MoveWorks implements Effects {
   }
 }
 
+/** A work that goes on with what others did: each call keeps its key, and of equal ones those that are over come first. */
+export function recallInto(work: OpenWork, calls: readonly MadeCall[]): OpenWork {
+  const counts = new Map<string, number>();
+  const placed = calls
+    .toSorted((a, b) => Number(b.isOver) - Number(a.isOver))
+    .map(({ name, digest, label, key, isOver, result }) => {
+      const nth = counts.get(idOf({ name, digest })) ?? 0;
+      counts.set(idOf({ name, digest }), nth + 1);
+      return { name, digest, nth, key, isOver, result, ...(label !== undefined && { label }) };
+    });
+  const isAnswered = (call: (typeof placed)[number]): boolean => call.isOver && isKeptAfterDrift(call);
+  const done = placed.filter(isAnswered).map(({ isOver: _, ...call }) => call);
+  return { ...work, done, keys: placed.filter((call) => !isAnswered(call)).map(keyedOf) };
+}
+
 /** A work that nobody has begun yet. */
 export function newWork(name: string, origin: string): OpenWork {
   return { name, origin, attempt: 1, done: [] };
+}
+
+/** Calls without an input are mostly thinking: what is asked for again runs again, with the key it had. */
+function isKeptAfterDrift({ digest }: Pick<DoneCall, 'digest'>): boolean {
+  return digest !== null;
+}
+
+function isKeyed(call: Identity & { readonly key?: string }): call is KeyedCall {
+  return call.key !== undefined;
+}
+
+function keyedOf({ name, digest, nth, key }: KeyedCall): KeyedCall {
+  return { name, digest, nth, key };
 }
 
 function idOf({ name, digest }: Pick<Identity, 'name' | 'digest'>): string {

@@ -78,7 +78,10 @@ export function cleanContext<Mind extends AgentMind>(mind: Mind): Mind {
   return { ...mind, memory: { ...mind.memory, shortTerm: {} } };
 }
 
-const isOver = ({ status }: AgentTask): boolean => status === 'done' || status === 'failed';
+/** Whether nothing more is done for a task. */
+export function isOver({ status }: AgentTask): boolean {
+  return status === 'done' || status === 'failed';
+}
 
 /**
  * The task of an agent that goes back to an earlier state: the earlier one, unless another was given since. That one stays, from

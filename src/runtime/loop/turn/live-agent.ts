@@ -9,6 +9,7 @@ import {
   type AgentState,
   addNote,
   cleanContext,
+  isOver,
   type Job,
   type LoopState,
   mindOf,
@@ -27,7 +28,6 @@ import {
   replaceBody,
   setMessageAside,
 } from '../state/mailbox.ts';
-import type { OpenWorks } from '../state/open-works.ts';
 import {
   asStored,
   collectSections,
@@ -40,6 +40,7 @@ import {
 } from '../state/sections.ts';
 import type { Watch } from './drift-watch.ts';
 import { checkCanWork, type LoopAgent } from './loop-agent.ts';
+import type { OpenWorks, Undone, UndoneCalls } from './open-works.ts';
 
 /** How a turn ended; recorded, so that it counts also if the process dies right after. */
 export type TurnOutcome = {
@@ -49,7 +50,12 @@ export type TurnOutcome = {
   /** Whether clean context was asked for while the turn went on; it begins with its end. */
   readonly isCleaned?: boolean;
 } & (
-  | { readonly status: 'done'; readonly patches: Patches }
+  | {
+      readonly status: 'done';
+      readonly patches: Patches;
+      /** Keys of calls of undone turns that it asked for. */
+      readonly used?: readonly string[];
+    }
   | {
       readonly status: 'failed';
       readonly error: ErrorText;
@@ -219,6 +225,13 @@ export class LiveAgent {
     return this.works.open(job, { task: this.#state.task, turn: this.nextTurn });
   }
 
+  /** Goes on after its task went back; answers what becomes of the calls of the turns that were undone. */
+  recall(undone: Undone): UndoneCalls {
+    const calls = this.works.recall(undone, { task: this.#state.task, turn: this.nextTurn });
+    if (this.current !== undefined) this.current = { ...this.current, work: this.#workOf(this.current.job) };
+    return calls;
+  }
+
   receive(message: KeptMessage): void {
     this.change({ mailbox: addMessage(this.#state.mailbox, message) });
   }
@@ -238,30 +251,31 @@ export class LiveAgent {
   settle(given: TurnOutcome): TurnOutcome {
     if (given.turn <= this.#state.loop.turn) return given;
     const outcome = this.current?.isCleanDue === true ? { ...given, isCleaned: true } : given;
-    this.#endAttempt(outcome);
-    if (outcome.status === 'done') this.#settleDone(outcome);
-    else if (outcome.job.kind === 'message')
-      this.change({ mailbox: this.#giveUpOrRetry(outcome.job.messageId, outcome) });
-    else this.#settleFailedWork(outcome);
+    const work = this.current?.work ?? this.#workOf(outcome.job);
+    this.current = undefined;
+    this.isActing = false;
+    if (outcome.status === 'done') this.#settleDone(outcome, work);
+    else this.#settleFailed(outcome, work);
     if (outcome.isCleaned === true) this.change(cleanContext(mindOf(this.#state)));
     this.changeLoop({ turn: outcome.turn });
     return outcome;
   }
 
-  #endAttempt(outcome: TurnOutcome): void {
-    const work = this.current?.work ?? this.#workOf(outcome.job);
-    if (outcome.status === 'done' || outcome.isFinal) this.works.settle(work.name);
-    else work.again();
-    this.current = undefined;
-    this.isActing = false;
-  }
-
-  #settleDone({ job, atMs, patches }: TurnOutcome & { status: 'done' }): void {
+  #settleDone({ turn, job, atMs, patches, used = [] }: TurnOutcome & { status: 'done' }, work: Work): void {
     const mind = apply(mindOf(this.#state), patches, { mutable: false }) as AgentMind;
     freezeState(mind);
     this.change(mind);
+    this.works.finish(work, used, { task: mind.task, turn: turn + 1 });
+    if (mind.task === null || isOver(mind.task)) this.works.settleTasks();
     if (job.kind === 'message') this.change({ mailbox: finishMessage(this.#state.mailbox, job.messageId, atMs) });
     else this.changeLoop({ workFailures: 0 });
+  }
+
+  #settleFailed(outcome: TurnOutcome & { status: 'failed' }, work: Work): void {
+    if (outcome.isFinal) this.works.settle(work.name);
+    else work.again();
+    if (outcome.job.kind === 'work') this.#settleFailedWork(outcome);
+    else this.change({ mailbox: this.#giveUpOrRetry(outcome.job.messageId, outcome) });
   }
 
   #giveUpOrRetry(messageId: string, outcome: TurnOutcome & { status: 'failed' }): MailboxState {

@@ -2,7 +2,8 @@ import { ClosedError } from '../../../core/errors.ts';
 import { callback, checkOptions, checkValue, type OptionChecks, oneOf } from '../../../core/options.ts';
 import { type CheckpointId, name } from '../../../core/record/id.ts';
 import type { StepAttempt } from '../../../manager/effect/effect-log.ts';
-import type { Work } from '../../run/work.ts';
+import { type InputDigest, isSameInput } from '../../../manager/effect/input-digest.ts';
+import type { MadeCall, Work } from '../../run/work.ts';
 import { type ErrorText, errorOf, errorText, secretLeftOut } from '../state/error-text.ts';
 import type { LoopTool, Turn } from './loop-agent.ts';
 
@@ -67,6 +68,9 @@ type Ending<Result> = {
   | { readonly status: 'done'; readonly value: Result }
   | { readonly status: 'failed'; readonly error: ErrorText; readonly calls: readonly FinishedCall[] }
 );
+
+/** What the names of the steps begin with that hold how operations ended. */
+export const GUARD_PREFIX = 'guard ';
 
 const GUARD: OptionChecks<GuardOptions> = { onFailure: oneOf('rollback', 'rethrow') };
 
@@ -139,13 +143,48 @@ async function undoCalls(parts: GuardParts, key: string, calls: readonly Finishe
     const { undo } = parts.findTool(tool) ?? {};
     if (undo === undefined) undone.push({ tool, status: 'kept' });
     else {
-      const undoing = `${key}: undo ${at + 1} ${tool}`;
+      const undoing = undoName(key, at, tool);
       const error = await parts.step(undoing, (attempt) => undoCall(parts, call, attempt));
       if (error === undefined) parts.work.undo({ name: tool, input }, undoing);
       undone.push(error === undefined ? { tool, status: 'undone' } : { tool, status: 'failed', error });
     }
   }
   return undone;
+}
+
+function undoName(key: string, at: number, tool: string): string {
+  return `${key}: undo ${at + 1} ${tool}`;
+}
+
+/** Of the calls of a message or task, those that stand: operations that failed, and what they took back, may be done anew. */
+export function withoutRolledBack(
+  calls: readonly MadeCall[],
+  digestOf: (value: unknown) => InputDigest,
+): readonly MadeCall[] {
+  const standing = new Set(calls);
+  const find = (isIt: (call: MadeCall) => boolean): MadeCall | undefined => [...standing].find(isIt);
+  for (const call of calls) {
+    const failed = call.digest === digestOf({ operation: call.name }) ? failedCallsOf(call) : undefined;
+    if (failed === undefined) continue;
+    standing.delete(call);
+    for (const [at, { tool, input }] of failed.entries()) {
+      const name = undoName(call.name, at, tool);
+      const undo = find((one) => one.work === call.work && one.name === name && one.isOver);
+      if (undo === undefined) continue;
+      standing.delete(undo);
+      const digest = digestOf(input);
+      const undone = find((one) => one.name === tool && one.digest !== null && isSameInput(one.digest, digest));
+      if (undone !== undefined && undo.result === undefined) standing.delete(undone);
+    }
+  }
+  return [...standing];
+}
+
+/** The calls of an operation that failed; undefined if it did not. */
+function failedCallsOf({ name, isOver, result }: MadeCall): readonly FinishedCall[] | undefined {
+  if (!isOver || !name.startsWith(GUARD_PREFIX)) return undefined;
+  const ending = result as Partial<Ending<unknown>> | undefined;
+  return ending?.status === 'failed' ? ending.calls : undefined;
 }
 
 /** Returns what went wrong. */

@@ -15,6 +15,7 @@ import { checkSections, collectSections, type OnSectionProblem } from '../state/
 import { checkCanWork, type LoopAgent, type LoopTool, type Turn, type TurnStepOptions } from './loop-agent.ts';
 import {
   checkGuard,
+  GUARD_PREFIX,
   type GuardOptions,
   type Operation,
   type OperationLog,
@@ -264,7 +265,7 @@ export class TurnRun implements Turn {
   #nextKey(name: string): string {
     const uses = (this.#operations.get(name) ?? 0) + 1;
     this.#operations.set(name, uses);
-    return uses === 1 ? `guard ${name}` : `guard ${name} ~${uses}`;
+    return `${GUARD_PREFIX}${name}${uses === 1 ? '' : ` ~${uses}`}`;
   }
 
   /** What is no event is not shown. */

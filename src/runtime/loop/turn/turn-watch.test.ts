@@ -3,10 +3,10 @@ import { HOUR, MINUTE, World } from '../../../../test/loop/world.ts';
 import { TestClock } from '../../../../test/support/clock.ts';
 import type { DriftEvent } from '../../drift/index.ts';
 import type { DriftReading, DriftWatch, LoopAgent, Turn } from '../index.ts';
-import { OpenWorks } from '../state/open-works.ts';
 import { EMPTY_SECTIONS } from '../state/sections.ts';
 import { Watch } from './drift-watch.ts';
 import { LiveAgent } from './live-agent.ts';
+import { OpenWorks } from './open-works.ts';
 
 const WELL: DriftReading = { status: 'healthy', score: 0, signals: [], summary: '' };
 
