@@ -336,16 +336,17 @@ export class MoveWorks implements Effects {
 /** A work that goes on with what others did: each call keeps its key, and of equal ones those that are over come first. */
 export function recallInto(work: OpenWork, calls: readonly MadeCall[]): OpenWork {
   const counts = new Map<string, number>();
-  const placed = calls
-    .toSorted((a, b) => Number(b.isOver) - Number(a.isOver))
-    .map(({ name, digest, label, key, isOver, result }) => {
-      const nth = counts.get(idOf({ name, digest })) ?? 0;
-      counts.set(idOf({ name, digest }), nth + 1);
-      return { name, digest, nth, key, isOver, result, ...(label !== undefined && { label }) };
-    });
-  const isAnswered = (call: (typeof placed)[number]): boolean => call.isOver && isKeptAfterDrift(call);
-  const done = placed.filter(isAnswered).map(({ isOver: _, ...call }) => call);
-  return { ...work, done, keys: placed.filter((call) => !isAnswered(call)).map(keyedOf) };
+  const done: DoneCall[] = [];
+  const keys: KeyedCall[] = [];
+  for (const call of calls.toSorted((a, b) => Number(b.isOver) - Number(a.isOver))) {
+    const { name, digest, label, key, isOver, result } = call;
+    const nth = counts.get(idOf(call)) ?? 0;
+    counts.set(idOf(call), nth + 1);
+    const keyed = { name, digest, nth, key };
+    if (isOver && isKeptAfterDrift(call)) done.push({ ...keyed, ...(label !== undefined && { label }), result });
+    else keys.push(keyed);
+  }
+  return { ...work, done, keys };
 }
 
 /** A work that nobody has begun yet. */
