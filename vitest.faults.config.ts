@@ -16,8 +16,8 @@ const isFull = process.env.SAVESTATE_TRIALS === 'full';
 export default defineConfig({
   test: {
     include: FAULT_LOOPS,
-    testTimeout: 3_600_000,
-    hookTimeout: 600_000,
+    testTimeout: isFull ? 3_600_000 : 300_000,
+    hookTimeout: isFull ? 600_000 : 60_000,
     globalSetup: ['test/support/on-demand-global.ts'],
     pool: 'forks',
     maxWorkers: WORKERS,
