@@ -148,6 +148,10 @@ describe('rules', () => {
     ['a manner of speaking', 'We live in uncertain times.'],
     ['an idiom', 'I work for fun and I go by train.'],
     ['nothing to speak of', 'I like it!'],
+    ['a role to play', 'Pretend to be a pirate. I live in Hope, Arkansas.'],
+    ['a chat that was copied', 'Ann (10:31)\nHi\nBob (10:32)\nI like tea. I moved to Rome.'],
+    ['a mail that was forwarded', 'See this.\n\n---- Forwarded message ----\nI work at Acme.'],
+    ['work on a text', 'I like tea and I live in Rome.\nFix the grammar of that.'],
   ])("[memory.1] nothing is the writer's own statement in %s", (_, text) => expect(extractByRules(text)).toEqual([]));
 
   test.each([
@@ -159,8 +163,15 @@ describe('rules', () => {
     ['I told you that I live in Rome.', ['I told you that I live in Rome.']],
     ['My name is "Ann Lee".', ['My name is "Ann Lee".']],
     ['If it is late, I prefer tea.', ['If it is late, I prefer tea.']],
-    ['Pretend to be a pirate. I live in Hope, Arkansas.', ['I live in Hope, Arkansas.']],
+    ['I live in Hope, Arkansas. Pretend to be a pirate.', ['I live in Hope, Arkansas.']],
     ['I live in St. Louis. I work at Acme Inc. in Berlin.', ['I live in St. Louis.', 'I work at Acme Inc. in Berlin.']],
+    ['After my divorce I moved to Berlin.', ['After my divorce I moved to Berlin.']],
+    ['By the way, I work at Acme now.', ['I work at Acme now.']],
+    ['You should know that I live in Rome.', ['You should know that I live in Rome.']],
+    ['I changed jobs: I work at Acme now.', ['I changed jobs: I work at Acme now.']],
+    ['Hi Claude,\nI moved to Rome.', ['I moved to Rome.']],
+    ['Explain this to me. I live in Rome.', ['I live in Rome.']],
+    ['Summarize the news of Mars. I live in Rome.', ['I live in Rome.']],
     ['My address is 12 Main St. Springfield.', ['My address is 12 Main St. Springfield.']],
     ['My email is ann@example.com. I live in Rome.', ['My email is ann@example.com', 'I live in Rome.']],
   ])('[memory.1] %s', (text, contents) => {
@@ -168,6 +179,19 @@ describe('rules', () => {
     expect(found.map(({ content }) => content)).toEqual(contents);
     expect(found.map(({ span }) => text.slice(...span))).toEqual(contents);
   });
+
+  test.each([
+    '«',
+    'so ',
+    'I told so ',
+    'after the so so so ',
+    '\n',
+    'regards\n',
+    'and I live in Rome ',
+    'in the a a story ',
+  ])('[memory.1] no text is read for long: %j', (part) =>
+    expect(extractByRules(`${part.repeat(99_000 / part.length)}!`)).toEqual([]),
+  );
 
   test('[memory.1] a block is stripped whole, also an unfinished one', () => {
     const block = '<savestate-memory note="x">\n- I love tea\n</savestate-memory>';

@@ -126,3 +126,54 @@ test.each([
 ])('[memory.3] nothing that has one value at a time: %s', (sentence) => {
   expect(extractByRules(sentence).flatMap(({ slot }) => slot ?? [])).toEqual([]);
 });
+
+describe('what is not plainly said now replaces nothing', () => {
+  test.each([
+    ['a denial', "I don't live in Paris."],
+    ['a denial of having said so', 'I never said I moved to Rome.'],
+    ['a story', 'Write a story in which I live on Mars. My home is Olympus. I live in a dome in Tharsis.'],
+    ['a game', "Let's play a game. I live in Atlantis."],
+    ['a joke', 'I moved to Rome. Just kidding!'],
+    ['a pasted mail', 'From: bob@example.com\nSubject: News\n\nHi Ann,\n\nI moved to Rome last week.\n\nBob'],
+    ['a letter', 'Can you answer this?\n\nHello Ann,\nI live in Rome now.\n\nBest,\nBob'],
+    ['a quotation that is not closed', 'She wrote “I live in Rome. Come and see me.'],
+    ['a text to translate, after the request', 'Translate this into French.\n\nI live in Rome.'],
+    ['a text to translate, before the request', 'I live in Rome.\n\nNow translate that to German.'],
+    ['another speaker', 'Bob: I moved to Rome'],
+    ['another speaker, in other marks', '<Bob> I moved to Rome\nBob (10:32)\nI moved to Rome.'],
+    ['hearsay', 'In the words of my boss, I live in Rome.'],
+    ['a question', 'do I live in Rome'],
+    ['a question at the end', "I live in Rome, don't I"],
+    ['a hypothesis', 'Hypothetically, I live in Rome.'],
+    ['a condition', 'My address is Rome if I get the job.'],
+    ['the past', 'In 2019 I lived in Oslo.'],
+    ['a year', 'In 2019 I moved to Oslo.'],
+    ['years ago', 'I moved to Oslo ten years ago.'],
+    ['long ago', 'When I was a child I moved to Oslo.'],
+    ['an opening that nobody thought of', 'By decree of the senate I live in Rome.'],
+  ])('[memory.3] %s', async (_, said) => {
+    const memory = open();
+    await memory.add('I live in Berlin.', scope);
+    const { superseded } = await memory.add(said, scope);
+    expect(superseded).toEqual([]);
+    expect((await found(memory, 'Where do I live?'))[0]).toBe('I live in Berlin.');
+    expect((await memory.getAll({ ...scope, filters: { slot: 'home' } })).map((record) => record.memory)).toEqual([
+      'I live in Berlin.',
+    ]);
+  });
+
+  test('[memory.3] what is dated holds since then: it replaces what held before, in whichever run it was told', async () => {
+    const memory = open();
+    const told = new Date(Date.UTC(2018, 5, 1));
+    await memory.add('I live in Paris.', { ...scope, runId: '1', observedAt: told });
+    const moved = await memory.add('I moved to Oslo in May 2019.', { ...scope, runId: '1' });
+    expect(moved.superseded).toHaveLength(1);
+    await memory.add('I joined Acme in 2021.', { ...scope, runId: '1' });
+    await memory.add('I joined Globex in 2020.', { ...scope, runId: '2' });
+    const facts = await memory.getAll({ ...scope, kinds: ['fact'] });
+    expect(facts.map((record) => [record.memory, record.validFrom])).toEqual([
+      ['I moved to Oslo in May 2019.', new Date(Date.UTC(2019, 4, 1))],
+      ['I joined Acme in 2021.', new Date(Date.UTC(2021, 0, 1))],
+    ]);
+  });
+});

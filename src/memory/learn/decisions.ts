@@ -1,4 +1,4 @@
-import { type FoldedMemory, holdsAt } from '../log/fold.ts';
+import { type FoldedMemory, holdsAt, sinceMs } from '../log/fold.ts';
 import { endedBy, speaksOfSame } from '../log/slots.ts';
 import { isNegated } from '../log/voice.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
@@ -100,23 +100,21 @@ export class Decisions {
     this.#byHash.set(hash, [...(this.#byHash.get(hash) ?? []), memory.id]);
   }
 
-  /** Closes what it contradicts; if that was observed later, it is the new one that no longer holds. */
+  /** Closes what it contradicts; if that began to hold later, it is the new one that no longer holds. */
   #supersede(id: string, fields: MemoryFields): MemoryFields {
     if (fields.kind === 'episode') return fields;
     let dated = fields;
     for (const memory of this.#known.values()) {
       if (!contradicts(fields, memory.fields) || !holdsAt(memory, fields.observedAtMs)) continue;
-      const { observedAtMs } = memory.fields;
-      if (observedAtMs <= fields.observedAtMs) this.#close(memory, { id, fields });
+      if (sinceMs(memory.fields) <= sinceMs(fields)) this.#close(memory, { id, fields });
       else if (endedBy(fields.slot) !== undefined) continue;
-      else dated = { ...dated, validToMs: memory.fields.validFromMs ?? observedAtMs, supersededBy: memory.id };
+      else dated = { ...dated, validToMs: sinceMs(memory.fields), supersededBy: memory.id };
     }
     return dated;
   }
 
   #close(memory: FoldedMemory, { id, fields }: { id: string; fields: MemoryFields }): void {
-    const validToMs = fields.validFromMs ?? fields.observedAtMs;
-    const closed = { validToMs, supersededBy: id };
+    const closed = { validToMs: sinceMs(fields), supersededBy: id };
     this.#known.set(memory.id, { ...memory, fields: { ...memory.fields, ...closed } });
     this.events.push({
       ...this.#common,

@@ -117,7 +117,7 @@ export function proposeTurns(messages: readonly MemoryMessage[], context: Propos
     const fields = fieldsOfTurn(message, context);
     proposals.push({ fields, key: keys.next('turn', fields.hash) });
     if (!isInferring || fields.trust !== 'user') continue;
-    for (const found of extractByRules(message.content)) {
+    for (const found of extractByRules(message.content, fields.observedAtMs)) {
       const derived = derive(fields, found);
       proposals.push({ fields: derived, key: keys.next(RULES_VERSION, derived.hash), source });
     }
@@ -162,11 +162,15 @@ type Derived = {
   readonly subject?: string | undefined;
   readonly slot?: string | undefined;
   readonly confidence?: number;
+  readonly sinceMs?: number;
   readonly span?: readonly [number, number];
 };
 
 /** An overlay says the same about the same moment as the turn it was taken from, only more clearly. */
-function derive(turn: MemoryFields, { content, kind, slot, confidence = 0.8, span, ...found }: Derived): MemoryFields {
+function derive(
+  turn: MemoryFields,
+  { content, kind, slot, confidence = 0.8, sinceMs, span, ...found }: Derived,
+): MemoryFields {
   const subject = parseName(found.subject ?? turn.subject, 'subject');
   const { metadata, trust, observedAtMs, expiresAtMs, messageId } = turn;
   return withoutUndefined({
@@ -180,7 +184,7 @@ function derive(turn: MemoryFields, { content, kind, slot, confidence = 0.8, spa
     confidence,
     isPinned: false,
     observedAtMs,
-    validFromMs: observedAtMs,
+    validFromMs: sinceMs ?? observedAtMs,
     expiresAtMs,
     span,
     messageId,

@@ -1,5 +1,5 @@
 import { similarity, termsOf } from '../text/terms.ts';
-import { type FoldedMemory, holdsAt } from './fold.ts';
+import { type FoldedMemory, holdsAt, sinceMs } from './fold.ts';
 import type { Memories, Taken, Visible } from './scope-log.ts';
 import { sentencesOf } from './sentences.ts';
 import { isExclusive } from './slots.ts';
@@ -60,16 +60,17 @@ class CurrentMemories implements Memories {
   }
 
   /** Of one subject and slot the latest holds, also if others were learned in other runs. */
-  #isLatest({ id, fields: { slot, subject, observedAtMs }, contentSeq }: FoldedMemory): boolean {
+  #isLatest(memory: FoldedMemory): boolean {
+    const { slot, subject } = memory.fields;
     if (slot === undefined || !isExclusive(slot)) return true;
     const ids = this.#visible.slots.get(slot)?.get(subject) ?? [];
-    return ![...ids].some((other) => other !== id && this.#isLater(other, { observedAtMs, contentSeq }));
+    return ![...ids].some((other) => this.#isLater(other, memory));
   }
 
-  #isLater(id: string, than: { readonly observedAtMs: number; readonly contentSeq: number }): boolean {
+  #isLater(id: string, than: FoldedMemory): boolean {
     const memory = this.#visible.memories.get(id);
-    if (memory === undefined || !holdsAt(memory, this.#nowMs)) return false;
-    return (memory.fields.observedAtMs - than.observedAtMs || memory.contentSeq - than.contentSeq) > 0;
+    if (memory === undefined || id === than.id || !holdsAt(memory, this.#nowMs)) return false;
+    return (sinceMs(memory.fields) - sinceMs(than.fields) || memory.contentSeq - than.contentSeq) > 0;
   }
 
   #cutTurn(turn: FoldedMemory, taken: readonly Taken[]): FoldedMemory | undefined {

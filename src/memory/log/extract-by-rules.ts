@@ -1,18 +1,21 @@
 import type { MemoryKind } from '../storage/memory-record.ts';
+import { pastDateIn } from '../text/dates.ts';
 import { sentencesOf, type Words } from './sentences.ts';
 import { slotOf } from './slots.ts';
-import { isAsserted, isConditional, ownWords } from './voice.ts';
+import { isAsserted, isPlain, ownWords } from './voice.ts';
 
 /** What a rule found in a turn: one sentence or clause, as it was said, and where it stands. */
 type RuleFinding = {
   readonly content: string;
   readonly kind: MemoryKind;
   readonly slot?: string;
+  /** Since when it holds, if it is told as something of the past. */
+  readonly sinceMs?: number;
   readonly span: readonly [start: number, end: number];
 };
 
 /** Named in the keys of what rules found; another set of rules has another name. */
-export const RULES_VERSION = 'rules-3';
+export const RULES_VERSION = 'rules-4';
 
 type Rule = { readonly kind: MemoryKind; readonly pattern: RegExp };
 
@@ -57,18 +60,32 @@ const CLAUSE =
 /** Addresses are copied as they are, so the full stop after one is not part of it. */
 const STOP_AFTER_ADDRESS = /(?<=\S[@./:]\S*)[.!,;]+$/;
 
+/** Nobody says something plainly in a longer one, and a sentence is looked at once for each of its clauses. */
+const MAX_SENTENCE_CHARS = 1000;
+
 /** What explicit wording in a turn says about its speaker: preferences, instructions, decisions, names and the like. */
-export function extractByRules(text: string): RuleFinding[] {
+export function extractByRules(text: string, nowMs = Date.now()): RuleFinding[] {
   return sentencesOf(ownWords(text)).flatMap((sentence) => {
-    if (sentence.words.endsWith('?')) return [];
+    if (sentence.words.endsWith('?') || sentence.words.length > MAX_SENTENCE_CHARS) return [];
     return clausesOf(sentence.words).flatMap((clause) => {
       const found = classify(clause);
       if (found === undefined) return [];
       const start = sentence.at + clause.at;
       const content = text.slice(start, start + clause.words.length).replace(STOP_AFTER_ADDRESS, '');
-      return [{ content, ...found, span: [start, start + content.length] as const }];
+      const sinceMs = isHistory(content) ? pastDateIn(content, nowMs) : undefined;
+      const dated = sinceMs === undefined ? found : { ...found, sinceMs };
+      return [{ content, ...dated, span: [start, start + content.length] as const }];
     });
   });
+}
+
+/** "I moved to Oslo in 2019" tells of then; "I live in the house we bought in 2019" tells of now. */
+function isHistory(words: string): boolean {
+  return (
+    /\b(?:I|we)(?:['’]ve| have)?\s+(?:\w+\s+)?(?:moved|relocated|joined|started|got|was|were|turned|left|quit|decided|chose|agreed)\b/i.test(
+      words,
+    ) && !/\bborn\b/i.test(words)
+  );
 }
 
 /** A clause, and the sentence around it. */
@@ -89,9 +106,8 @@ function clausesOf(sentence: string): Clause[] {
 
 /** The slot that a clause fills. A later clause may share the subject of the first. */
 function slotIn({ words, at, sentence }: Clause): string | undefined {
-  if (isConditional(sentence)) return undefined;
   const found = slotOf(words) ?? (at > 0 ? slotOf(`I ${words}`) : undefined);
-  return found !== undefined && isAsserted(sentence, at + Math.min(found.at, words.length)) ? found.slot : undefined;
+  return found !== undefined && isPlain(sentence, at + Math.min(found.at, words.length)) ? found.slot : undefined;
 }
 
 function classify(clause: Clause): { kind: MemoryKind; slot?: string } | undefined {

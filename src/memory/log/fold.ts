@@ -106,6 +106,11 @@ export function holdsAt({ fields }: FoldedMemory, atMs: number): boolean {
   return (expiresAtMs === undefined || expiresAtMs > atMs) && (validToMs === undefined || validToMs > atMs);
 }
 
+/** Since when something holds, as far as it is known. */
+export function sinceMs({ validFromMs, observedAtMs }: MemoryFields): number {
+  return validFromMs ?? observedAtMs;
+}
+
 /** A folded memory as callers see it. */
 export function toRecord({ id, scope, fields, ...folded }: FoldedMemory): MemoryRecord {
   const { content, kind, subject, slot, metadata, trust, confidence, isPinned, supersededBy } = fields;

@@ -77,7 +77,7 @@ const ATTRIBUTE = new RegExp(
 const THING = '([\\p{L}\\p{N}-]+(?:\\s+[\\p{L}\\p{N}-]+)?)';
 const FAVOURITE = new RegExp(`${MY}favou?rite\\s+${THING}\\s+(?:is|are)\\b`, 'iu');
 const IS_FAVOURITE = new RegExp(
-  `\\b(?:is|are)(?:\\s+now|\\s+not|\\s+no longer|n['’]t)?\\s+my\\s+(?:new\\s+)?favou?rite\\s+${THING}?(?:\\s+now)?[.!]*$`,
+  `(?<![\\p{L}\\p{N}])(?:[\\p{L}\\p{N}'’-]+\\s+){1,3}?(?:is|are)(?:\\s+now|\\s+not|\\s+no longer|n['’]t)?\\s+my\\s+(?:new\\s+)?favou?rite\\s+${THING}?(?:\\s+now)?[.!]*$`,
   'iu',
 );
 const NOW = /\s+now$/;

@@ -1,47 +1,70 @@
 import { sentencesOf } from './sentences.ts';
 
+/*
+ * Whose words are they, and are they meant? `ownWords` masks what the writer does not say as their own; `isAsserted` tells whether the rest
+ * is meant. What may end an older fact must be said plainly (`isPlain`): there only known openings count, so that what nobody thought of
+ * stays in the turn and replaces nothing.
+ */
+
 /** Verbs of speaking and of thinking: what follows them is as true as whoever they are said of. */
 const SAYS =
-  '(?:say|says|said|saying|tell|tells|told|telling|claim(?:s|ed|ing)?|think|thinks|thought|thinking|believ(?:es?|ed|ing)|writes?|wrote|asks?|asked|repl(?:y|ies|ied)|answers?|answered|assumes?|assumed|insists?|insisted|suggests?|suggested|reckons?|guess(?:es|ed)?|mentions?|mentioned|quotes?|quoted|reads?|shout(?:s|ed)?)';
-/** What a task is done to is not what the one who sets it says. */
-const TASK =
-  '(?:translate|rewrite|rephrase|paraphrase|reword|summari[sz]e|proofread|correct|edit|explain|analy[sz]e|classify|spell|parse|quote|repeat|type|print|echo|complete|continue|improve|(?:write|draft|compose|invent)\\s+(?:me\\s+|us\\s+)?(?:a|an|the|another))';
-const PLEASE = '(?:(?:please|now|then|also|and|can you|could you|would you|help me)\\s+)*';
+  '(?:say|says|said|saying|tell|tells|told|telling|claim(?:s|ed|ing)?|think|thinks|thought|thinking|believ(?:es?|ed|ing)|writes?|wrote|asks?|asked|repl(?:y|ies|ied)|answers?|answered|assumes?|assumed|insists?|insisted|suggests?|suggested|reckons?|guess(?:es|ed)?|mentions?|mentioned|quotes?|quoted|reads?|shout(?:s|ed)?|text(?:s|ed)|announce[sd]?|sends?|sent)';
+const PLEASE =
+  "(?:(?:please|now|then|also|and|can you|could you|would you|will you|help me|I(?:['’]d like| want| need| would like) you to|let['’]s)\\s+)*";
 const BY_SPEAKER = '(?<!\\b(?:I|we)(?:\\s+\\w+)?\\s)';
-
-/** "Correct, I live in Rome" is an answer. */
-const IS_TASK = new RegExp(`^\\W*${PLEASE}${TASK}\\b(?!,)`, 'i');
 const OTHERS_SAY = new RegExp(`${BY_SPEAKER}\\b${SAYS}\\b`, 'i');
-const IS_SCENARIO = new RegExp(
-  `^\\W*${PLEASE}(?:let['’]s\\s+|what if\\s+)?(?:imagine|pretend|suppose|assume|say|what if)\\b(?!,).*?\\b(?:I|we|my|our)\\b`,
+
+/** Work on a text: which words of a message are that text cannot be told, unless it is quoted or stands in the request itself. */
+const IS_TEXT_WORK = new RegExp(
+  `^\\W*${PLEASE}(?:translate|rewrite|rephrase|paraphrase|reword|summari[sz]e|proofread|correct|edit|fix|tl;?dr|shorten|polish|improve|analy[sz]e|classify|spell|parse|quote|repeat|type|print|echo|complete|(?:reply|respond) to|answer (?:this|that|the|my))\\b(?!,)`,
   'i',
 );
+/** "Summarize the news" has a matter of its own; "summarize this" has not. */
+const POINTS =
+  /^\W*(?:in)?to \p{Lu}|^\W*$|\b(?:this|that|these|those|it|following|above|below|text|grammar|spelling|wording|sentences?|paragraph|message|e?-?mail|letter|notes?|essay|article|post|cv|bio|transcript|conversation|review|speech|draft|words|lines?)\b/iu;
+/** Something is made up from here on. */
+const IS_MADE_UP = new RegExp(
+  `^\\W*${PLEASE}(?:what if\\b|(?:imagine|pretend|suppose|assume|say|picture|act|answer as|continue|role-?play|play|make believe|make up|invent|write|draft|compose|tell (?:me |us )?(?:a|an|the|another)|give (?:me|us) (?:a|an) (?:\\w+ )?(?:story|poem|scene))\\b(?!,))`,
+  'i',
+);
+const IS_JOKE = /\b(?:kidding|joking|april fools?)\b|\bjk\b/i;
 
 /** Quotations, code, and lines that quote a mail. A bounded search, because an opening mark may have no closing one. */
 const QUOTED = [
   /```[\s\S]*?(?:```|$)/g,
   /^[ \t]*>.*$/gm,
   /`[^`\n]{1,400}`/g,
-  /["“„«](?:[^"“”»\n]|\n(?!\s*\n)){1,2000}["”“»]/g,
+  /["“„«](?:[^"“”„»«\n]|\n(?!\s*\n)){1,2000}["”“»]/g,
   /(?<![\p{L}\p{N}])['‘](?=\S)(?:[^'’\n]|['’](?=[\p{L}\p{N}])){1,400}['’](?![\p{L}\p{N}])/gu,
+  /(?<![\p{L}\p{N}.!?])["“„«](?=\S)[^"“”„»«]*$/gu,
 ];
 /** A quotation of so many words is a name or a value, unless it speaks for itself. */
 const MAX_VALUE_WORDS = 4;
 
 /** A label, as in "Bob: ..." or "Translate this: ...". */
-const LABEL = /([^\n:.!?]{1,80}):(?=\s|$)/g;
+const LABEL = /([^\n:.!?]{1,80}):\**(?=\s|$)/g;
 const OWN_LABEL =
-  /^\W*(?:I\b|we\b|me\W*$|note|nb\b|fyi|btw|by the way|p\.?s\b|update|correction|remember|reminder|important|also|first|second|third|finally|one (?:more )?thing|ok(?:ay)?\b|yes|no\b|well|so\b|listen|look|actually|hi\b|hello|hey)|\babout (?:me|myself|us)\b|\bmy (?:\w+ )?(?:details|profile|preferences?|info(?:rmation)?|facts|answers?|needs|situation|set-?up|background|context)\b/i;
+  /^\W*(?:I\b|we\b|me\W*$|note|nb\b|fyi|btw|by the way|p\.?s\b|(?:\w+ )?update|correction|remember|reminder|important|also|first|second|third|finally|one (?:more )?thing|ok(?:ay)?\b|yes|no\b|well|so\b|listen|look|actually|hi\b|hello|hey)|\babout (?:me|myself|us)\b|\bmy (?:\w+ )?(?:details|profile|preferences?|info(?:rmation)?|facts|answers?|needs|situation|set-?up|background|context)\b/i;
+
+/** The lines that a mail, a letter or a copied chat begins with: all that follows is someone else's. */
+const PASTED =
+  /^[\s*_#=-]{0,20}(?:(?:from|to|subject|sent|cc|date)\W*:\**\s|forwarded message|original message|dear\b[^\n]{0,60}[,:]?\s*$|[^\n:]{1,40}\d{1,2}:\d{2}\W*(?:[ap]m\W*)?$|(?:here(?:['’]s| is| are)|this is|below is)\b(?!.*\b(?:my|about me)\b)[^\n.!?]*$)/im;
+/** A letter that is signed is someone's letter, whoever it greets. */
+const SIGNED =
+  /^[ \t]*(?:(?:best|kind|warm|many) )?(?:regards|wishes|best|cheers|sincerely|yours|thanks|love)\b[^\n]{0,20}\n\s*\p{Lu}[^\n.!?]{0,40}$/imu;
 
 /** Stands for each letter of someone else: no rule finds anything in it. */
 const MASK = '_';
 
 /**
- * The words of a text that its writer says as true of the world, with all others masked: quotations, code, words after the name of a
- * speaker or of a task, and made-up scenes. Every place stays where it was.
+ * The words of a text that its writer says as true of the world, with all others masked: quotations, code, pasted mail, words after the name
+ * of a speaker or of a task, and what is made up. Every place stays where it was.
  */
 export function ownWords(text: string): string {
-  return maskScenes(maskLabelled(QUOTED.reduce(maskQuotations, text)));
+  if (IS_JOKE.test(text) || SIGNED.test(text)) return mask(text);
+  const pasted = PASTED.exec(text)?.index ?? text.length;
+  const own = QUOTED.reduce(maskQuotations, text.slice(0, pasted)) + mask(text.slice(pasted));
+  return maskRequests(maskLabelled(own));
 }
 
 function maskQuotations(text: string, pattern: RegExp): string {
@@ -67,16 +90,25 @@ function maskLabelled(text: string): string {
 }
 
 function isOwn(label: string): boolean {
-  return OWN_LABEL.test(label) && !OTHERS_SAY.test(label) && !IS_TASK.test(label);
+  return OWN_LABEL.test(label) && !OTHERS_SAY.test(label) && !IS_TEXT_WORK.test(label) && !IS_MADE_UP.test(label);
 }
 
-/** "Imagine that I live in Rome. I am a cook." */
-function maskScenes(text: string): string {
+/** "Translate this. I live in Rome." "Imagine that I live in Rome. I am a cook." */
+function maskRequests(text: string): string {
+  const sentences = sentencesOf(text);
+  if (sentences.some(({ words }) => isWorkOnRest(words))) return mask(text);
   return maskParts(text, function* () {
-    for (const { words, at } of sentencesOf(text))
-      if (IS_SCENARIO.test(words)) yield [at, () => paragraphEnd(text, at)];
-      else if (IS_TASK.test(words)) yield [at, () => at + words.length];
+    for (const { words, at } of sentences)
+      if (IS_MADE_UP.test(words)) yield [at, () => text.length];
+      else if (IS_TEXT_WORK.test(words)) yield [at, () => at + words.length];
   });
+}
+
+function isWorkOnRest(sentence: string): boolean {
+  const work = IS_TEXT_WORK.exec(sentence);
+  if (work === null) return false;
+  const object = sentence.slice(work[0].length);
+  return POINTS.test(object) && !object.includes(MASK) && !/\bI\b|\bmy name\b/.test(object);
 }
 
 function paragraphEnd(text: string, from: number): number {
@@ -112,22 +144,47 @@ const REPORTED = new RegExp(
   'iu',
 );
 const REPORTED_AFTER = /,\s+(?:(?!I\b|we\b)[\p{L}]+\s+)?(?:says|said|wrote|claims|claimed)\b/iu;
-/** Words after which nothing is asserted. */
-const OPEN =
-  /\b(?:if|whether|unless|until|when|once|suppose|supposing|imagine|imagining|pretend(?:ing)?|assum(?:e|ing)|as though|in case|provided|wish|hope|hoping|doubt|den(?:y|ied)|dream(?:ed|t)?|lest|(?:not|n['’]t|never|cannot)\s+(?:true|sure|certain|think|believe|say|claim|mean|know|clear|the case|that)(?:\s+(?:if|whether|why|how|where))?|false|untrue|wrong)(?:\s+that)?\s*$|(?:for (?:example|instance)|\be\.g\.),?\s*$/i;
+/** In a clause with one of these before it nothing is asserted. */
+const DOUBT =
+  /\b(?:not|never|no (?:way|one)|nobody|cannot|if|whether|unless|until|would|could|might|maybe|perhaps|where|why|how|what|who|which|when|once|supposing|imagin\w+|pretend\w*|assum\w+|as though|in case|provided|wish|hop(?:e|ing)|doubt|den(?:y|ied)|dream\w*|lest|false|untrue|wrong|for (?:example|instance)|hypothetically|theory)\b|n['’]t\b|\be\.g\.|\b(?:do|did|am|are|was|were|have|had|should|can|will)\s*$/i;
 const CONDITION =
   /^\W*(?:(?:and|but|so|even|only|or)\s+)*(?:if|unless|whether|in case|as long as|were I|had I|should I)\b/i;
+const LAST_CLAUSE = /^.*(?:[,;]|\b(?:and|but|so|because)\b)/is;
 
-/** Whether a sentence speaks of a condition first; what follows holds under it only. */
-export function isConditional(sentence: string): boolean {
-  return CONDITION.test(sentence);
-}
-
-/** Whether what stands at a place of a sentence is asserted by its writer: neither supposed, hoped, denied nor reported. */
+/** Whether what stands at a place of a sentence is asserted by its writer: neither supposed, hoped, denied, asked nor reported. */
 export function isAsserted(sentence: string, at: number): boolean {
   const before = sentence.slice(0, at);
-  if (isConditional(sentence) && !before.includes(',')) return false;
-  return !OPEN.test(before) && !REPORTED.test(before) && !REPORTED_AFTER.test(sentence.slice(at));
+  if (CONDITION.test(sentence) && !before.includes(',')) return false;
+  if (REPORTED.test(before) || REPORTED_AFTER.test(sentence.slice(at)) || /\b(?:example|instance),\s*$/i.test(before))
+    return false;
+  return !DOUBT.test(before.replace(LAST_CLAUSE, ''));
+}
+
+const DAYS =
+  '(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|weekend|month|year|night|spring|summer|autumn|fall|winter)';
+const MONTHS = 'january|february|march|april|may|june|july|august|september|october|november|december';
+/** What may stand before something that is said plainly: greetings, little words, reminders, times and reasons. */
+const PLAIN_OPENING = new RegExp(
+  `^(?:[\\s,;:.!*•–—-]|\\d+[.)]|\\b(?:hi|hello|hey|dear|oh|ah|hmm|um|well|so|ok(?:ay)?|yes|yeah|yep|no|nope|thanks|thank you|sure|great|correct|right|exactly|sorry|please|and|but|also|then|now|actually|currently|finally|recently|lately|nowadays|anyway|today|yesterday|honestly|btw|fyi|nb|ps|note|update|correction|reminder|because|the truth is|in fact|in short|to be clear|for (?:the record|context|your information)|by the way|just so you know|just to let you know|as (?:I (?:said|told you|mentioned)|you know)|(?:you|everyone) (?:should |must )?knows?|know|remember|keep in mind|do(?:n['’]t| not) forget|I(?:['’]ve| have)? (?:just |already )?(?:told|said|mentioned)(?: to)?(?: \\p{L}+)?|that|about me|as of|from|(?:last|this|early this|late last) ${DAYS}|on ${DAYS}|(?:(?:early|late|back) )?in (?:(?:${MONTHS})(?: \\d{4})?|\\d{4})|(?:a|an|one|two|three|four|five|six|seven|eight|nine|ten|\\d+) (?:days?|weeks?|months?|years?) ago|(?:after|since|because of|due to|thanks to) (?:my|our|the|a|an) (?:\\p{L}+ ?){1,3})\\b)*$`,
+  'iu',
+);
+/** Bounds the ways in which an opening can be put together. */
+const MAX_OPENING_CHARS = 80;
+/** What takes back what was said before it in the same clause, or dates it to a time that is over. */
+const UNPLAIN =
+  /\b(?:if|unless|according to|allegedly|supposedly|apparently|hypothetically|or so|as a joke|when I was|back then|at the time|in theory|says?|said|claims?|claimed|thinks?|I (?:doubt|wish|hope)|maybe|perhaps|imagine|pretend)\b|\bas an? (?:child|kid|student|teenager|teen|boy|girl)\b|(?<!\b(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten) )\b(?:years?|decades?|ages|long) ago\b|,\s*(?:right|correct|huh|eh|no|(?:do|did|have|are|am|is)(?:n['’]t)? (?:I|it)(?: not)?)\W*$/i;
+const IN_FICTION =
+  /\bin (?:the|this|that|my|our|an?|his|her|their|your) (?:[\w-]+ ){0,2}(?:story|tale|novel|book|film|movie|game|dreams?|scenario|role-?play|fantasy|script|play|poem|song|example|simulation|fiction|universe|scene|video)\b(?! \p{Ll}+ (?:industry|department|business))/iu;
+/** After it something else is said. */
+const CONJUNCTION = /[;:]|,?\s\b(?:and|but|so)\b/gi;
+
+/** Whether what stands at a place of a sentence is said so plainly that it may replace what was said before. */
+export function isPlain(sentence: string, at: number): boolean {
+  const clause = Math.max(0, ...[...sentence.slice(0, at).matchAll(CONJUNCTION)].map((match) => match.index));
+  const [before, opening, rest] = [sentence.slice(0, clause), sentence.slice(clause, at), sentence.slice(at)];
+  if (opening.length > MAX_OPENING_CHARS || !PLAIN_OPENING.test(opening) || IN_FICTION.test(sentence)) return false;
+  if (before !== '' && (DOUBT.test(before) || OTHERS_SAY.test(before) || CONDITION.test(before))) return false;
+  return !UNPLAIN.test(rest.replace(/(?:;|\b(?:and|but|so)\b).*/is, ''));
 }
 
 const NEGATION = /\b(?:not|never|no longer|cannot|neither|nor|hardly)\b|n['’]t\b/i;

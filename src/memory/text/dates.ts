@@ -34,6 +34,20 @@ export function datesIn(text: string, nowMs: number): DateRange[] {
   return [...namedDates(text, nowMs), ...isoDates(text), ...years(text), ...relativeDates(text, nowMs)];
 }
 
+const NUMBERS = 'a an one two three four five six seven eight nine ten'.split(' ');
+const AGO = new RegExp(`\\b(\\d{1,2}|${NUMBERS.join('|')}) (month|year|decade)s? ago\\b`, 'i');
+const AGO_DAYS: Readonly<Record<string, number>> = { month: 31, year: 366, decade: 3660 };
+
+/** When something happened that a text dates to a time before today, at the earliest: a month, a year, or some of them ago. */
+export function pastDateIn(text: string, nowMs: number): number | undefined {
+  const [, count = '', unit = ''] = AGO.exec(text) ?? [];
+  const ago = NUMBERS.indexOf(count.toLowerCase());
+  const days = (ago < 0 ? Number(count) : Math.max(1, ago)) * (AGO_DAYS[unit.toLowerCase()] ?? 0);
+  const dates = [...namedDates(text, nowMs), ...isoDates(text), ...years(text)].filter(({ toMs }) => toMs <= nowMs);
+  const starts = [...dates.map(({ fromMs }) => fromMs), ...(days > 0 ? [nowMs - days * DAY_MS] : [])];
+  return starts.length === 0 ? undefined : Math.min(...starts);
+}
+
 function namedDates(text: string, nowMs: number): DateRange[] {
   return [...text.matchAll(NAMED)].flatMap((match) => {
     const [, before, name = '', after, year] = match;
