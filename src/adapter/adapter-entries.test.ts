@@ -1,7 +1,9 @@
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { installWithout } from '../../test/support/install-without.ts';
 import { builtFolder } from '../../test/support/on-demand.ts';
 
 test.each(['claude', 'openai-agents', 'ai-sdk'])(
@@ -16,3 +18,18 @@ test.each(['claude', 'openai-agents', 'ai-sdk'])(
     expect(loaded).not.toMatch(/@anthropic-ai|@openai|@langchain|node_modules\/ai\/|adapter\/langgraph/);
   },
 );
+
+test('without the OpenAI Agents SDK the call that needs it says what to install', () => {
+  const folder = installWithout('@openai');
+  writeFileSync(
+    join(folder, 'a.mjs'),
+    `import { InMemoryCheckpointStorage } from 'savestate';
+    import { SavestateSession } from 'savestate/openai-agents';
+    const session = new SavestateSession(new InMemoryCheckpointStorage(), 'a');
+    const model = session.recordedModel({ getResponse: async () => ({ output: [], usage: {} }) });
+    await model.getResponse({ input: 'Hi' }).catch(({ code, message }) => console.log(code, message));`,
+  );
+  expect(execFileSync(process.execPath, ['a.mjs'], { cwd: folder, encoding: 'utf8' })).toBe(
+    'UNSUPPORTED savestate/openai-agents needs the package @openai/agents-core. Install it: npm install @openai/agents-core\n',
+  );
+});

@@ -11,7 +11,7 @@ test('[langgraph.1] without the packages of LangChain the import says what to in
     `await import('savestate/langgraph').catch(({ code, message }) => console.log(code, message));`,
   );
   expect(execFileSync(process.execPath, ['a.mjs'], { cwd: folder, encoding: 'utf8' })).toMatch(
-    /^UNSUPPORTED savestate\/langgraph needs the package @langchain\/[-a-z]+\. Install it: npm install @langchain\/langgraph @langchain\/core @langchain\/langgraph-checkpoint\n$/,
+    /^UNSUPPORTED savestate\/langgraph needs the package @langchain\/[-a-z]+\. Install it: npm install @langchain\/langgraph@1 @langchain\/core@1 @langchain\/langgraph-checkpoint@1\n$/,
   );
   const whole = installWithout('nothing');
   writeFileSync(

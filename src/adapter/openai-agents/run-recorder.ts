@@ -1,5 +1,6 @@
 import type { FunctionTool, Model, ModelProvider, ModelRequest, ModelResponse, Tool } from '@openai/agents-core';
 import { hasErrorCode } from '../../core/errors.ts';
+import { importPeer } from '../../core/import-peer.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
 import type { Engine } from '../../manager/engine/engine.ts';
@@ -141,9 +142,14 @@ function toPlain<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value)) as Value;
 }
 
+/** The SDK itself, loaded when something of it is first made. */
+export function importAgents(): Promise<typeof import('@openai/agents-core')> {
+  return importPeer('@openai/agents-core', () => import('@openai/agents-core'), 'savestate/openai-agents');
+}
+
 /** Usage is a class that adds up. */
 async function withUsage(response: ModelResponse): Promise<ModelResponse> {
-  const { Usage } = await import('@openai/agents-core');
+  const { Usage } = await importAgents();
   return { ...response, usage: new Usage(response.usage as ConstructorParameters<typeof Usage>[0]) };
 }
 

@@ -22,7 +22,7 @@ import { type AdapterStorageOptions, openAdapterEngine, toOptions } from '../ada
 import { encodePart } from '../session-name.ts';
 import type { OperationOptions, Transcript, TranscriptView } from '../transcript/transcript.ts';
 import { Transcripts } from '../transcript/transcripts.ts';
-import { RunRecorder } from './run-recorder.ts';
+import { importAgents, RunRecorder } from './run-recorder.ts';
 
 /** How a SavestateSession is made. */
 export type SavestateSessionOptions = AdapterStorageOptions & {
@@ -193,7 +193,7 @@ export class SavestateSession implements Session {
     const details = { sessionId: this.#id };
     if (suspended === null)
       throw new NotFoundError(`Session "${this.#id}" has no suspended run. Begin one with run().`, { details });
-    const { RunState } = await import('@openai/agents-core');
+    const { RunState } = await importAgents();
     const state = await RunState.fromString<unknown, Given>(agent, JSON.stringify(suspended.runState));
     for (const item of state.getInterruptions()) {
       const { callId } = describeApproval(item);
