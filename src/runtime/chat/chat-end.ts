@@ -13,6 +13,7 @@ import {
 } from '../../core/options.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
+import { LinearPattern } from './linear-pattern.ts';
 
 /** What ends a conversation, besides having run its rounds; plain data. */
 export type EndRules = {
@@ -73,7 +74,7 @@ function findSignal({ rules, last }: EndView, registry: AgentRegistry): ChatEnd 
 }
 
 function matchPattern({ pattern }: EndRules, content: string): string | undefined {
-  return pattern === undefined ? undefined : new RegExp(pattern.source, pattern.flags).exec(content)?.[0];
+  return pattern === undefined ? undefined : new LinearPattern(pattern).find(content);
 }
 
 function openPredicate(name: string, registry: AgentRegistry): (message: ChatMessage) => boolean {
@@ -84,7 +85,9 @@ function openPredicate(name: string, registry: AgentRegistry): (message: ChatMes
   });
 }
 
-function findLimit({ rules, maxRounds, round, totalTokens, costUsd }: EndView): ChatEnd | undefined {
+/** What is used up of what a conversation may use. */
+export function findLimit(view: Omit<EndView, 'last' | 'isOverruled'>): ChatEnd | undefined {
+  const { rules, maxRounds, round, totalTokens, costUsd } = view;
   if (rules.maxTokens !== undefined && totalTokens >= rules.maxTokens)
     return { reason: 'token_budget', detail: `${totalTokens} tokens were used; the limit is ${rules.maxTokens}.` };
   if (rules.maxCostUsd !== undefined && costUsd >= rules.maxCostUsd)
@@ -132,7 +135,7 @@ function plainPattern({ source, flags = '' }: NonNullable<EndRules['pattern']>):
 }
 
 function checkEndRules(rules: EndRules): EndRules {
-  if (rules.pattern !== undefined && compile(rules.pattern).test(''))
+  if (rules.pattern !== undefined && new LinearPattern(rules.pattern).find('') !== undefined)
     throw new InvalidInputError(
       `The end pattern /${rules.pattern.source}/ fits an empty text: it is in every message.`,
     );
@@ -141,21 +144,9 @@ function checkEndRules(rules: EndRules): EndRules {
   return rules;
 }
 
-function compile({ source, flags }: { readonly source: string; readonly flags?: string }): RegExp {
-  try {
-    return new RegExp(source, flags);
-  } catch (cause) {
-    throw new InvalidInputError(`The end pattern /${source}/${flags ?? ''} is no regular expression.`, { cause });
-  }
-}
-
 /** A text without the words that would end a conversation. */
 export function stripSignals(content: string, { signals, pattern }: EndRules): string {
   const withoutSignals = signals.reduce((text, signal) => text.replaceAll(signal, ''), content);
-  const stripped = pattern === undefined ? withoutSignals : withoutSignals.replace(everyMatch(pattern), '');
+  const stripped = pattern === undefined ? withoutSignals : new LinearPattern(pattern).remove(withoutSignals);
   return stripped === content ? content : stripped.trim();
-}
-
-function everyMatch({ source, flags = '' }: NonNullable<EndRules['pattern']>): RegExp {
-  return compile({ source, flags: flags.includes('g') ? flags : `${flags}g` });
 }

@@ -2,11 +2,11 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { HumanRequest } from '../agent/reply.ts';
 import { findOwn } from '../run/request-answers.ts';
 import type { TeamKind } from '../run/team.ts';
-import { adoptAgents } from '../run/team-facts.ts';
-import type { ChatEnd } from './chat-end.ts';
+import { adoptAgents, reopenAgents } from '../run/team-facts.ts';
+import { type ChatEnd, type EndReason, findLimit } from './chat-end.ts';
 import type { ChatTrigger } from './chat-loop.ts';
 import { changeSettings, findMissingCode } from './chat-settings.ts';
-import { type ChatSettings, type ChatState, parseChatState } from './chat-state.ts';
+import { type ChatSettings, type ChatState, parseChatState, totalsOf } from './chat-state.ts';
 import { GroupChat } from './group-chat.ts';
 import { findName } from './speaker-selection.ts';
 
@@ -96,7 +96,7 @@ function adoptCode(state: ChatState, code: ChatState): ChatState {
   const { settings } = code.chat;
   const heard = { status: 'running', histories: { [settings.managerName]: messages } } as const;
   const newcomer = stage === 'open' ? heard : {};
-  return {
+  return withoutPassedLimit({
     ...state,
     ...adoptAgents(state, code, { newcomer, partner: { was: was.managerName, is: settings.managerName } }),
     chat: {
@@ -105,5 +105,18 @@ function adoptCode(state: ChatState, code: ChatState): ChatState {
       randomState: settings.seed === was.seed ? randomState : settings.seed,
       roundLimit: Math.max(0, roundLimit + settings.maxRounds - was.maxRounds),
     },
-  };
+  });
 }
+
+/** What ended at a limit that is higher now goes on up to it. */
+function withoutPassedLimit(state: ChatState): ChatState {
+  const { end, settings, round, roundLimit, reopenings = 0 } = state.chat;
+  const { inputTokens, outputTokens, costUsd } = totalsOf(state);
+  const used = { round, totalTokens: inputTokens + outputTokens, costUsd };
+  const limit = findLimit({ rules: settings.end, maxRounds: roundLimit, ...used });
+  if (!LIMITS.some((reason) => reason === end?.reason) || limit !== undefined) return state;
+  const chat = { ...state.chat, end: null, reopenings: reopenings + 1 };
+  return { ...state, chat, agents: reopenAgents(state.agents) };
+}
+
+const LIMITS: readonly EndReason[] = ['max_rounds', 'token_budget', 'cost_budget'];

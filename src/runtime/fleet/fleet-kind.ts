@@ -1,8 +1,9 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import { addTotals } from '../agent/agent-state.ts';
 import { PERSON } from '../agent/chat-message.ts';
 import { findOwn, type GivenAnswer } from '../run/request-answers.ts';
 import type { TeamKind } from '../run/team.ts';
-import { adoptAgents } from '../run/team-facts.ts';
+import { adoptAgents, reopenAgents } from '../run/team-facts.ts';
 import { newWork } from '../run/work.ts';
 import { Fleet } from './fleet.ts';
 import type { FleetTrigger } from './fleet-loop.ts';
@@ -10,11 +11,13 @@ import { changeSettings } from './fleet-options.ts';
 import {
   type FleetAnswer,
   type FleetEnd,
+  type FleetEndReason,
   type FleetQuestion,
   type FleetRecord,
   type FleetRequest,
   type FleetSettings,
   type FleetState,
+  findLimit,
   parseFleetState,
 } from './fleet-state.ts';
 import { wordRequest } from './ledger-prompts.ts';
@@ -144,12 +147,25 @@ function adoptCode(state: FleetState, code: FleetState): FleetState {
   const { settings } = code.fleet;
   const heard = { status: 'running', histories: { [settings.orchestratorName]: messages } } as const;
   const newcomer = messages.length > 0 ? heard : {};
-  return {
+  return withoutPassedLimit({
     ...state,
     ...adoptAgents(state, code, { newcomer, partner: { was: was.orchestratorName, is: settings.orchestratorName } }),
     fleet: { ...state.fleet, ...withSettings(state.fleet, settings) },
-  };
+  });
 }
+
+/** What ended at a limit that is higher now goes on up to it. */
+function withoutPassedLimit(state: FleetState): FleetState {
+  const { fleet, agents } = state;
+  const reason = fleet.end?.reason ?? fleet.ending;
+  const totals = Object.values(agents).reduce((sum, agent) => addTotals(sum, agent.totals), fleet.totals);
+  const isReached = findLimit(fleet, totals) !== undefined;
+  const isPassed = reason === 'max_resets' ? fleet.resets < fleet.resetLimit : LIMITS.some((limit) => limit === reason);
+  if (!isPassed || isReached) return state;
+  return { ...state, fleet: { ...fleet, end: null, ending: null, phase: 'progress' }, agents: reopenAgents(agents) };
+}
+
+const LIMITS: readonly FleetEndReason[] = ['max_rounds', 'token_budget', 'cost_budget'];
 
 /** Other settings, and the counts at which a fleet ends by them. */
 function withSettings({ settings: was, roundLimit, resetLimit }: FleetRecord, settings: FleetSettings) {

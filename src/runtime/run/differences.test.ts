@@ -123,6 +123,20 @@ describe('code that changed while a conversation was stopped', () => {
     expect(result.messages.map(({ name }) => name)).toEqual(['user', 'a', 'b', 'a', 'c', 'a']);
   });
 
+  test('[run.7] with accept what ended at a limit goes on for exactly the rounds that the code adds', async () => {
+    const { manage } = await stopped();
+    const ended = await manage({}).resume();
+    expect(ended).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' } });
+    const more = (maxRounds: number) => manage({ chat: { maxRounds } }).resume({ onDifference: 'accept' });
+    expect(await more(4)).toMatchObject({ status: 'ended', newMessages: 0 });
+    expect(await more(7)).toMatchObject({
+      status: 'ended',
+      newMessages: 3,
+      end: { detail: '7 of 7 rounds were run.' },
+    });
+    expect(await more(2)).toMatchObject({ status: 'ended', newMessages: 0 });
+  });
+
   test('[run.7] with warn an agent that the code gained is left out; with accept the same manager lets it speak', async () => {
     const { manage, model } = await stopped();
     const agent = (name: string) => new StandardAgent({ name, model, ...(name === 'a' && { systemMessage: 'OLD' }) });
@@ -194,4 +208,14 @@ test('[run.7] a fleet whose prompt or limits changed in the code is refused, tol
   await changed().answer({ requestId: 'plan-1', answer: 'approve', by: 'Ann' });
   const accepted = await changed().resume({ onDifference: 'accept' });
   expect(accepted).toMatchObject({ status: 'ended', differences: [{ path: '$.settings.maxRoundCount' }] });
+});
+
+test('[run.7] with accept a fleet that ended at a limit goes on for exactly the rounds that the code adds', async () => {
+  const never = { assess: () => ({ satisfied: false }) };
+  const begun = createRunner(createCrew(never, { maxRoundCount: 2 }));
+  expect(await begun.runner.run({ task: 'Find out.' })).toMatchObject({ end: { reason: 'max_rounds' } });
+  const crew = createCrew(never, { maxRoundCount: 5 });
+  const result = await createRunner(crew, { manager: begun.manager }).runner.resume({ onDifference: 'accept' });
+  expect(result).toMatchObject({ status: 'ended', end: { reason: 'max_rounds' } });
+  expect(crew.fleet.record.rounds).toBe(5);
 });

@@ -195,6 +195,16 @@ export function adoptAgents(
   return { order, agents: Object.fromEntries(agents) };
 }
 
+/** The agents of a team that had ended and goes on. */
+export function reopenAgents(agents: AgentStates['agents']): AgentStates['agents'] {
+  return Object.fromEntries(
+    Object.entries(agents).map(([name, agent]) => [
+      name,
+      agent.status === 'completed' ? { ...agent, status: 'running' } : agent,
+    ]),
+  );
+}
+
 function codeOf(agent: AgentState): Partial<AgentState> {
   return Object.fromEntries(CODE_FIELDS.map((field) => [field, agent[field]]));
 }
