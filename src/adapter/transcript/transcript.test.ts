@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../../test/support/storages.ts';
 import type { SessionId } from '../../core/record/id.ts';
-import type { Chunk, Digest } from '../../core/tree/chunk.ts';
+import type { SetTimer } from '../../core/time/timer.ts';
+import { type Chunk, type Digest, digestText } from '../../core/tree/chunk.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { Engine } from '../../manager/engine/engine.ts';
+import { nameHolder } from '../../manager/lease/lease-refs.ts';
 import type { ChunkStorage, Commit, CommitResult } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { faultyStorage } from '../../testing/index.ts';
@@ -15,6 +18,11 @@ type Item = { readonly id: number; readonly text?: string; readonly parts?: read
 const SESSION = 'chat/1' as SessionId;
 const item = (id: number): Item => ({ id, text: `item ${id}` });
 const items = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => item(from + at));
+
+const bound = (target: ChunkStorage, key: string | symbol): unknown => {
+  const value: unknown = Reflect.get(target, key);
+  return typeof value === 'function' ? value.bind(target) : value;
+};
 
 const open = (storage: ChunkStorage, branch?: string) =>
   new Transcripts<Item>(openAdapterEngine({ storage }), 'test').open(SESSION, branch);
@@ -218,6 +226,49 @@ test('what another writer appended is read without the rest, and nothing is lost
   expect(await two.load()).toEqual(Array.from({ length: 2020 }, (_, id) => message(id)));
   const manager = new CheckpointManager({ storage });
   expect((await manager.verify()).findings).toEqual([]);
+});
+
+test('a writer that others are always faster than gets its turn', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const [quick, behind] = [open(storage), [] as Promise<void>[]];
+  await quick.append([item(0)]);
+  // Before each commit of the slow one the quick one appends, unless it is asked to wait.
+  const commit = async (commit: Commit): Promise<CommitResult> => {
+    if (commit.checkpoint === undefined) return storage.commit(commit);
+    if (behind.length > 20) throw new Error('It never gets its turn.');
+    behind.push(quick.append([item(behind.length + 1)]));
+    if (commit.refs?.every(({ kind }) => kind === 'branch') === true) await behind.at(-1);
+    return storage.commit(commit);
+  };
+  const slow = open(new Proxy(storage, { get: (target, key) => (key === 'commit' ? commit : bound(target, key)) }));
+  await slow.append([item(99)], { operationId: 'slow' });
+  await Promise.all(behind);
+  const ids = (await quick.load()).map(({ id }) => id);
+  expect(ids.filter((id) => id !== 99)).toEqual(Array.from({ length: behind.length + 1 }, (_, id) => id));
+  expect(ids.at(-2)).toBe(99);
+  expect(await storage.readRefs({ kind: 'mark' })).toEqual([]);
+});
+
+test.each([
+  ['not used', nameHolder('one').replace('@', '@elsewhere-'), 100],
+  ['of a dead process', nameHolder('two').replace(/\/\d+-/, '/999999999-'), 0],
+])('a turn that is %s is taken over', async (_, target, pauses) => {
+  const storage = new InMemoryCheckpointStorage();
+  let paused = 0;
+  const setTimer: SetTimer = (run) => {
+    paused++;
+    setImmediate(run);
+    return () => undefined;
+  };
+  const transcript = new Transcript<Item>(Engine.open({ storage, setTimer }), { adapter: 'test', sessionId: SESSION });
+  await transcript.append([item(0)]);
+  const turn = { kind: 'mark', name: `turn:${digestText('main')}`, expect: null, target } as const;
+  await storage.commit({ sessionId: SESSION, refs: [turn] });
+  await transcript.append([item(1)]);
+  expect(await transcript.load()).toHaveLength(2);
+  expect(paused > 0).toBe(pauses > 0);
+  expect(paused).toBeGreaterThanOrEqual(pauses);
+  expect(await storage.readRefs({ kind: 'mark' })).toEqual([]);
 });
 
 test('what is taken in and handed out are copies', async () => {

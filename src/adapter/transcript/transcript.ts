@@ -3,9 +3,7 @@ import { diffStates } from '../../core/diff/index.ts';
 import { ConflictError, hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import { backoff } from '../../core/time/backoff.ts';
 import { Serial } from '../../core/time/serial.ts';
-import { sleep } from '../../core/time/timer.ts';
 import { type Chunk, type Digest, digestText } from '../../core/tree/chunk.ts';
 import type { Engine, ShadowHolder } from '../../manager/engine/engine.ts';
 import { settleImport } from '../../manager/engine/import-claim.ts';
@@ -27,6 +25,7 @@ import {
   type TranscriptEdit,
   type TranscriptState,
 } from './transcript-state.ts';
+import { type BranchHead, findTurn, Turn } from './turn.ts';
 
 /** Which transcript: whose items, in which session. Without a branch it follows the session's current one, as a rewind sets it. */
 export type TranscriptPlace = {
@@ -69,12 +68,6 @@ type Tip = {
   readonly state: TranscriptState;
   readonly encoded: EncodedState | undefined;
 };
-
-/** Pauses of a change that another writer was faster than. */
-const PAUSES = { firstMs: 1, maxMs: 60 };
-
-/** Writers of one transcript wait for each other; only a storage that refuses everything takes this long. */
-const MAX_WAIT_MS = 60_000;
 
 /**
  * A list of items in a session, each change one checkpoint. Changes of one object are made in the order of the calls; those of several
@@ -223,21 +216,20 @@ export class Transcript<Item = unknown> implements ShadowHolder {
     return this.#engine.write((writer) => this.alone(() => work(writer)), { sessionId: this.sessionId });
   }
 
-  async #change(writer: Writer, change: TranscriptChange<Item>): Promise<ChangeOutcome> {
-    let waitedMs = 0;
-    for (let tries = 1; ; tries++) {
+  #change(writer: Writer, change: TranscriptChange<Item>): Promise<ChangeOutcome> {
+    const turn = new Turn(this.#engine, this.sessionId);
+    const attempt = async (found: BranchHead): Promise<ChangeOutcome | undefined> => {
       let tip: Tip | undefined;
       try {
-        tip = await this.#refresh();
-        return await this.#attempt(writer, tip, change);
+        tip = await this.#refresh(found);
+        return await this.#attempt(writer, tip, { ...change, refs: turn.refs });
       } catch (error) {
         if (!isRefused(error, 'moved')) this.forgetShadow(); // some of what it knows may be taken for stored
-        if (waitedMs > MAX_WAIT_MS || !(await this.#isOutdated(error, tip))) throw error;
-        const pauseMs = backoff(tries, PAUSES) * Math.random();
-        waitedMs += pauseMs;
-        await sleep(this.#engine.ports, pauseMs);
+        if (!(await this.#isOutdated(error, tip)) || !(await turn.lost())) throw error;
+        return undefined;
       }
-    }
+    };
+    return turn.run(() => this.#findHead(), attempt);
   }
 
   /** Whether someone else changed the transcript meanwhile, or even took away what was to be read. */
@@ -247,13 +239,17 @@ export class Transcript<Item = unknown> implements ShadowHolder {
     return isGone && tip !== undefined && (await this.#findHead()).headId !== tip.head?.id;
   }
 
-  async #attempt(writer: Writer, tip: Tip, change: TranscriptChange<Item>): Promise<ChangeOutcome> {
+  async #attempt(
+    writer: Writer,
+    tip: Tip,
+    { edit: makeEdit, refs, ...change }: TranscriptChange<Item> & Required<Pick<WritePlace, 'refs'>>,
+  ): Promise<ChangeOutcome> {
     const { branch, head } = tip;
-    const place = { sessionId: this.sessionId, branch, parent: head, expect: head?.id ?? null };
+    const place = { sessionId: this.sessionId, branch, parent: head, expect: head?.id ?? null, refs };
     const pending = { tip, place, change };
     let edit: TranscriptEdit | undefined;
     try {
-      edit = change.edit(this.#view(tip));
+      edit = makeEdit(this.#view(tip));
     } catch (error) {
       const repeated = await this.#findRepeated(writer, pending);
       if (repeated === undefined) throw error;
@@ -303,7 +299,7 @@ export class Transcript<Item = unknown> implements ShadowHolder {
     return itemsFrom(state, state.items.length - 1)[0] as Item;
   }
 
-  async #findHead(): Promise<{ readonly branch: string; readonly headId: CheckpointId | undefined }> {
+  async #findHead(): Promise<BranchHead> {
     const { sessionId } = this;
     const refs = await this.#engine.repository.readRefs({ sessionId });
     const branch = this.#branch ?? findCurrentBranch(refs);
@@ -315,11 +311,11 @@ export class Transcript<Item = unknown> implements ShadowHolder {
         `Session "${sessionId}" has no branch "${branch}" (it has: ${branches.map(({ name }) => name).join(', ')}). Make it with fork.`,
         { details: { sessionId, branch } },
       );
-    return { branch, headId: found?.target as CheckpointId | undefined };
+    return { branch, headId: found?.target as CheckpointId | undefined, turn: findTurn(refs, branch) };
   }
 
-  async #refresh(): Promise<Tip> {
-    const { branch, headId } = await this.#findHead();
+  async #refresh(found?: BranchHead): Promise<Tip> {
+    const { branch, headId } = found ?? (await this.#findHead());
     const known = this.#tip;
     if (known !== undefined && known.branch === branch && known.head?.id === headId) return known;
     const followed = headId === undefined ? undefined : await this.#follow(branch, headId);

@@ -30,6 +30,8 @@ const agent = new Agent({
   model: session.recordedModel(new ScriptedModel(Array.from({ length: calls + 1 }, () => answer))),
   tools: [session.recordedTool(pay)],
 });
+// The process before may have died between saving the outcome and saying so: asked again, that would be another turn.
+const isOver = (await session.getItems(1)).some(({ role }) => role === 'assistant');
 const runner = new Runner({ tracingDisabled: true });
-const { finalOutput } = await runner.run(agent, 'Pay all', { session, maxTurns: calls + 2 });
-say({ finalOutput });
+if (!isOver) await runner.run(agent, 'Pay all', { session, maxTurns: calls + 2 });
+say({ isDone: true });

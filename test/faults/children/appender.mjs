@@ -1,40 +1,34 @@
-// Appends items to a transcript of an adapter, each under an id of its own, and says each after it was acknowledged, until it is killed.
+// Appends items to a transcript of each adapter, each under an id of its own, and says each after it was acknowledged, until it is killed.
 // It begins by repeating the last one that is there: its reply may have been lost with the process before.
 import { SavestateSessionStore } from '../../../dist/adapter/claude/index.js';
 import { SavestateSession } from '../../../dist/adapter/openai-agents/index.js';
 import { openAnyStorage, say, told } from './common.mjs';
 
 say({ ready: true });
-const { storage: place, adapter, writer } = told();
+const { storage: place, writer } = told();
 const storage = await openAnyStorage(place);
-const key = { projectKey: 'shop', sessionId: 'one' };
+const text = (id) => `${id} says `.repeat(90);
 
-const open = {
-  claude: () => {
-    const store = new SavestateSessionStore(storage);
-    return {
-      ids: async () => ((await store.load(key)) ?? []).map(({ uuid }) => uuid),
-      add: (id) => store.append(key, [{ type: 'user', uuid: id, message: { content: `${id} says `.repeat(90) } }]),
-    };
-  },
-  openai: () => {
-    const session = new SavestateSession(storage, 'one');
-    const item = (id) => ({ type: 'message', role: 'user', id, content: `${id} says `.repeat(90) });
-    return {
-      ids: async () => (await session.getItems()).map(({ id }) => id),
-      add: (id) =>
-        session.applyHistoryTransaction({
-          operationId: id,
-          transaction: { type: 'append_items', items: [item(id)] },
-        }),
-    };
+async function append(adapter, { ids, add }) {
+  const own = (await ids()).filter((id) => id.startsWith(`${writer}-`));
+  for (let n = Math.max(0, own.length - 1); ; n++) {
+    await add(`${writer}-${n}`);
+    say({ [adapter]: n });
+  }
+}
+
+const key = { projectKey: 'shop', sessionId: 'one' };
+const store = new SavestateSessionStore(storage);
+const claude = {
+  ids: async () => ((await store.load(key)) ?? []).map(({ uuid }) => uuid),
+  add: (id) => store.append(key, [{ type: 'user', uuid: id, message: { content: text(id) } }]),
+};
+const session = new SavestateSession(storage, 'one');
+const openai = {
+  ids: async () => (await session.getItems()).map(({ id }) => id),
+  add: (id) => {
+    const items = [{ type: 'message', role: 'user', id, content: text(id) }];
+    return session.applyHistoryTransaction({ operationId: id, transaction: { type: 'append_items', items } });
   },
 };
-
-const transcript = open[adapter]();
-const own = (await transcript.ids()).filter((id) => id.startsWith(`${writer}-`));
-say({ open: own.length });
-for (let n = Math.max(0, own.length - 1); ; n++) {
-  await transcript.add(`${writer}-${n}`);
-  say({ stored: n });
-}
+await Promise.all([append('claude', claude), append('openai', openai)]);
