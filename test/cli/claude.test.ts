@@ -72,7 +72,7 @@ test('what cannot be imported is said', async () => {
   const cases: [args: string[], code: number, said: string][] = [
     [['import', 'claude', 'nowhere'], 13, 'There is no folder or file'],
     [['import', 'claude', '.'], 13, 'There are no transcripts (*.jsonl) in'],
-    [['import', 'cloud', '.'], 2, 'Tools: claude.'],
+    [['import', 'cloud', '.'], 2, 'Tools: claude, atif, otlp.'],
   ];
   for (const [args, code, text] of cases) {
     const outcome = await run([...args, '--storage', 'x.db'], { folder });

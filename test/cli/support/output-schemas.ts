@@ -159,6 +159,13 @@ const imported = z.union([
     present: count,
     skipped: z.array(z.strictObject({ file: z.string(), line: count, reason: z.string() })),
   }),
+  z.strictObject({
+    sessions: z.array(
+      z.strictObject({ sessionId: z.string(), checkpoints: count, messages: count, isNew: z.boolean() }),
+    ),
+    spans: count,
+    otherSpans: count,
+  }),
 ]);
 
 const copy = z.strictObject({

@@ -14,6 +14,7 @@ export const command: Command = {
   arguments: '[revision]',
   options: [
     ['-o, --output <file>', 'where to; default: standard output'],
+    ['--format <format>', 'atif: the messages as an ATIF trajectory, which other tools read'],
     ['--force', 'replace the file if it exists'],
   ],
   details:
@@ -22,10 +23,19 @@ export const command: Command = {
     ['savestate export -o chat.jsonl', 'the session, to a file'],
     ['savestate export -s chat-42 | gzip > chat-42.jsonl.gz', 'another one, through a pipe'],
     ['savestate export @~2', 'one checkpoint, readable'],
+    ['savestate export --format atif -o trajectory.json', 'for viewers, evaluation and training'],
   ],
   run: async (context, input) => {
     const opened = await context.open();
     const revision = input.word(0);
+    const format = input.text('format');
+    if (format !== undefined) {
+      if (format !== 'atif') throw new InvalidInputError(`There is no format "${format}". Formats: atif.`);
+      const { exportAtif } = await import('../../state/atif.ts');
+      const head = await resolveRevision(opened, revision ?? '@');
+      const text = `${JSON.stringify(await exportAtif(opened.manager, head), undefined, 2)}\n`;
+      return write(context, input, { sessionId: head.sessionId, text: [text] });
+    }
     if (revision === undefined) {
       const sessionId = await opened.session();
       return write(context, input, { sessionId, text: opened.manager.exportSession(sessionId) });

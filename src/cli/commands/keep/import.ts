@@ -11,20 +11,28 @@ const MAX_NAMED = 10;
 
 /** Reads an exported session, or the transcripts of another tool. */
 export const command: Command = {
-  arguments: '<file> [folder]',
+  arguments: '<file|tool> [path]',
   details: `Everything is checked on the way; a broken file leaves nothing behind. The storage is made if it does not exist. - reads from standard input.
 import claude <folder> brings in the transcripts of Claude Code and the Claude Agent SDK: ~/.claude/projects, one project of it, or one file.
-What is there already is left alone, so it can be run again. Exits with 3 if lines were skipped.`,
+What is there already is left alone, so it can be run again. Exits with 3 if lines were skipped.
+import atif <file> brings in a trajectory (Agent Trajectory Interchange Format 1.x) with its subagents; import otlp <file> brings in
+traces (OTLP JSON, whole or a line each), a session for each conversation. A step or call becomes a checkpoint.`,
   examples: [
     ['savestate import chat.jsonl', 'into the configured storage'],
     ['gunzip -c chat.jsonl.gz | savestate import - --storage other.db', 'into another one'],
     ['savestate import claude ~/.claude/projects', 'all local transcripts of Claude'],
+    ['savestate import atif trajectory.json', 'a run of another agent'],
+    ['savestate import otlp traces.jsonl && savestate drift', 'traces, and whether they go in circles'],
   ],
   run: async (context, input) => {
-    const [file, folder] = [input.need(0, 'which file'), input.word(1)];
-    if (folder === undefined) return importFile(context, file);
-    if (file === 'claude') return importClaude(context, resolve(context.folder, folder));
-    throw new InvalidInputError(`import takes one file, or a tool and its folder; found "${file}". Tools: claude.`);
+    const [file, path] = [input.need(0, 'which file'), input.word(1)];
+    if (path === undefined) return importFile(context, file);
+    if (file === 'claude') return importClaude(context, resolve(context.folder, path));
+    if (file === 'atif' || file === 'otlp')
+      return (await import('./foreign-import.ts')).importForeign(context, file, path);
+    throw new InvalidInputError(
+      `import takes one file, or a tool and what to read; found "${file}". Tools: claude, atif, otlp.`,
+    );
   },
 };
 
