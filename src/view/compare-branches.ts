@@ -42,9 +42,14 @@ export async function compareBranches(
   const idsB = new Set(b.path.map(({ id }) => id));
   const forkPoint = a.path.find(({ id }) => idsB.has(id));
   const before = forkPoint === undefined ? undefined : listMessages(await manager.load(forkPoint.id));
-  const lines = alignMessages(a.messages.map(toKey), b.messages.map(toKey));
+  const lines = alignTranscripts(a.messages, b.messages);
   const common = countCommon(lines, before?.length ?? 0);
   return { a, b, forkPoint, common, lines: lines.slice(common) };
+}
+
+/** Two conversations beside each other: what is the same, what was said otherwise, what only one of them has. */
+export function alignTranscripts(a: readonly ReadMessage[], b: readonly ReadMessage[]): ComparedLine[] {
+  return alignMessages(a.map(toKey), b.map(toKey));
 }
 
 async function readSide(manager: CheckpointManager, head: Checkpoint): Promise<ComparedSide> {

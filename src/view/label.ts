@@ -1,8 +1,7 @@
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import { fieldsOf, listMessages } from '../manager/revision/transcript.ts';
-import { readMessage } from './message-text.ts';
-import { readParts } from './messages.ts';
+import { readParts, roleOf } from './messages.ts';
 
 /** What a checkpoint did, in a few words. */
 export type CheckpointLabel = {
@@ -18,31 +17,39 @@ const MAX_CHARS = 160;
 const MESSAGE = /^\$(\.(chat|fleet|channel_values))?\.messages\[\d+\]$/;
 const PENDING = /^\$\.chat\.pendingReply$/;
 
-/** Finds the message that a checkpoint brought, or what else changed with it. */
-export async function labelOf(manager: CheckpointManager, checkpoint: Checkpoint): Promise<CheckpointLabel> {
-  const { id, parentId } = checkpoint;
+/** What a checkpoint brought: a message, if there is one, and the paths of all that it changed. */
+export type Brought = { readonly message: unknown; readonly changedFields: readonly string[] };
+
+/** Finds what a checkpoint changed; of the first, or one whose parent was deleted, its last message. */
+export async function findBrought(manager: CheckpointManager, { id, parentId }: Checkpoint): Promise<Brought> {
   const parent = parentId === undefined ? undefined : await manager.get(parentId);
-  if (parent === undefined) {
-    const last = listMessages(await manager.load(id))?.at(-1);
-    return { id, ...describe(checkpoint, last, []), changes: 0 };
-  }
+  if (parent === undefined) return { message: listMessages(await manager.load(id))?.at(-1), changedFields: [] };
   const { added, modified, changedFields } = await manager.compare(parent.id, id);
   const news = [...modified, ...added];
   const last =
     news.findLast(({ path }) => MESSAGE.test(path))?.newValue ?? news.find(({ path }) => PENDING.test(path))?.newValue;
-  return { id, ...describe(checkpoint, last, changedFields), changes: changedFields.length };
+  return { message: roleOf(last) === undefined ? fieldsOf(last).message : last, changedFields };
 }
 
-function describe(checkpoint: Checkpoint, last: unknown, fields: readonly string[]) {
-  const message = readMessage(last) === undefined ? fieldsOf(last).message : last;
-  const { name, note, reason, trigger, type } = checkpoint;
-  if (readMessage(message) === undefined) {
-    const places = fields.slice(0, 3).join(', ');
-    return { text: clip(name ?? note ?? reason ?? (places === '' ? (trigger ?? type) : places)), tools: [] };
+/** Tells what a checkpoint brought. */
+export async function labelOf(manager: CheckpointManager, checkpoint: Checkpoint): Promise<CheckpointLabel> {
+  const { message, changedFields } = await findBrought(manager, checkpoint);
+  const { id, name, note, reason, trigger, type } = checkpoint;
+  const changes = changedFields.length;
+  if (roleOf(message) === undefined) {
+    const about = name ?? note ?? reason ?? (changes === 0 ? (trigger ?? type) : formatFields(changedFields));
+    return { id, text: clip(about), tools: [], changes };
   }
   const { speaker, text, calls, results } = readParts(message);
   const tools = [...calls, ...results].map((each) => each.name);
-  return { speaker, text: clip(text), tools: [...new Set(tools)] };
+  return { id, speaker, text: clip(text), tools: [...new Set(tools)], changes };
+}
+
+const SHOWN_FIELDS = 3;
+
+/** The first of some paths. */
+export function formatFields(paths: readonly string[]): string {
+  return paths.slice(0, SHOWN_FIELDS).join(', ');
 }
 
 function clip(text: string): string {

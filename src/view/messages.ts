@@ -1,5 +1,9 @@
-import { fieldsOf } from '../manager/revision/transcript.ts';
-import { isLangChainMessage, readMessage } from './message-text.ts';
+import { ForeignInstance } from '../core/value/class-codec.ts';
+import { fieldsOf, listMessages } from '../manager/revision/transcript.ts';
+import { formatValue, toJsonForm } from './json-form.ts';
+
+/** A message of a chat as people read it. */
+export type ChatMessage = { readonly speaker: string; readonly text: string };
 
 /** A call of a tool inside a message. */
 export type MessageCall = { readonly id?: string; readonly name: string; readonly input?: unknown };
@@ -23,23 +27,80 @@ export type ReadMessage = {
 type Fields = Readonly<Record<string, unknown>>;
 type Part = { readonly call: MessageCall } | { readonly result: MessageResult } | { readonly text: string };
 
+/** Reads a value as a message of a chat, with what it calls and hears; undefined if it is none. */
+export function readMessage(value: unknown): ChatMessage | undefined {
+  if (roleOf(value) === undefined) return undefined;
+  const { speaker, text, calls, results } = readParts(value);
+  const [first] = results;
+  if (first !== undefined && results.length === 1 && text === '' && calls.length === 0)
+    return { speaker: first.name === 'tool' ? 'tool' : `tool ${first.name}`, text: formatOutput(first) };
+  const did = [
+    ...calls.map(
+      ({ name, input }) => `[call] ${name}(${typeof input === 'string' ? input : formatValue(input ?? {})})`,
+    ),
+    ...results.map((result) => `[result] ${result.name}: ${formatOutput(result)}`),
+  ];
+  // Whoever has heard the results speaks after them.
+  const lines = results.length > 0 ? [...did, text] : [text, ...did];
+  return { speaker, text: lines.filter((line) => line !== '').join('\n') };
+}
+
+function formatOutput({ output }: MessageResult): string {
+  return typeof output === 'string' ? output : formatValue(output);
+}
+
+/** The messages of a state as people read them; undefined if it has none, or other things among them. */
+export function findMessages(state: unknown): readonly ChatMessage[] | undefined {
+  const messages = listMessages(state)?.map(readMessage);
+  return messages?.every((message) => message !== undefined) ? messages : undefined;
+}
+
+const ROLE_KEYS = ['role', 'speaker', 'from', 'agent', 'name', 'type'] as const;
+const TEXT_KEYS = ['content', 'text', 'message'] as const;
+
+/** The messages of LangChain: who speaks is told by their class. */
+const LANGCHAIN_TAG = /^langchain\.(Human|AI|Tool|System|Chat|Function)Message(Chunk)?$/;
+
+/** Who speaks in a message, as it says itself: a role, or a name; undefined if it is no message. */
+export function roleOf(value: unknown): string | undefined {
+  const fields = bodyOf(value);
+  const body = TEXT_KEYS.map((key) => fields[key]).find((found) => found !== undefined);
+  if (typeof body !== 'string' && body !== null && !(Array.isArray(body) && body.every(isPart))) return undefined;
+  const kind = langChainKind(value);
+  const [role] = ROLE_KEYS.flatMap((key) => (typeof fields[key] === 'string' ? [String(fields[key])] : []));
+  return kind === undefined || (kind === 'chat' && typeof fields.role === 'string') ? role : kind;
+}
+
+/** The kind of a message of LangChain, as it is in a state, or as it is printed as JSON. */
+function langChainKind(value: unknown): string | undefined {
+  const tag = value instanceof ForeignInstance ? value.tag : fieldsOf(value).$class;
+  return typeof tag === 'string' ? LANGCHAIN_TAG.exec(tag)?.[1]?.toLowerCase() : undefined;
+}
+
+/** The fields of a message; those of LangChain are the data of an instance. */
+function bodyOf(value: unknown): Fields {
+  const fields = fieldsOf(value);
+  return langChainKind(value) !== undefined && '$class' in fields ? fieldsOf(fields.data) : fields;
+}
+
+/** A text, or something that says what it is. */
+function isPart(part: unknown): boolean {
+  const { text, type } = fieldsOf(part);
+  return typeof part === 'string' || typeof text === 'string' || typeof type === 'string';
+}
+
 /** Reads a message in any of the forms that agents use, ours and those of the AI SDK, Anthropic, OpenAI and LangChain; what is none is shown as it is. */
 export function readParts(message: unknown): ReadMessage {
-  const read = readMessage(message);
-  if (read === undefined) return { speaker: '', text: JSON.stringify(message) ?? '', calls: [], results: [] };
-  const fields = fieldsOf(message);
-  const parts = [...turnParts(fields), ...contentParts(fields, read.speaker), ...besideParts(fields)];
+  const role = roleOf(message);
+  if (role === undefined) return { speaker: '', text: JSON.stringify(message) ?? '', calls: [], results: [] };
+  const fields = bodyOf(message);
+  const parts = [...turnParts(fields), ...contentParts(fields, role), ...besideParts(fields)];
   return {
-    speaker: speakerOf(message, fields, read.speaker),
+    speaker: typeof fields.name === 'string' ? fields.name : role,
     text: parts.flatMap((part) => ('text' in part && part.text !== '' ? [part.text] : [])).join('\n'),
     calls: parts.flatMap((part) => ('call' in part ? [part.call] : [])),
     results: parts.flatMap((part) => ('result' in part ? [part.result] : [])),
   };
-}
-
-function speakerOf(message: unknown, { name }: Fields, speaker: string): string {
-  if (isLangChainMessage(message)) return speaker.split(' ').at(-1) ?? speaker;
-  return typeof name === 'string' ? name : speaker;
 }
 
 /** The calls that one of our agents made on the way to what it said. */
@@ -50,10 +111,10 @@ function turnParts({ turn }: Fields): Part[] {
 }
 
 /** What a message says: one string, or parts; a message of a tool is a result. */
-function contentParts(fields: Fields, speaker: string): Part[] {
+function contentParts(fields: Fields, role: string): Part[] {
   const said = fields.content ?? fields.text ?? fields.message;
   const parts = Array.isArray(said) ? said.flatMap(partsOf) : [{ text: typeof said === 'string' ? said : '' }];
-  const isOfTool = fields.role === 'tool' || /^(tool|function)\b/.test(speaker);
+  const isOfTool = role === 'tool' || role === 'function';
   return isOfTool && !parts.some((part) => 'result' in part) ? [{ result: answerOf(fields, said) }] : parts;
 }
 
@@ -64,7 +125,11 @@ function answerOf(fields: Fields, output: unknown): MessageResult {
 }
 
 function partsOf(part: unknown): Part[] {
-  return [toPart(part) ?? { text: typeof part === 'string' ? part : JSON.stringify(part) }];
+  return [toPart(part) ?? { text: typeof part === 'string' ? part : formatPart(part) }];
+}
+
+function formatPart(part: unknown): string {
+  return `[${String(fieldsOf(part).type)}] ${JSON.stringify(toJsonForm(part))}`;
 }
 
 function toPart(part: unknown): Part | undefined {

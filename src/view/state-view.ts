@@ -10,7 +10,8 @@ export type StateView = {
   readonly isCopy: (path: string) => boolean;
 };
 
-const AGENT_COPIES = String.raw`\$\.agents\.[^.[]+\.(histories|totals|turn|autoReplies)|\$\.agents\["[^"]*"\]\.(histories|totals|turn|autoReplies)`;
+const AGENT = String.raw`\$\.agents(\.[^.[]+|\["[^"]*"\])`;
+const AGENT_COPIES = String.raw`${AGENT}\.(histories|totals|turn|autoReplies)`;
 
 const COPY = new RegExp(String.raw`^(${AGENT_COPIES}|\$\.chat\.pendingReply\b|\$\.fleet\.(turn|lastWords)\b)`);
 
@@ -18,12 +19,12 @@ const FOLDED = {
   thread:
     /^\$\.(v|ts|channel_versions|versions_seen|pending_sends)\b|^\$\.channel_values(\.__|\["(__|branch:|start:|join:))/,
   chat: new RegExp(
-    String.raw`^(${AGENT_COPIES}|\$\.chat\.(round|lastSpeaker|nextSpeaker|stage|randomState|selectorTotals)\b|\$\.chat\.messages\[\d+\]\.turn\b)`,
+    String.raw`^(${AGENT_COPIES}|${AGENT}\.status|\$\.chat\.(round|roundLimit|roundsFrom|reopenings|endOverruledAt|lastSpeaker|nextSpeaker|stage|randomState|selectorTotals)\b|\$\.chat\.messages\[\d+\]\.turn\b)`,
   ),
   fleet: new RegExp(
-    String.raw`^(${AGENT_COPIES}|\$\.fleet\.(rounds|stalls|planCount|turn|lastWords|totals|phase|nextSpeaker)\b|\$\.fleet\.messages\[\d+\]\.turn\b)`,
+    String.raw`^(${AGENT_COPIES}|${AGENT}\.status|\$\.fleet\.(rounds|stalls|planCount|turn|lastWords|totals|phase|nextSpeaker)\b|\$\.fleet\.messages\[\d+\]\.turn\b)`,
   ),
-  loop: /^\$\.loop\.(turn|gridStartMs|current|works|drift)\b/,
+  loop: /^\$\.(loop\.(turn|gridStartMs|current|works|drift)|mailbox\.(recentIds|recentDigests|pending\[\d+\]\.digest))\b/,
 };
 
 /** The view that fits a state. */

@@ -165,7 +165,7 @@ describe.concurrent('a thread of LangGraph', () => {
     const log = await ok(['log', '-s', 'ann'], { folder });
     const lines = log.trimEnd().split('\n');
     expect(lines).toHaveLength(7);
-    expect(lines[0]).toMatch(/step 5 update notes \+ "by hand" \(main\)$/);
+    expect(lines[0]).toMatch(/\(main\) step 5 update notes \+ "by hand"$/);
     expect(lines[1]).toMatch(/step 4 agent ai: It said: refunded 7$/);
     expect(lines[2]).toMatch(/step 3 tools tool refund: refunded 7$/);
     expect(lines[3]).toContain('step 2 agent ai: [call] refund({"order":7}); asked: Refund 7? answered: yes');
@@ -179,14 +179,14 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(await ok(['show', '--raw', '-s', 'ann'], { folder })).toContain('"versions_seen"');
   });
 
-  test('[cli.8] a difference is what was said; the rest is counted, or shown with --raw', async () => {
+  test('[cli.8] a difference is what was said; the rest is counted, or shown with --all', async () => {
     const folder = await newDesk();
     const diff = await ok(['diff', '@~1', '-s', 'ann'], { folder });
-    expect(diff).toContain('+ ai: It said: refunded 7');
+    expect(diff).toContain('+ [3] ai: It said: refunded 7');
     expect(diff).toMatch(/\d+ changes of bookkeeping not shown/);
     expect(diff).not.toMatch(/channel_versions|versions_seen|\$\.ts/);
-    expect(await ok(['diff', '#2', '-s', 'ann'], { folder })).toContain('+ human: I want a refund'); // a list that is new
-    expect(await ok(['diff', '@~1', '--raw', '-s', 'ann'], { folder })).toContain('$.versions_seen');
+    expect(await ok(['diff', '#2', '-s', 'ann'], { folder })).toContain('+ [0] human: I want a refund'); // a list that is new
+    expect(await ok(['diff', '@~1', '--all', '-s', 'ann'], { folder })).toContain('$.versions_seen');
   });
 
   test('[cli.9] a message is found once; where nothing is found, it says where it would be', async () => {

@@ -61,11 +61,11 @@ describe.concurrent('log', () => {
     const { folder, ids, forkId } = await chat.get();
     const graph = (await ok(['log', '--graph', '-n', '6'], { folder })).split('\n');
     expect(graph.map((line) => line.slice(0, 3))).toEqual(['* #', '| *', '| *', '| *', '|/', '* #', '* #', '']);
-    expect(graph[0]).toContain(`${forkId} (what-if) manual edited`);
+    expect(graph[0]).toContain(`${forkId} (what-if) edited "try it warmer" $.tone`);
     expect((await ok(['log', '--oneline', '-n', '1'], { folder })).trim()).toBe(
-      `#8 ${ids[8]} (main) auto message_appended FAILED`,
+      `#8 ${ids[8]} (main) message_appended FAILED assistant: Answer 8: it is on its way to you.`,
     );
-    expect(await ok(['log', '--long', '-n', '1'], { folder })).toContain('metadata  {"round":8}');
+    expect(await ok(['log', '--long', '-n', '1'], { folder })).toContain('metadata  { "round": 8 }');
   });
 });
 
@@ -142,7 +142,8 @@ describe.concurrent('diff', () => {
   test('[cli.8] shows messages as messages and texts word by word', async () => {
     const { folder } = await chat.get();
     const text = await ok(['diff', '#2', '#6'], { folder });
-    expect(text).toContain('$.messages[4]\n  + user: I want a refund for order 1042, please.');
+    expect(text).toContain('messages 2 the same\n+ [2] user: ');
+    expect(text).toContain('\n+ [4] user: I want a refund for order 1042, please.\n');
     expect(text).toContain('~ dry and to the point, [-always-]{+mostly+}');
     expect(text).toContain('$.plan[0]\n  - greet');
   });

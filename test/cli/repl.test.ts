@@ -26,9 +26,9 @@ describe.concurrent('lines from a script', () => {
       .split('\n')
       .map((line) => line.split('\t'));
     expect(lines.slice(0, 3)).toEqual([
-      ['7', '2026-01-31 15:00:00', ids[7], 'auto message_appended FAILED'],
-      ['8', '2026-01-31 16:00:00', ids[8], '(main) auto message_appended FAILED'],
-      ['8', '2026-01-31 16:00:00', ids[8], '(main) auto message_appended FAILED'],
+      ['7', ids[7], '2026-01-31 15:00:00', '566 B', 'FAILED user: Question 7: where is my parcel?'],
+      ['8', ids[8], '2026-01-31 16:00:00', '640 B', '(main) FAILED assistant: Answer 8: it is on its way to you.'],
+      ['8', ids[8], '2026-01-31 16:00:00', '640 B', '(main) FAILED assistant: Answer 8: it is on its way to you.'],
     ]);
     expect(lines.slice(3).flat()).toEqual([
       `session ${CHAT}, branch main, round 3, ${ids[3]}`,
@@ -205,7 +205,7 @@ describe.concurrent('a fleet', () => {
     screen.enter('edit: Walk slowly.');
     at = await screen.shows('Walk up to the castle.\n\nEnded: ', at);
     screen.enter('checkpoints');
-    at = await screen.shows('round  saved (UTC)', at);
+    at = await screen.shows('round  checkpoint', at);
     screen.enter('quit');
     expect(await screen.ended).toBe(0);
     const rounds = JSON.parse(await ok(['repl', '--json', '--eval', 'checkpoints'], { folder })) as unknown;
@@ -213,8 +213,8 @@ describe.concurrent('a fleet', () => {
     const table = (await ok(['repl', '--eval', 'checkpoints'], { folder })).trim().split('\n');
     const last = table.at(-1)?.split('\t') ?? [];
     expect(last[0]).toBe(String(numbers[0]));
-    expect(last[3]).toContain('Walk up to the castle.'); // the end says the answer
-    expect(new Set(table.map((line) => line.split('\t')[3])).size).toBe(table.length); // nothing twice
+    expect(last[4]).toContain('Walk up to the castle.'); // the end says the answer
+    expect(new Set(table.map((line) => line.split('\t')[4])).size).toBe(table.length); // nothing twice
   });
 });
 
@@ -232,7 +232,7 @@ describe.concurrent('rounds', () => {
     expect((JSON.parse(shown) as { value: unknown[] }).value).toHaveLength(4); // of five
     expect((await run(['repl', '--eval', 'resume 9'], { folder })).code).toBe(13);
     const [, , planner] = table;
-    const id = planner?.split('\t')[2] ?? '';
+    const id = planner?.split('\t')[1] ?? '';
     expect(await ok(['repl', '--eval', `resume ${id.slice(4, 17)}; where`], { folder })).toContain(id);
   });
 
@@ -244,14 +244,14 @@ describe.concurrent('rounds', () => {
     const { value } = JSON.parse(await ok(['show', '@:chat.messages', '--json'], { folder })) as {
       value: { name: string; content: string }[];
     };
-    expect(table.map(([, , , what]) => what?.replace(/^\(.*?\) /, ''))).toEqual(
+    expect(table.map(([, , , , what]) => what?.replace(/^\(.*?\) /, ''))).toEqual(
       value.map(({ name, content }) => `${name}: ${content}`),
     );
     const numbers = table.map(([number]) => number ?? '');
     expect([new Set(numbers).size, numbers.slice(0, 4)]).toEqual([table.length, ['0', '1', '2', '3']]);
     const moves = numbers.map((number) => `resume ${number}; where`).join('; ');
     const places = [...(await ok(['repl', '--eval', moves], { folder })).matchAll(/chk_\w+/g)].map(([id]) => id);
-    expect(places).toEqual(table.map(([, , id]) => id));
+    expect(places).toEqual(table.map(([, id]) => id));
   });
 
   test('[cli.3] on a narrow screen no line is wider than it, and ids are short', async () => {

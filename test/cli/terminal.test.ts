@@ -134,7 +134,7 @@ describe.concurrent('output', () => {
     ]);
     expect(long.text).toContain('<paged>');
     for (const { text } of [short, off, missing]) expect(text).not.toContain('<paged>');
-    expect(missing.text).toContain('metadata  {"round":1}');
+    expect(missing.text).toContain('metadata  { "round": 1 }');
     expect([long, short, off, missing].map(({ code }) => code)).toEqual([0, 0, 0, 0]);
     expect(await ok(['log', '--long'], { folder, env })).not.toContain('<paged>');
   });

@@ -12,7 +12,6 @@ import {
   readConfig,
 } from '../place/project.ts';
 import { ProgressBar, showBusy, type Work } from '../terminal/progress-bar.ts';
-import { toPrintable } from '../terminal/style.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import type { Program } from './command.ts';
 import type { CommandInput, GlobalOptions } from './command-input.ts';
@@ -167,21 +166,26 @@ export class Context {
 
   /** Prints the answer: as JSON if that was asked for, else as text. */
   async answer(json: unknown, text: () => string): Promise<undefined> {
-    if (this.isJson) this.terminal.print(`${JSON.stringify(json, undefined, 2)}\n`);
+    if (this.isJson) this.printJson(json);
     else await this.show(text());
+  }
+
+  printJson(json: unknown): void {
+    this.terminal.printWhole(`${JSON.stringify(json, undefined, 2)}\n`);
   }
 
   /** Prints one line of an answer that goes on. */
   answerLine(json: unknown, text: () => string): void {
-    this.terminal.print(this.isJson ? `${JSON.stringify(json)}\n` : text());
+    if (this.isJson) this.terminal.printWhole(`${JSON.stringify(json)}\n`);
+    else this.terminal.print(text());
   }
 
   /** Prints a text, in a pager if it is longer than the screen. */
   async show(text: string): Promise<void> {
     const { terminal } = this;
-    const isLong = terminal.isScreen && text.split('\n').length > terminal.rows;
-    const wasPaged =
-      isLong && this.globals.pager && (await (await import('../terminal/pager.ts')).page(toPrintable(text), this.env));
+    const fitted = terminal.toFitting(text);
+    const isLong = terminal.isScreen && this.globals.pager && fitted.split('\n').length > terminal.rows;
+    const wasPaged = isLong && (await (await import('../terminal/pager.ts')).page(fitted, this.env));
     if (!wasPaged) terminal.print(text);
   }
 

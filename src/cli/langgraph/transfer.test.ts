@@ -26,6 +26,7 @@ async function run(
     isNoteScreen: false,
     now: () => (nowMs += 5_000),
     print: (text) => printed.push(text),
+    printWhole: (text) => printed.push(text),
     note: (text) => {
       noted.push(text);
       options.onNote?.(text);

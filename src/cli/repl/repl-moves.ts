@@ -96,7 +96,8 @@ export class ReplMoves {
     }
     const names = await readNames(opened.manager, sessionId);
     const output = rounds.flatMap(({ rows }) => rows.map((checkpoint) => toOutput(checkpoint, names)));
-    await this.#context.answer(output, () => formatRounds(rounds, names, this.#context.terminal));
+    const text = this.#context.isJson ? '' : await formatRounds(this.#context, rounds, names);
+    await this.#context.answer(output, () => text);
     if (hasMore) this.#context.say(`There are earlier ones. For twice as many: checkpoints ${limit * 2}`);
   }
 

@@ -2,12 +2,12 @@ import { NotFoundError } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type Round, readRounds, roundOf } from '../../manager/revision/rounds.ts';
-import { type Names, toOutput } from '../../view/checkpoint-output.ts';
+import { type CheckpointOutput, type Names, toOutput } from '../../view/checkpoint-output.ts';
+import type { Context } from '../base/context.ts';
 import type { OpenStorage } from '../base/open-storage.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
-import { describeCheckpoint, formatNames, shortenIds } from '../state/checkpoint-text.ts';
-import { formatRows, formatTime } from '../terminal/format.ts';
-import type { Terminal } from '../terminal/terminal.ts';
+import { formatHistory } from '../state/checkpoint-text.ts';
+import { readWords } from '../state/words.ts';
 
 /** Where a checkpoint stands, in words: `round 3`, or its number where nobody counts rounds. */
 export function describeRound(checkpoint: Checkpoint): string {
@@ -40,26 +40,14 @@ export async function goBack(opened: OpenStorage, from: Checkpoint, count: numbe
   });
 }
 
-/** Rounds as a table, the oldest first: their numbers, times, ids, and what was said. */
-export function formatRounds(rounds: readonly Round[], names: Names, terminal: Terminal): string {
-  const { style, isScreen } = terminal;
-  const all = rounds.flatMap((round) => round.rows.map((checkpoint) => ({ round, checkpoint }))).reverse();
-  const shorten = shortenIds(all.map(({ checkpoint }) => checkpoint.id));
-  const rows = all.map(({ round, checkpoint }) => {
-    const output = toOutput(checkpoint, names);
-    // A prompt that came after the end of a round has only the number of its checkpoint.
-    const isRound = round.number !== undefined && round.end === checkpoint;
-    const what = [formatNames(output, style), checkpoint.contextSummary ?? describeCheckpoint(output)];
-    return [
-      isRound ? String(round.number) : `#${checkpoint.sequence}`,
-      formatTime(checkpoint.timestamp),
-      style.cyan(isScreen ? shorten(checkpoint.id) : checkpoint.id),
-      what
-        .filter((part) => part !== '')
-        .join(' ')
-        .replaceAll(/\s+/g, ' '),
-    ];
-  });
-  const head = [rounds.some(({ number }) => number !== undefined) ? 'round' : '#', 'saved (UTC)', 'checkpoint', 'what'];
-  return formatRows(terminal, rows, { head, right: [0] });
+/** Rounds as a table, the oldest first: their numbers, ids, times, and what was said. */
+export async function formatRounds(context: Context, rounds: readonly Round[], names: Names): Promise<string> {
+  const all = rounds.flatMap(({ rows }) => rows).reverse();
+  const words = await readWords(context, all);
+  // A prompt that came after the end of a round has only the number of its checkpoint.
+  const numbers = new Map(rounds.map(({ number, end }) => [end.id, number]));
+  const head = rounds.some(({ number }) => number !== undefined) ? 'round' : '#';
+  const numberOf = ({ id, sequence }: CheckpointOutput) => String(numbers.get(id) ?? `#${sequence}`);
+  const outputs = all.map((checkpoint) => toOutput(checkpoint, names));
+  return formatHistory(context.terminal, outputs, { words, by: { head, numberOf } });
 }

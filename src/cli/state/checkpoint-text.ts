@@ -1,20 +1,26 @@
-import type { CheckpointId } from '../../core/record/id.ts';
+import { type CheckpointId, SHORT_ID_CHARS } from '../../core/record/id.ts';
 import type { CheckpointOutput } from '../../view/checkpoint-output.ts';
-import { clip, formatSize, formatTime } from '../terminal/format.ts';
+import { clip, formatRows, formatSize, formatTime } from '../terminal/format.ts';
 import type { Style } from '../terminal/style.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+import type { Words } from './words.ts';
 
 /** Longer notes are cut in lists; `--long` and `show` have them whole. */
 const NOTE_CHARS = 60;
 
 const PREFIX = 'chk_';
-/** The time and a little of what makes ids of the same moment differ. */
-const SHORT_ID_CHARS = 13;
 
-/** Beginnings of ids for tables, whole where they would not tell these apart; they can be typed as they are. */
-export function shortenIds(ids: readonly CheckpointId[]): (id: CheckpointId) => string {
-  const shorten = (id: CheckpointId) => id.slice(PREFIX.length, PREFIX.length + SHORT_ID_CHARS);
-  const isClear = new Set(ids.map(shorten)).size === new Set(ids).size;
-  return (id) => (isClear ? shorten(id) : id.slice(PREFIX.length));
+/** An id as it is shown and can be typed: its beginning, on a screen. */
+export function shortenId(id: string): string {
+  return id.slice(PREFIX.length, SHORT_ID_CHARS);
+}
+
+/** The same for a table; ids that it would not tell apart are whole. A pipe gets all of them whole. */
+export function shortenIds(ids: readonly CheckpointId[], { isScreen }: Terminal): (id: CheckpointId) => string {
+  if (!isScreen) return (id) => id;
+  const counts = new Map<string, number>();
+  for (const id of ids) counts.set(shortenId(id), (counts.get(shortenId(id)) ?? 0) + 1);
+  return (id) => (counts.get(shortenId(id)) === 1 ? shortenId(id) : id.slice(PREFIX.length));
 }
 
 /** The names of a checkpoint in brackets, or nothing. */
@@ -23,18 +29,41 @@ export function formatNames({ heads = [], tags = [] }: CheckpointOutput, style: 
   return names.length === 0 ? '' : `(${names.join(', ')})`;
 }
 
-/** What a checkpoint is about, in a few words. */
-export function describeCheckpoint({ type, trigger, status, name, note, reason, metadata }: CheckpointOutput): string {
+/** What a checkpoint is about, in a few words: what it was saved for, and what is noted of it. */
+export function describeCheckpoint({ type, trigger, status, metadata, ...noted }: CheckpointOutput): string {
+  const parts = [type, trigger, status, formatHealth(metadata), formatNote(noted)];
+  return parts.filter((part) => part !== undefined).join(' ');
+}
+
+/** What somebody wrote to a checkpoint. */
+function formatNote({ name, note, reason }: Pick<CheckpointOutput, 'name' | 'note' | 'reason'>): string | undefined {
   const about = name ?? note ?? reason;
-  return [
-    type,
-    trigger,
-    status,
-    formatHealth(metadata),
-    about === undefined ? undefined : JSON.stringify(clip(about, NOTE_CHARS)),
-  ]
-    .filter((part) => part !== undefined)
-    .join(' ');
+  return about === undefined ? undefined : JSON.stringify(clip(about, NOTE_CHARS));
+}
+
+/** What is no news in a list of what was said. */
+const USUAL = /^(running|initializing|completed)$/i;
+
+/** A checkpoint in a list: its names, what is remarkable, and what was said or changed with it. */
+export function formatWhat(checkpoint: CheckpointOutput, style: Style, words: Words | undefined): string {
+  const { status = '', trigger, type } = checkpoint;
+  const names = formatNames(checkpoint, style);
+  if (words === undefined) return [names, describeCheckpoint(checkpoint)].filter((part) => part !== '').join(' ');
+  const state = USUAL.test(status) ? '' : paintStatus(status, style);
+  const note = style.dim(formatNote(checkpoint) ?? '');
+  const parts = words.isSaid
+    ? [names, state, note, paintSpeaker(words.text, style)]
+    : [names, style.dim(trigger ?? type), state, note, words.text];
+  return parts.filter((part) => part !== '').join(' ');
+}
+
+function paintStatus(status: string, style: Style): string {
+  return /fail|error/i.test(status) ? style.red(status) : style.yellow(status);
+}
+
+function paintSpeaker(text: string, style: Style): string {
+  const at = text.indexOf(': ');
+  return at < 0 ? text : `${style.bold(text.slice(0, at))}${text.slice(at)}`;
 }
 
 /** What a loop recorded of its agent's health: how strong the signs of drift are, and which. */
@@ -46,13 +75,62 @@ export function formatHealth(metadata: CheckpointOutput['metadata']): string | u
   return `${health} ${driftScore.toFixed(2)}${signals}`;
 }
 
-/** One line: number, id, names, what it is. */
-export function formatLine(checkpoint: CheckpointOutput, style: Style, what = describeCheckpoint(checkpoint)): string {
-  const parts = [style.dim(`#${checkpoint.sequence}`), style.cyan(checkpoint.id), formatNames(checkpoint, style), what];
-  return parts.filter((part) => part !== '').join(' ');
+/** One line: number, id, names, what it is. On a screen it fits. */
+export function formatLine(
+  checkpoint: CheckpointOutput,
+  { style, isScreen, columns }: Terminal,
+  { words, taken = 0 }: { readonly words?: Words | undefined; readonly taken?: number } = {},
+): string {
+  const id = style.cyan(isScreen ? shortenId(checkpoint.id) : checkpoint.id);
+  const line = `${style.dim(`#${checkpoint.sequence}`)} ${id} ${formatWhat(checkpoint, style, words)}`;
+  return isScreen ? clip(line, columns - taken) : line;
+}
+
+/** What a history is listed by. */
+export type Counting = { readonly head: string; readonly numberOf: (checkpoint: CheckpointOutput) => string };
+
+const BY_SEQUENCE: Counting = { head: '#', numberOf: ({ sequence }) => String(sequence) };
+
+/** Checkpoints as a table: numbers, ids, times, and what was said or changed. */
+export function formatHistory(
+  terminal: Terminal,
+  checkpoints: readonly CheckpointOutput[],
+  { words, by = BY_SEQUENCE }: { readonly words: ReadonlyMap<string, Words>; readonly by?: Counting },
+): string {
+  const shorten = shortenIds(
+    checkpoints.map(({ id }) => id),
+    terminal,
+  );
+  const rows = checkpoints.map((checkpoint) => {
+    const { id, savedAt, stateBytes } = checkpoint;
+    const said = words.get(id);
+    const cells = [
+      by.numberOf(checkpoint),
+      terminal.style.cyan(shorten(id)),
+      formatTime(said?.madeAt ?? new Date(savedAt)),
+    ];
+    const size = terminal.isScreen ? [] : [formatSize(stateBytes)];
+    return [...cells, ...size, formatWhat(checkpoint, terminal.style, said)];
+  });
+  return formatRows(terminal, rows, {
+    head: [by.head, 'checkpoint', 'saved (UTC)', 'what'],
+    right: [0],
+    spare: [1, 2],
+  });
+}
+
+/** JSON on one line that can be broken between its parts. */
+function formatSpaced(value: unknown): string {
+  return JSON.stringify(value, undefined, 1).replaceAll(/\n */g, ' ');
 }
 
 const DETAILS = ['author', 'reason', 'note', 'agentId', 'agentType', 'userId'] as const;
+
+/** A checkpoint in a sentence, with its whole id. */
+export function formatHeading(checkpoint: CheckpointOutput, style: Style): string {
+  const { sequence, id } = checkpoint;
+  return `${style.dim(`#${sequence}`)} ${style.cyan(id)} ${formatWhat(checkpoint, style, undefined)}`;
+}
 
 /** A checkpoint in several lines. */
 export function formatDetails(checkpoint: CheckpointOutput, style: Style): string {
@@ -65,7 +143,7 @@ export function formatDetails(checkpoint: CheckpointOutput, style: Style): strin
     ),
     ...(checkpoint.metadata === undefined
       ? []
-      : ([['metadata', JSON.stringify(checkpoint.metadata)]] as [string, string][])),
+      : ([['metadata', formatSpaced(checkpoint.metadata)]] as [string, string][])),
   ];
-  return `${formatLine(checkpoint, style)}\n${rows.map(([name, value]) => `  ${style.dim(name.padEnd(9))} ${value}\n`).join('')}`;
+  return `${formatHeading(checkpoint, style)}\n${rows.map(([name, value]) => `  ${style.dim(name.padEnd(9))} ${value}\n`).join('')}`;
 }

@@ -1,12 +1,15 @@
 import { diffText } from '../../core/diff/index.ts';
 import type { CheckpointComparison } from '../../manager/branch/compare.ts';
-import { fieldsOf } from '../../manager/revision/transcript.ts';
+import { fieldsOf, listMessages } from '../../manager/revision/transcript.ts';
 import type { CheckpointOutput } from '../../view/checkpoint-output.ts';
-import { readMessage } from '../../view/message-text.ts';
-import type { StateView } from '../../view/state-view.ts';
+import { alignTranscripts } from '../../view/compare-branches.ts';
+import { formatValue } from '../../view/json-form.ts';
+import { readMessage, readParts } from '../../view/messages.ts';
+import { viewOf } from '../../view/state-view.ts';
 import { formatCount } from '../terminal/format.ts';
 import type { Style } from '../terminal/style.ts';
-import { describeCheckpoint } from './checkpoint-text.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+import { describeCheckpoint, shortenId } from './checkpoint-text.ts';
 
 /** A comparison as commands print it. */
 export type DiffOutput = Pick<
@@ -22,41 +25,65 @@ const MAX_LINES = 40;
 /** A text this long or with line ends is shown word by word where it changed. */
 const MIN_TEXT_CHARS = 24;
 
-/** A diff for people: messages as messages, texts word by word, everything else as JSON. With a view: the conversation first, and without what it folds. */
-export function formatDiff(diff: DiffOutput, style: Style, view?: StateView): string {
+/** Two states of which the conversation is shown first, and without what only the program needs. */
+export type Talks = { readonly before: unknown; readonly after: unknown };
+
+/** A diff for people: texts word by word, everything else as JSON. With the states: the conversation first, each message once, and no bookkeeping. */
+export function formatDiff(diff: DiffOutput, terminal: Terminal, talks?: Talks): string {
   if (!diff.hasChanges) return '';
-  const blocks = [
-    ...diff.removed.map(({ path, oldValue }) => ({
-      path,
-      text: formatBlock(path, formatSigned('-', oldValue, style.red), style),
-    })),
-    ...diff.moved.map(({ from, path }) => ({ path, text: `${style.bold(path)} ${style.dim(`moved from ${from}`)}\n` })),
-    ...diff.modified.map((change) => ({
-      path: change.path,
-      value: change.newValue,
-      text: formatBlock(change.path, formatChange(change, style), style),
-    })),
-    ...diff.added.map(({ path, newValue }) => ({
-      path,
-      text: formatBlock(path, formatSigned('+', newValue, style.green), style),
-    })),
-  ];
-  const sides = `${formatSide('from', diff.before, style)}${formatSide('to  ', diff.after, style)}`;
-  return sides + arrange(blocks, style, view);
+  const { style } = terminal;
+  const sides = `${formatSide('from', diff.before, terminal)}${formatSide('to  ', diff.after, terminal)}`;
+  const blocks = toBlocks(diff, style);
+  if (talks === undefined) return sides + blocks.map(({ text }) => text).join('');
+  const view = viewOf(talks.after);
+  const said = formatTranscript(talks, style);
+  const others = blocks.filter(({ path }) => said === undefined || !isBelow(path, view.transcript));
+  const shown = others.filter(({ path, value }) => !view.isFolded(path, value));
+  const folded = others.length - shown.length;
+  const note =
+    folded === 0 ? '' : style.dim(`${formatCount(folded, 'change')} of bookkeeping not shown; --all shows it\n`);
+  return sides + (said ?? '') + shown.map(({ text }) => text).join('') + note;
 }
 
 type Block = { readonly path: string; readonly text: string; readonly value?: unknown };
 
-/** Shows what a person looks for first, and counts what they do not. */
-function arrange(blocks: readonly Block[], style: Style, view: StateView | undefined): string {
-  const join = (some: readonly Block[]) => some.map(({ text }) => text).join('');
-  if (view === undefined) return join(blocks);
-  const shown = blocks.filter(({ path, value }) => !view.isFolded(path, value));
-  const isSaid = ({ path }: Block) => view.transcript !== undefined && path.startsWith(view.transcript);
-  const folded = blocks.length - shown.length;
-  const note =
-    folded === 0 ? '' : style.dim(`${formatCount(folded, 'change')} of bookkeeping not shown; --raw shows all\n`);
-  return join(shown.filter(isSaid)) + join(shown.filter((block) => !isSaid(block))) + note;
+function toBlocks(diff: DiffOutput, style: Style): Block[] {
+  const block = (path: string, body: string, value?: unknown) => ({
+    path,
+    text: `${style.bold(path)}\n${body}`,
+    value,
+  });
+  return [
+    ...diff.removed.map(({ path, oldValue }) => block(path, formatSigned('-', oldValue, { style }))).reverse(),
+    ...diff.moved.map(({ from, path }) => ({ path, text: `${style.bold(path)} ${style.dim(`moved from ${from}`)}\n` })),
+    ...diff.modified.map((change) => block(change.path, formatChange(change, style), change.newValue)),
+    ...diff.added.map(({ path, newValue }) => block(path, formatSigned('+', newValue, { style }))),
+  ];
+}
+
+function isBelow(path: string, base: string | undefined): boolean {
+  return base !== undefined && (path === base || path.startsWith(`${base}[`));
+}
+
+/** The messages that differ, in their order: `~` said otherwise, `-` only before, `+` only after. Undefined if there is no conversation. */
+function formatTranscript({ before, after }: Talks, style: Style): string | undefined {
+  const [a, b] = [listMessages(before) ?? [], listMessages(after) ?? []];
+  if (a.length === 0 && b.length === 0) return undefined;
+  const lines = alignTranscripts(a.map(readParts), b.map(readParts));
+  const same = lines.filter(({ kind }) => kind === 'same').length;
+  if (same === lines.length) return '';
+  const told = lines.map(({ kind, a: atA, b: atB }) => {
+    if (kind === 'same') return '';
+    if (atA === undefined) return formatSigned('+', formatSaid(b, atB), { style, indent: '' });
+    if (atB === undefined) return formatSigned('-', formatSaid(a, atA), { style, indent: '' });
+    return formatChange({ oldValue: formatSaid(a, atA), newValue: formatSaid(b, atB) }, style, '');
+  });
+  return `${style.bold('messages')} ${style.dim(`${same} the same`)}\n${told.join('')}`;
+}
+
+function formatSaid(messages: readonly unknown[], at = 0): string {
+  const { speaker, text } = readMessage(messages[at]) ?? { speaker: '', text: formatValue(messages[at]) };
+  return `[${at}] ${speaker}: ${text.replaceAll('\n', '\n    ')}`;
 }
 
 /** How many changes there are, in all and for each field. */
@@ -73,36 +100,36 @@ function formatCounts(counts: DiffOutput['counts']['total']): string {
     .join(', ');
 }
 
-function formatSide(label: string, checkpoint: DiffOutput['before'], style: Style): string {
+function formatSide(label: string, checkpoint: DiffOutput['before'], { style, isScreen }: Terminal): string {
   const { sequence, id, branch } = checkpoint;
-  return style.dim(`${label} #${sequence} ${id} ${branch} ${describeCheckpoint(checkpoint)}\n`);
+  const shown = isScreen ? shortenId(id) : id;
+  return style.dim(`${label} #${sequence} ${shown} ${branch} ${describeCheckpoint(checkpoint)}\n`);
 }
 
-function formatBlock(path: string, body: string, style: Style): string {
-  return `${style.bold(path)}\n${body}`;
-}
+type Look = { readonly style: Style; readonly indent?: string };
 
-function formatSigned(sign: string, value: unknown, paint: (text: string) => string): string {
+function formatSigned(sign: '-' | '+', value: unknown, { style, indent = '  ' }: Look): string {
+  const paint = sign === '-' ? style.red : style.green;
   const lines = toLines(value);
-  const shown = lines.slice(0, MAX_LINES).map((line) => `  ${paint(`${sign} ${line}`)}\n`);
-  return shown.join('') + (lines.length > MAX_LINES ? `    … ${lines.length - MAX_LINES} more lines\n` : '');
+  const shown = lines.slice(0, MAX_LINES).map((line, at) => `${indent}${paint(`${at === 0 ? sign : ' '} ${line}`)}\n`);
+  return shown.join('') + (lines.length > MAX_LINES ? `${indent}  … ${lines.length - MAX_LINES} more lines\n` : '');
 }
 
 function toLines(value: unknown): string[] {
-  const isChat = Array.isArray(value) && value.length > 0 && value.every((item) => readMessage(item) !== undefined);
-  if (isChat) return value.flatMap(toLines);
   const message = readMessage(value) ?? readMessage(fieldsOf(value).message); // a reply that is to be appended has one inside
   if (message !== undefined) return `${message.speaker}: ${message.text}`.split('\n');
   const text = typeof value === 'string' ? value : (JSON.stringify(value, undefined, 2) ?? 'undefined');
   return text.split('\n');
 }
 
-function formatChange({ oldValue, newValue }: DiffOutput['modified'][number], style: Style): string {
+type Change = { readonly oldValue: unknown; readonly newValue: unknown };
+
+function formatChange({ oldValue, newValue }: Change, style: Style, indent = '  '): string {
   const isText = typeof oldValue === 'string' && typeof newValue === 'string';
   if (isText && Math.max(oldValue.length, newValue.length) >= MIN_TEXT_CHARS && isAlike(oldValue, newValue)) {
-    return formatWords(oldValue, newValue, style);
+    return formatWords([oldValue, newValue], style, indent);
   }
-  return formatSigned('-', oldValue, style.red) + formatSigned('+', newValue, style.green);
+  return formatSigned('-', oldValue, { style, indent }) + formatSigned('+', newValue, { style, indent });
 }
 
 /** Texts that share less than a third are read better one after the other. */
@@ -112,11 +139,11 @@ function isAlike(before: string, after: string): boolean {
 }
 
 /** Marks are written too, so that nothing hangs on colour: [-old-] {+new+}, as git does. */
-function formatWords(before: string, after: string, style: Style): string {
+function formatWords([before, after]: readonly [string, string], style: Style, indent: string): string {
   const words = diffText(before, after).map(({ op, text }) => {
     if (op === 'equal') return text;
     return op === 'remove' ? style.red(`[-${text}-]`) : style.green(`{+${text}+}`);
   });
   const lines = words.join('').split('\n');
-  return lines.map((line) => `  ~ ${line}\n`).join('');
+  return lines.map((line, at) => `${indent}${at === 0 ? '~' : ' '} ${line}\n`).join('');
 }

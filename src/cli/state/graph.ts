@@ -1,7 +1,7 @@
 import type { CheckpointOutput } from '../../view/checkpoint-output.ts';
 import type { Style } from '../terminal/style.ts';
 
-/** The parents of deleted checkpoints, by their ids. */
+/** The parents of checkpoints that are not shown, by their ids. */
 export type Cuts = ReadonlyMap<string, string | undefined>;
 
 /**
@@ -10,8 +10,13 @@ export type Cuts = ReadonlyMap<string, string | undefined>;
  */
 export function formatGraph(
   newestFirst: readonly CheckpointOutput[],
-  format: (checkpoint: CheckpointOutput) => string,
-  { style, cuts = new Map() }: { readonly style: Style; readonly cuts?: Cuts },
+  /** Knows how many columns are taken already. */
+  format: (checkpoint: CheckpointOutput, taken: number) => string,
+  {
+    style,
+    cuts = new Map(),
+    folded = new Map(),
+  }: { readonly style: Style; readonly cuts?: Cuts; readonly folded?: Cuts },
 ): string {
   /** The checkpoint each lane leads down to. */
   const lanes: (string | undefined)[] = [];
@@ -25,8 +30,8 @@ export function formatGraph(
     }
     dropEmptyEnd(lanes);
     lanes[lane] = checkpoint.id;
-    lines.push(`${drawRow(lanes, lane, style)} ${format(checkpoint)}`);
-    const { parentId, count } = skipDeleted(checkpoint.parentId, cuts);
+    lines.push(`${drawRow(lanes, lane, style)} ${format(checkpoint, lanes.length * 2)}`);
+    const { parentId, count } = skipMissing(checkpoint.parentId, { cuts, folded });
     if (count > 0) lines.push(style.dim(`${drawRow(lanes, lane, style, '┆')} ${count} pruned`));
     lanes[lane] = parentId;
     dropEmptyEnd(lanes);
@@ -34,15 +39,15 @@ export function formatGraph(
   return lines.map((line) => `${line}\n`).join('');
 }
 
-/** The nearest ancestor that is there, and how many are missing in between. */
-function skipDeleted(
+/** The nearest ancestor that is shown, and how many were deleted in between. */
+function skipMissing(
   from: string | undefined,
-  cuts: Cuts,
+  { cuts, folded }: { readonly cuts: Cuts; readonly folded: Cuts },
 ): { readonly parentId: string | undefined; readonly count: number } {
   let [parentId, count] = [from, 0];
-  while (parentId !== undefined && cuts.has(parentId)) {
-    parentId = cuts.get(parentId);
-    count++;
+  while (parentId !== undefined && (cuts.has(parentId) || folded.has(parentId))) {
+    if (cuts.has(parentId)) count++;
+    parentId = cuts.get(parentId) ?? folded.get(parentId);
   }
   return { parentId, count };
 }

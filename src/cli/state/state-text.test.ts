@@ -3,7 +3,7 @@ import { ForeignInstance } from '../../core/value/class-codec.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import type { CheckpointOutput } from '../../view/checkpoint-output.ts';
 import { toJsonForm } from '../../view/json-form.ts';
-import { findMessages, readMessage } from '../../view/message-text.ts';
+import { findMessages, readMessage } from '../../view/messages.ts';
 import { viewOf } from '../../view/state-view.ts';
 import { Telling } from '../../view/telling.ts';
 import { createStyle } from '../terminal/style.ts';
@@ -48,7 +48,7 @@ describe('messages', () => {
     expect(readMessage({ from: 'coder', text: 'done' })).toEqual({ speaker: 'coder', text: 'done' });
     expect(readMessage({ role: 'assistant', content: null, tool_calls: [{ name: 'f' }] })).toEqual({
       speaker: 'assistant',
-      text: '[call] {"name":"f"}',
+      text: '[call] f({})',
     });
     expect(
       readMessage({

@@ -1,6 +1,7 @@
+import { formatPath, type PathStep } from '../../core/path.ts';
 import { channelsOf, fieldsOf } from '../../manager/revision/transcript.ts';
 import { toJsonForm } from '../../view/json-form.ts';
-import { type ChatMessage, findMessages } from '../../view/message-text.ts';
+import { type ChatMessage, findMessages } from '../../view/messages.ts';
 import { viewOf } from '../../view/state-view.ts';
 import type { Style } from '../terminal/style.ts';
 
@@ -11,33 +12,50 @@ export function formatState(state: unknown, style: Style): string {
   // What else a group chat or a fleet holds is a lot.
   if (messages !== undefined && Array.isArray(order) && (chat ?? fleet) !== undefined)
     return [`agents ${order.join(', ')}`, ...formatLedgers(state, style), formatChat(messages, style)].join('\n\n');
-  const rest = withoutMessages(state, messages !== undefined);
+  const rest = withoutFolded(channelsOf(state) ?? state, {
+    path: channelsOf(state) === undefined ? [] : ['channel_values'],
+    isLeftOut: createFilter(state, messages !== undefined),
+  });
   if (messages === undefined) return formatJson(rest);
   const others = Object.keys(fieldsOf(rest)).length === 0 ? '' : `${formatJson(rest)}\n`;
   return others + formatChat(messages, style);
 }
 
-/** All of a state but what is shown as a chat. Of a thread of LangGraph: the channels that its graph declared. */
-function withoutMessages(state: unknown, isChat: boolean): unknown {
-  const channels = channelsOf(state);
-  if (channels === undefined && !isChat) return state;
-  const { isFolded } = viewOf(state);
-  const fields = Object.entries(channels ?? fieldsOf(state)).filter(
-    ([name]) => !(isChat && name === 'messages') && !(channels !== undefined && isFolded(`$.channel_values["${name}`)),
-  );
-  return Object.fromEntries(fields);
+/** What is shown as a chat, and what only the program needs. */
+function createFilter(state: unknown, isChat: boolean): (path: string) => boolean {
+  const { transcript, isFolded } = viewOf(state);
+  return (path) => isFolded(path) || (isChat && path === transcript);
 }
 
-/** What the orchestrator of a fleet knows and plans, and what it thinks of the last round. */
+type Folding = { readonly path: readonly PathStep[]; readonly isLeftOut: (path: string) => boolean };
+
+/** A value without what is left out of it, as JSON for people. */
+function withoutFolded(value: unknown, { path, isLeftOut }: Folding): unknown {
+  const inside = (child: unknown, step: PathStep) => withoutFolded(child, { path: [...path, step], isLeftOut });
+  if (Array.isArray(value)) return value.map(inside);
+  const isPlain = typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+  if (!isPlain) return toJsonForm(value);
+  const fields = Object.entries(value).filter(([name]) => !isLeftOut(formatPath([...path, name])));
+  return Object.fromEntries(fields.map(([name, child]) => [name, inside(child, name)]));
+}
+
+/** What the orchestrator of a fleet knows and plans, what it thinks of the last round, and how it ended. */
 function formatLedgers(state: unknown, style: Style): string[] {
-  const { taskLedger, progressLedger } = fieldsOf(fieldsOf(state).fleet);
+  const { taskLedger, progressLedger, end } = fieldsOf(fieldsOf(state).fleet);
   const entries = [
     ...Object.entries(fieldsOf(taskLedger)).map(([name, text]): [string, string] => [name, String(text)]),
     ...Object.entries(fieldsOf(progressLedger)).map(([name, entry]): [string, string] => [name, formatEntry(entry)]),
+    ...Object.entries(fieldsOf(end)).map(([name, text]): [string, string] => [
+      name === 'answer' ? name : `end_${name}`,
+      String(text),
+    ]),
   ];
-  return entries.length === 0
-    ? []
-    : [entries.map(([name, text]) => `${style.dim(name.replaceAll('_', ' '))} ${indent(text)}`).join('\n')];
+  const width = Math.max(0, ...entries.map(([name]) => name.length)) + 2;
+  const lines = entries.map(
+    ([name, text]) =>
+      style.dim(name.replaceAll('_', ' ').padEnd(width)) + text.replaceAll('\n', `\n${' '.repeat(width)}`),
+  );
+  return lines.length === 0 ? [] : [lines.join('\n')];
 }
 
 function formatEntry(entry: unknown): string {
@@ -45,11 +63,13 @@ function formatEntry(entry: unknown): string {
   return `${String(answer)}${typeof reason === 'string' && reason !== '' ? ` (${reason})` : ''}`;
 }
 
-function formatJson(value: unknown): string {
+/** A value as JSON for people. */
+export function formatJson(value: unknown): string {
   return `${JSON.stringify(toJsonForm(value) ?? null, undefined, 2)}\n`;
 }
 
 function formatChat(messages: readonly ChatMessage[], style: Style): string {
+  if (messages.length === 0) return 'There are no messages yet.\n';
   return messages
     .map(({ speaker, text }, at) => `${style.dim(`[${at}]`)} ${style.bold(speaker)}: ${indent(text)}\n`)
     .join('');

@@ -1,7 +1,9 @@
 import { stripVTControlCharacters } from 'node:util';
 import widthOf from 'string-width';
+import { ESCAPE, SEALED } from './style.ts';
 
 export { formatCount } from '../../core/format-count.ts';
+export { widthOf };
 
 const SIZE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 const SIZE_STEP = 1000;
@@ -34,34 +36,72 @@ const CHARACTERS = new Intl.Segmenter();
 /** A character may have many parts, such as a family has; a long text is not measured whole. */
 const MAX_UNITS_PER_COLUMN = 16;
 
-/** One line that takes at most so many columns of a screen; what does not fit is replaced by dots. Control characters become spaces. */
+/** One line that takes at most so many columns of a screen; what does not fit is replaced by dots. Control characters become spaces, colours of ours stay. */
 export function clip(text: string, columns: number): string {
-  const line = text.replaceAll(/[\p{Cc}\p{Bidi_Control}\s]+/gu, ' ').trim();
+  const parts = splitAt(SEALED, text).map((part, at) => (at % 2 === 1 ? part : part.replaceAll(UNSEEN, ' ')));
+  const line = parts.join('').trim();
   if (widthOf(line) <= columns) return line;
-  let [kept, width] = ['', 0];
-  for (const { segment } of CHARACTERS.segment(line.slice(0, columns * MAX_UNITS_PER_COLUMN))) {
-    width += widthOf(segment);
-    if (width > columns - 1) break;
-    kept += segment;
-  }
-  return `${kept}…`;
+  const kept = takeColumns(splitAt(SEALED, line), columns - 1);
+  return `${kept}…${(line.slice(kept.length).match(SEALED) ?? []).join('')}`; // none is left on
 }
 
-/** Breaks lines that are longer than a screen between words, and goes on under their beginning. A longer word stays whole. */
+const UNSEEN = /[\p{Cc}\p{Bidi_Control}\s]+/gu;
+
+/** Texts, and the colours between them. */
+function splitAt(codes: RegExp, text: string): string[] {
+  let at = 0;
+  const parts = [...text.matchAll(codes)].flatMap((found) => {
+    const before = text.slice(at, found.index);
+    at = found.index + found[0].length;
+    return [before, found[0]];
+  });
+  return [...parts, text.slice(at)];
+}
+
+/** The beginning of a text that fits into so many columns; at odd places of its parts are colours. */
+function takeColumns(parts: readonly string[], columns: number): string {
+  let [kept, width] = ['', 0];
+  for (const [at, part] of parts.entries()) {
+    const isColor = at % 2 === 1;
+    const characters = CHARACTERS.segment(part.slice(0, (columns + 1) * MAX_UNITS_PER_COLUMN));
+    for (const { segment } of isColor ? [{ segment: part }] : characters) {
+      width += isColor ? 0 : widthOf(segment);
+      if (width > columns) return kept;
+      kept += segment;
+    }
+  }
+  return kept;
+}
+
+/** What a line begins with before its text: spaces, a label and its gap, the sign of a change, the number of a message. */
+const LEAD = /^ *(?:[a-zA-Z]+(?: [a-zA-Z]+)* {2,})?(?:[-+~] )?(?:\[\d+\] )?/;
+const COLOR = new RegExp(`${ESCAPE}\\[\\d+m`, 'g');
+
+/** Breaks lines that are longer than a screen between words, and words that are longer than it; goes on under the text of the line. */
 export function wrapWords(text: string, columns: number): string {
-  return text.replaceAll(/[^\n]+/g, (line) => (widthOf(line) <= columns ? line : wrapLine(line, columns)));
+  const spaced = text.replaceAll('\t', '    '); // a terminal takes up to eight columns for one
+  return spaced.replaceAll(/[^\n]+/g, (line) => (widthOf(line) <= columns ? line : wrapLine(line, columns)));
 }
 
 function wrapLine(line: string, columns: number): string {
-  const indent = ' '.repeat(line.search(/[^ ]|$/));
-  let [wrapped, width] = ['', 0];
+  const lead = widthOf(LEAD.exec(line.replaceAll(COLOR, ''))?.[0] ?? '');
+  const indent = ' '.repeat(lead * 2 > columns ? 0 : lead);
+  const lines: string[] = [];
+  let open = '';
   for (const [part] of line.matchAll(/ *[^ ]+| +$/g)) {
-    const isOver = width > indent.length && width + widthOf(part) > columns;
-    const next = isOver ? indent + part.trimStart() : part;
-    wrapped += isOver ? `\n${next}` : next;
-    width = widthOf(next) + (isOver ? 0 : width);
+    const isFull = widthOf(open + part) > columns;
+    if (isFull && widthOf(open) > indent.length) {
+      lines.push(open);
+      open = indent + part.trimStart();
+    } else open += part;
+    while (widthOf(open) > columns) {
+      const kept = takeColumns(splitAt(COLOR, open), columns);
+      if (kept.length <= indent.length) break; // a character that is wider than the screen
+      lines.push(kept);
+      open = indent + open.slice(kept.length);
+    }
   }
-  return wrapped;
+  return [...lines, open].join('\n');
 }
 
 const BARS = '▁▂▃▄▅▆▇█';
@@ -77,6 +117,8 @@ export type TableOptions = {
   readonly head?: readonly string[];
   /** Columns whose values stand at the right, such as numbers. */
   readonly right?: readonly number[];
+  /** Columns that a narrow screen does without, the first of these first: a part of an id or of a time is of no use. */
+  readonly spare?: readonly number[];
 };
 
 type Rows = readonly (readonly string[])[];
@@ -84,7 +126,7 @@ type Screen = { readonly isScreen: boolean; readonly columns: number };
 
 const GAP = '  ';
 /** The last column is prose and gives way first, down to this. */
-const MIN_LAST_CHARS = 20;
+const MIN_LAST_CHARS = 24;
 
 /** Rows as a table that fits the screen; where there is none, with a tab between values, for programs that read them. */
 export function formatRows({ isScreen, columns }: Screen, rows: Rows, options: TableOptions = {}): string {
@@ -94,19 +136,47 @@ export function formatRows({ isScreen, columns }: Screen, rows: Rows, options: T
 /** Rows in columns of equal width, two spaces apart; colours do not count. What does not fit into `columns` is cut. */
 export function formatTable(
   rows: Rows,
-  { columns = Number.POSITIVE_INFINITY, head, right = [] }: TableOptions & { readonly columns?: number } = {},
+  {
+    columns = Number.POSITIVE_INFINITY,
+    head,
+    right = [],
+    spare = [],
+  }: TableOptions & { readonly columns?: number } = {},
 ): string {
   const all = head === undefined ? rows : [head, ...rows];
-  const count = Math.max(0, ...all.map((row) => row.length));
-  const wanted = Array.from({ length: count }, (_, at) => Math.max(...all.map((row) => widthOf(row[at] ?? ''))));
-  const widths = shrink(wanted, columns - GAP.length * (count - 1));
+  const shown = chooseColumns(measure(all), columns, spare);
+  const widths = shrink(
+    shown.map(({ width }) => width),
+    columns - GAP.length * (shown.length - 1),
+  );
   const lines = all.map((row) =>
-    row
-      .map((cell, at) => pad(cut(cell, widths[at] ?? 0), widths[at] ?? 0, right.includes(at)))
+    shown
+      .map(({ at }, nth) => pad(cut(row[at] ?? '', widths[nth] ?? 0), widths[nth] ?? 0, right.includes(at)))
       .join(GAP)
       .trimEnd(),
   );
   return lines.map((line) => `${line}\n`).join('');
+}
+
+type Column = { readonly at: number; readonly width: number };
+
+function measure(rows: Rows): Column[] {
+  const widths: number[] = [];
+  for (const row of rows) for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, widthOf(cell));
+  return widths.map((width, at) => ({ at, width }));
+}
+
+/** Leaves out spare columns until the last has room to say something. */
+function chooseColumns(all: readonly Column[], columns: number, spare: readonly number[]): readonly Column[] {
+  const taken = all.slice(0, -1).reduce((total, { width }) => total + width + GAP.length, 0);
+  const last = Math.min(all.at(-1)?.width ?? 0, MIN_LAST_CHARS);
+  const [next, ...rest] = spare;
+  if (next === undefined || taken + last <= columns) return all;
+  return chooseColumns(
+    all.filter(({ at }) => at !== next),
+    columns,
+    rest,
+  );
 }
 
 /** Takes from the last column what is too much, then from whichever is widest. */
@@ -122,9 +192,8 @@ function shrink(wanted: readonly number[], available: number): number[] {
   return widths;
 }
 
-/** A cell that has to be cut loses its colours: half of one would paint the rest of the line. */
 function cut(cell: string, width: number): string {
-  return widthOf(cell) <= width ? cell : clip(stripVTControlCharacters(cell), width);
+  return widthOf(cell) <= width && !cell.includes('\n') ? cell : clip(cell, width);
 }
 
 function formatPlain(rows: Rows): string {

@@ -1,11 +1,13 @@
 import { randomInt } from 'node:crypto';
 
-const ESCAPE = '\u001b';
+/** What an order to a terminal begins with. */
+export const ESCAPE = '\u001b';
 
 /** Colours of ours carry this number, which nobody who stored something can know: theirs are written out. */
 const SEAL = Array.from({ length: 2 }, () => randomInt(1_000, 10_000)).join(';');
 
-const SEALED = new RegExp(`${ESCAPE}\\[(\\d+);${SEAL}m`, 'g');
+/** A colour of ours, before it is written. */
+export const SEALED = new RegExp(`${ESCAPE}\\[(\\d+);${SEAL}m`, 'g');
 
 /** What a terminal obeys, what turns the direction of a text around, and line ends that are none of ours. */
 const ORDERS = new RegExp(`${SEALED.source}|[\\p{Cc}\\p{Bidi_Control}\\u2028\\u2029]`, 'gu');

@@ -14,8 +14,12 @@ export interface Terminal {
   readonly style: Style;
   /** Milliseconds, for rates. */
   now(): number;
-  /** The answer of the command. */
+  /** The answer of the command: on a screen, lines that are too long go on in the next. */
   print(text: string): void;
+  /** What `print` writes. */
+  toFitting(text: string): string;
+  /** The answer where every line counts, such as JSON. */
+  printWhole(text: string): void;
   /** The answer for a program: as it is, except on a screen. */
   pass(text: string): void;
   /** What goes on meanwhile, and errors. */
@@ -35,15 +39,20 @@ export function createTerminal({ stdin, stdout, stderr, env }: Streams, flags: {
   const isScreen = stdout.isTTY === true;
   const isNoteScreen = stderr.isTTY === true;
   const columnsOf = (): number => stdout.columns || stderr.columns || DEFAULT_COLUMNS;
+  const toFitting = (text: string) => (isScreen ? wrapWords(toPrintable(text), columnsOf()) : toPrintable(text));
   return {
     isScreen,
     isNoteScreen,
     canAsk: stdin.isTTY === true && isNoteScreen,
-    columns: columnsOf(),
+    get columns() {
+      return columnsOf();
+    },
     rows: stdout.rows ?? DEFAULT_ROWS,
     style: createStyle(wantsColor(env, { isScreen, flag: flags.color })),
     now: () => performance.now(),
-    print: (text) => void stdout.write(isScreen ? wrapWords(toPrintable(text), columnsOf()) : toPrintable(text)),
+    print: (text) => void stdout.write(toFitting(text)),
+    toFitting,
+    printWhole: (text) => void stdout.write(toPrintable(text)),
     pass: (text) => void stdout.write(isScreen ? toPrintable(text) : text),
     note: (text) => void stderr.write(isNoteScreen ? wrapWords(toPrintable(text), columnsOf()) : toPrintable(text)),
     overwrite: (text) => void stderr.write(ERASE_LINE + toPrintable(text)),

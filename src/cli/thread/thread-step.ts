@@ -4,9 +4,8 @@ import { formatPath } from '../../core/path.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { fieldsOf } from '../../manager/revision/transcript.ts';
 import { formatValue } from '../../view/json-form.ts';
-import { readMessage } from '../../view/message-text.ts';
+import { readMessage } from '../../view/messages.ts';
 import { viewOf } from '../../view/state-view.ts';
-import type { Context } from '../base/context.ts';
 import type { OpenStorage } from '../base/open-storage.ts';
 import { clip } from '../terminal/format.ts';
 import { formatAsked, readInterrupts } from './thread-interrupts.ts';
@@ -31,29 +30,13 @@ const START = '__start__';
 const VALUE_CHARS = 200;
 const LINE_CHARS = 1_000;
 
-/** Tells what became of the steps of a thread, by the ids of their checkpoints; none of other sessions. */
-export async function readThreadSteps(
-  context: Context,
-  checkpoints: readonly Checkpoint[],
-): Promise<ReadonlyMap<string, ThreadStep>> {
-  const steps = new Map<string, ThreadStep>();
-  if (checkpoints.every((checkpoint) => findGraphHeader(checkpoint) === undefined)) return steps;
-  const opened = await context.open();
-  for await (const checkpoint of context.watch(checkpoints, { noun: 'steps', total: checkpoints.length })) {
-    const step = await readThreadStep(opened, checkpoint);
-    if (step !== undefined) steps.set(checkpoint.id, step);
-  }
-  return steps;
-}
-
 /** A step on one line. */
-export function formatStep(step: ThreadStep | undefined): string | undefined {
-  if (step === undefined) return undefined;
-  return [`step ${step.step}`, step.node, step.what].filter((part) => part !== '').join(' ');
+export function formatStep({ step, node, what }: ThreadStep): string {
+  return [`step ${step}`, node, what].filter((part) => part !== '').join(' ');
 }
 
-/** Tells what a checkpoint of a thread is about: from what it changed, so that it costs what a step is. */
-async function readThreadStep(opened: OpenStorage, checkpoint: Checkpoint): Promise<ThreadStep | undefined> {
+/** Tells what a checkpoint of a thread is about, from what it changed, so that it costs what a step is; undefined for any other. */
+export async function readThreadStep(opened: OpenStorage, checkpoint: Checkpoint): Promise<ThreadStep | undefined> {
   const graph = findGraphHeader(checkpoint);
   if (graph === undefined) return undefined;
   const { step, source } = fieldsOf(checkpoint.metadata);

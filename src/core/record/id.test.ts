@@ -7,6 +7,7 @@ import {
   isCheckpointId,
   parseName,
   parseSessionId,
+  SHORT_ID_CHARS,
   timeOfId,
 } from './id.ts';
 
@@ -25,6 +26,14 @@ test('[input.3] ids are well-formed and rise, also when the clock stands still o
       },
     ),
   );
+});
+
+test('[input.3] the beginnings of ids of one moment differ', () => {
+  const random = (size: number) => new Uint8Array(size).fill(30);
+  const next = createCheckpointIds({ now: () => 5, randomBytes: random });
+  const ids = Array.from({ length: 40 }, () => next());
+  expect(new Set(ids.slice(0, 34).map((id) => id.slice(0, SHORT_ID_CHARS))).size).toBe(34);
+  expect(ids).toEqual([...new Set(ids)].sort()); // where no beginning is left, the end counts
 });
 
 test('[input.3] a child has a greater id than its parent, whoever made that and whatever its clock said', () => {

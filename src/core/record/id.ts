@@ -17,6 +17,9 @@ const GREATEST = 'z';
 const PREFIX = 'chk_';
 const TIME_CHARS = 10;
 const TAIL_CHARS = 12;
+const COUNTED_CHARS = 3;
+/** So much of an id tells it from all others but by a rare chance: its time, and what is counted within one. */
+export const SHORT_ID_CHARS = PREFIX.length + TIME_CHARS + COUNTED_CHARS;
 const MAX_TIME_MS = 32 ** TIME_CHARS - 1;
 
 /** No clock makes ids from here on (the year 19,800): they hold for their own descendants, and raise no other ids. */
@@ -42,10 +45,17 @@ export function createCheckpointIds({ now, randomBytes }: IdPorts): CheckpointId
     const nowMs = now();
     const floor = after !== undefined && after > last ? after : last;
     const isCounted = nowMs <= lastMs && floor === last;
-    const next = isCounted ? increment(floor) : idAt(nowMs, floor, formatTail(randomBytes(TAIL_CHARS)));
+    const tail = formatTail(randomBytes(TAIL_CHARS));
+    const next = isCounted ? countUp(floor, tail) : idAt(nowMs, floor, tail);
     if (next < BEYOND_CLOCKS) [last, lastMs] = [next, isCounted ? lastMs : nowMs];
     return next as CheckpointId;
   };
+}
+
+/** The next id of the same moment: it differs early, so that a beginning of each that people can type tells them apart. */
+function countUp(id: string, tail: string): string {
+  const start = id.slice(0, SHORT_ID_CHARS);
+  return start.endsWith(GREATEST.repeat(COUNTED_CHARS)) ? increment(id) : increment(start) + tail.slice(COUNTED_CHARS);
 }
 
 /** A tail of its own also beside a parent from the future: two processes must not count up from it alike. */

@@ -39,23 +39,48 @@ function toRound(rows: readonly Checkpoint[], newest: Checkpoint): Round {
   return { number: roundOf(end), rows, end };
 }
 
-/** One checkpoint for each message: chats save a reply when it was generated, when it is in the transcript, and when it ended them. */
 async function* readMessages(storage: ChunkStorage, from: Checkpoint): AsyncGenerator<Checkpoint> {
-  let shown: Checkpoint | undefined;
-  for await (const checkpoint of readLive(storage, from)) {
-    if (checkpoint.trigger === 'conversation_continued') continue; // before the prompt that it is about
-    const count = countSaid(checkpoint);
-    const isSame = count === undefined ? isRepeated(shown, checkpoint) : count === 0 || count === countSaid(shown);
-    if (shown !== undefined && isSame) continue;
-    shown = checkpoint;
-    yield checkpoint;
+  const fold = new MessageFold();
+  for await (const checkpoint of readLive(storage, from)) if (fold.shows(checkpoint)) yield checkpoint;
+}
+
+/**
+ * Picks one checkpoint for each message: chats save a reply when it was generated, when it is in the transcript, and when it ended them. The
+ * newest stands for the others; one that a name points to, or that was forked, is always shown.
+ */
+export class MessageFold {
+  readonly #isNamed: (checkpoint: Checkpoint) => boolean;
+  /** What is shown of the children of a checkpoint, by its id. */
+  readonly #children = new Map<string, readonly Checkpoint[]>();
+
+  constructor(isNamed: (checkpoint: Checkpoint) => boolean = () => false) {
+    this.#isNamed = isNamed;
+  }
+
+  /** Whether a checkpoint is shown. They are to be told newest first. */
+  shows(checkpoint: Checkpoint): boolean {
+    const children = this.#children.get(checkpoint.id) ?? [];
+    this.#children.delete(checkpoint.id);
+    const isShown = this.#isNamed(checkpoint) || children.length > 1 || !isFolded(checkpoint, children[0]);
+    const { parentId } = checkpoint;
+    if (parentId === undefined) return isShown;
+    const shown = isShown ? [checkpoint] : children;
+    this.#children.set(parentId, [...(this.#children.get(parentId) ?? []), ...shown]);
+    return isShown;
   }
 }
 
+function isFolded(checkpoint: Checkpoint, shown: Checkpoint | undefined): boolean {
+  if (checkpoint.trigger === 'conversation_continued') return true; // before the prompt that it is about
+  if (shown === undefined) return false;
+  const count = countSaid(checkpoint);
+  return count === undefined ? isRepeated(shown, checkpoint) : count === 0 || count === countSaid(shown);
+}
+
 /** How many messages were said by then, also one that only its speaker knows yet. */
-function countSaid(checkpoint: Checkpoint | undefined): number | undefined {
-  const count = checkpoint && countedMessages(checkpoint);
-  return count !== undefined && checkpoint?.trigger === 'speaker_reply_generated' ? count + 1 : count;
+function countSaid(checkpoint: Checkpoint): number | undefined {
+  const count = countedMessages(checkpoint);
+  return count !== undefined && checkpoint.trigger === 'speaker_reply_generated' ? count + 1 : count;
 }
 
 /** How many messages the transcript has, as `metadata.messages` says. */
@@ -64,9 +89,9 @@ export function countedMessages({ metadata }: Checkpoint): number | undefined {
 }
 
 /** A fleet that waits, failed or goes on was saved again with what it had said. */
-function isRepeated(shown: Checkpoint | undefined, { contextSummary }: Checkpoint): boolean {
-  const isAgain = ['waiting_for_input', 'run_failed', 'fleet_continued'].includes(shown?.trigger ?? '');
-  return isAgain && shown?.contextSummary !== undefined && shown.contextSummary === contextSummary;
+function isRepeated({ trigger = '', contextSummary: shown }: Checkpoint, { contextSummary }: Checkpoint): boolean {
+  const isAgain = ['waiting_for_input', 'run_failed', 'fleet_continued'].includes(trigger);
+  return isAgain && shown !== undefined && shown === contextSummary;
 }
 
 /** The round of a checkpoint, as `metadata.round` says. */

@@ -8,7 +8,7 @@ import { EXIT, type ExitCode } from '../../base/exit-code.ts';
 import { BisectFile, type BisectState, type Verdict } from '../../place/own-files.ts';
 import { readRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import { Bisection } from '../../state/bisection.ts';
-import { formatLine } from '../../state/checkpoint-text.ts';
+import { formatHeading } from '../../state/checkpoint-text.ts';
 import { Expression } from '../../state/expression.ts';
 import { formatCount } from '../../terminal/format.ts';
 import { type BisectTest, Search, testByCommand, testByExpression } from './bisect-search.ts';
@@ -91,7 +91,7 @@ async function goOn(context: Context, state: BisectState): Promise<undefined> {
   if (next === undefined) return tellResult(context, bisection, state.verdicts.length);
   const output = { status: 'testing', next: toOutput(next), candidates: candidates.map(({ id }) => id), stepsLeft };
   const left = `${candidates.length} left, about ${stepsLeft} more looks`;
-  await context.answer(output, () => `Look at ${formatLine(output.next, context.terminal.style)} (${left})\n`);
+  await context.answer(output, () => `Look at ${formatHeading(output.next, context.terminal.style)} (${left})\n`);
   context.say(`See it: savestate show ${next.id}    Then say: savestate bisect good, bad or skip`);
 }
 
@@ -161,8 +161,8 @@ async function tellResult(context: Context, bisection: Bisection, evaluations: n
   await context.answer(result, () => {
     if (result.firstBad === undefined)
       return `The first bad one is one of these ${candidates.length}; those between were skipped:\n${candidates.map(({ id }) => `  ${id}\n`).join('')}`;
-    const before = result.lastGood === undefined ? '' : `  the one before  ${formatLine(result.lastGood, style)}\n`;
-    return `The first bad checkpoint, after ${formatCount(evaluations, 'look')}:\n  ${formatLine(result.firstBad, style)}\n${before}`;
+    const before = result.lastGood === undefined ? '' : `  the one before  ${formatHeading(result.lastGood, style)}\n`;
+    return `The first bad checkpoint, after ${formatCount(evaluations, 'look')}:\n  ${formatHeading(result.firstBad, style)}\n${before}`;
   });
   if (!result.isMonotone) {
     const shown = evaluations < bisection.checkpoints.length ? 'Those seen; --scan shows all' : 'All of them';

@@ -1,6 +1,6 @@
 import { type Blamed, blame } from '../../../view/blame.ts';
 import { formatValue } from '../../../view/json-form.ts';
-import { readMessage } from '../../../view/message-text.ts';
+import { readMessage } from '../../../view/messages.ts';
 import { parseStatePath } from '../../../view/state-path.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';

@@ -3,7 +3,6 @@ import type { CheckpointComparison } from '../../../manager/branch/compare.ts';
 import { toOutput } from '../../../view/checkpoint-output.ts';
 import { toJsonForm } from '../../../view/json-form.ts';
 import { createPathFilter } from '../../../view/path-filter.ts';
-import { viewOf } from '../../../view/state-view.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { OpenStorage } from '../../base/open-storage.ts';
@@ -16,11 +15,11 @@ export const command: Command = {
   options: [
     ['--stat', 'only how many changes there are'],
     ['--path <path>', 'only what changed at or below this path'],
-    ['--raw', 'everything, also copies of messages, counters and other bookkeeping'],
+    ['--all', 'also copies of messages, counters and other bookkeeping, each where it is'],
     ['--patch', 'as a JSON Patch (RFC 6902) that turns a into b'],
   ],
   details:
-    'With one revision: from its parent to it. Without: from the parent of the head to the head. Messages come first. What only the program needs (copies of messages, counters, versions of channels) is counted; --raw shows it.',
+    'With one revision: from its parent to it. Without: from the parent of the head to the head. Messages come first, each once: ~ was said otherwise, - is only in a, + only in b; [-words-] went, {+words+} came. What only the program needs (copies of messages, counters, versions of channels) is counted; --all shows it.',
   examples: [
     ['savestate diff', 'what the last checkpoint changed'],
     ['savestate diff @~5 @', 'the last five together'],
@@ -30,18 +29,18 @@ export const command: Command = {
   run: async (context, input) => {
     const opened = await context.open();
     const [before, after] = await resolveSides(opened, input);
-    const whole = await opened.manager.compare(before, after);
-    const { style } = context.terminal;
+    const { manager } = opened;
+    const whole = await manager.compare(before, after);
     if (input.flag('patch')) {
-      context.terminal.print(`${JSON.stringify(toJsonForm(whole.patch), undefined, 2)}\n`);
+      context.printJson(toJsonForm(whole.patch));
       return undefined;
     }
     const output = toDiffOutput(whole, input.text('path'));
-    if (input.flag('stat')) await context.answer(output, () => formatDiffStat(output, style));
+    if (input.flag('stat')) await context.answer(output, () => formatDiffStat(output, context.terminal.style));
     else {
-      const isWhole = context.isJson || input.flag('raw') || input.text('path') !== undefined || !output.hasChanges;
-      const view = isWhole ? undefined : viewOf(await opened.manager.load(after));
-      await context.answer(output, () => formatDiff(output, style, view));
+      const isWhole = context.isJson || input.flag('all') || input.text('path') !== undefined || !output.hasChanges;
+      const talks = isWhole ? undefined : { before: await manager.load(before), after: await manager.load(after) };
+      await context.answer(output, () => formatDiff(output, context.terminal, talks));
     }
     if (!output.hasChanges) context.say('There are no differences.');
   },

@@ -5,7 +5,7 @@ import { TAIL_PAGE, Tail } from '../../../view/tail.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { formatLine } from '../../state/checkpoint-text.ts';
-import { formatTime } from '../../terminal/format.ts';
+import { formatTime, widthOf } from '../../terminal/format.ts';
 
 /** Short enough to seem immediate to a person. */
 const POLL_MS = 250;
@@ -39,7 +39,9 @@ export const command: Command = {
 
 function show(context: Context, checkpoint: Checkpoint): void {
   const output = toOutput(checkpoint);
-  const { style } = context.terminal;
-  const text = `${style.dim(formatTime(checkpoint.timestamp))} ${style.bold(checkpoint.sessionId)} ${formatLine(output, style)}\n`;
-  context.answerLine(output, () => text);
+  const { terminal } = context;
+  const { timestamp, sessionId, contextSummary } = checkpoint;
+  const words = contextSummary === undefined ? undefined : { text: contextSummary, isSaid: true };
+  const place = `${terminal.style.dim(formatTime(timestamp))} ${terminal.style.bold(sessionId)} `;
+  context.answerLine(output, () => `${place}${formatLine(output, terminal, { words, taken: widthOf(place) })}\n`);
 }

@@ -2,34 +2,34 @@ import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { SessionId } from '../../../core/record/id.ts';
 import { readSession } from '../../../manager/engine/records.ts';
 import { parseTime } from '../../../manager/revision/parse-time.ts';
-import { readLive } from '../../../manager/revision/rounds.ts';
-import { type CheckpointOutput, readNames, toOutput } from '../../../view/checkpoint-output.ts';
+import { MessageFold, readLive } from '../../../manager/revision/rounds.ts';
+import { type CheckpointOutput, type Names, NO_NAMES, readNames, toOutput } from '../../../view/checkpoint-output.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import type { OpenStorage } from '../../base/open-storage.ts';
 import { parseRange, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
-import { describeCheckpoint, formatDetails, formatLine, formatNames } from '../../state/checkpoint-text.ts';
+import { formatDetails, formatHistory, formatLine } from '../../state/checkpoint-text.ts';
 import { Expression } from '../../state/expression.ts';
 import { type Cuts, formatGraph } from '../../state/graph.ts';
-import { formatRows, formatSize, formatTime } from '../../terminal/format.ts';
-import { formatStep, readThreadSteps, type ThreadStep } from '../../thread/thread-step.ts';
+import { readWords, type Words } from '../../state/words.ts';
 
 /** Lists checkpoints. */
 export const command: Command = {
   arguments: '[revision]',
   options: [
     ['-n <count>', 'how many at most; default all'],
-    ['--oneline', 'one line for each, on a screen'],
-    ['--long', 'everything that is known about each'],
+    ['--oneline', 'every checkpoint, in one line each'],
+    ['--long', 'every checkpoint, with everything that is known about it'],
     ['--graph', 'all branches, and how they hang together'],
-    ['--all', 'all checkpoints of the session, also of other branches'],
+    ['--all', 'every checkpoint of the session, also of other branches'],
     ['--branch <name>', 'the history of this branch'],
     ['--since <time>', 'saved since then: 2h, yesterday, 2026-01-31'],
     ['--until <time>', 'saved until then'],
     ['--where <expression>', 'for which this is true: its names are type, status, metadata, state, ...'],
   ],
-  details: 'Without a revision: the current branch. A range a..b lists what came after a, up to b.',
+  details:
+    'Without a revision: the current branch. A range a..b lists what came after a, up to b. One line a message: a chat saves several checkpoints for one, of which the newest is listed, and those that have names. --json lists every checkpoint.',
   examples: [
     ['savestate log', 'the history of the current branch'],
     ['savestate log --graph -n 20', 'the last 20 of all branches, as a graph'],
@@ -41,27 +41,59 @@ export const command: Command = {
   run: async (context, input) => {
     const opened = await context.open();
     const sessionId = await opened.findSession();
-    const checkpoints = sessionId === undefined ? [] : await list(context, opened, input);
-    const names = checkpoints[0] === undefined ? undefined : await readNames(opened.manager, checkpoints[0].sessionId);
+    const listed = sessionId === undefined ? NOTHING : await list(context, opened, { input, sessionId });
+    const { checkpoints, names } = listed;
     const outputs = checkpoints.map((checkpoint) => toOutput(checkpoint, names));
-    const steps = context.isJson ? new Map() : await readThreadSteps(context, checkpoints);
+    const isTold = !context.isJson && !input.flag('long');
+    const told = input.has('n') ? checkpoints : checkpoints.slice(0, MAX_TOLD);
+    const words = isTold ? await readWords(context, told, { isEach: isEach(context, input) }) : new Map();
     const cuts = input.flag('graph') && sessionId !== undefined ? await readCuts(opened, sessionId) : new Map();
-    await context.answer(outputs, () => format(context, input, { outputs, steps, cuts }));
+    await context.answer(outputs, () => format(context, input, { ...listed, outputs, words, cuts }));
     if (outputs.length === 0) context.say('There are no such checkpoints.');
+    if (isTold && told.length < checkpoints.length)
+      context.say(
+        `What was said is told of the last ${MAX_TOLD} only. For more: -n ${checkpoints.length}, or a range.`,
+      );
   },
 };
 
-async function list(context: Context, opened: OpenStorage, input: CommandInput): Promise<Checkpoint[]> {
+/** The words of a checkpoint take a look at what it changed: of a long history the newest are enough, unless more are asked for. */
+const MAX_TOLD = 200;
+
+type List = {
+  readonly checkpoints: readonly Checkpoint[];
+  readonly names: Names;
+  /** What is not shown because a newer one says the same, and its parent. */
+  readonly folded: ReadonlyMap<string, string | undefined>;
+};
+
+const NOTHING: List = { checkpoints: [], names: NO_NAMES, folded: new Map() };
+
+async function list(
+  context: Context,
+  opened: OpenStorage,
+  { input, sessionId }: { readonly input: CommandInput; readonly sessionId: SessionId },
+): Promise<List> {
   const limit = input.count('n') ?? Number.POSITIVE_INFINITY;
   const isWanted = createFilter(opened, input);
-  const found: Checkpoint[] = [];
-  if (limit === 0) return found;
+  const checkpoints: Checkpoint[] = [];
+  const folded = new Map<string, string | undefined>();
+  const names = await readNames(opened.manager, sessionId);
+  const fold = new MessageFold(({ id }) => names.heads.has(id) || names.tags.has(id));
+  const isWhole = isEach(context, input);
   const work = { noun: 'checkpoints', total: undefined };
-  for await (const checkpoint of context.watch(await read(opened, input), work)) {
-    if (await isWanted(checkpoint)) found.push(checkpoint);
-    if (found.length >= limit) break;
+  for await (const checkpoint of context.watch(limit === 0 ? [] : await read(opened, input), work)) {
+    if (!(await isWanted(checkpoint))) continue;
+    if (isWhole || fold.shows(checkpoint)) checkpoints.push(checkpoint);
+    else folded.set(checkpoint.id, checkpoint.parentId);
+    if (checkpoints.length >= limit) break;
   }
-  return found;
+  return { checkpoints, names, folded };
+}
+
+/** Whether every checkpoint is listed, and not one for each message. */
+function isEach(context: Context, input: CommandInput): boolean {
+  return context.isJson || ['all', 'long', 'oneline'].some((flag) => input.flag(flag));
 }
 
 async function read(opened: OpenStorage, input: CommandInput): Promise<AsyncIterable<Checkpoint> | Checkpoint[]> {
@@ -97,47 +129,18 @@ function createFilter({ manager }: OpenStorage, input: CommandInput): (checkpoin
   };
 }
 
-type Listed = {
+type Listed = List & {
   readonly outputs: readonly CheckpointOutput[];
-  readonly steps: ReadonlyMap<string, ThreadStep>;
+  readonly words: ReadonlyMap<string, Words>;
   readonly cuts: Cuts;
 };
 
-function format(context: Context, input: CommandInput, { outputs, steps, cuts }: Listed): string {
-  const { style } = context.terminal;
-  const toLine = (checkpoint: CheckpointOutput) => formatLine(checkpoint, style, formatStep(steps.get(checkpoint.id)));
-  if (input.flag('graph')) return formatGraph(outputs, toLine, { style, cuts });
-  if (input.flag('long')) return outputs.map((checkpoint) => formatDetails(checkpoint, style)).join('\n');
+function format(context: Context, input: CommandInput, { outputs, words, cuts, folded }: Listed): string {
+  const { terminal } = context;
+  const toLine = (checkpoint: CheckpointOutput, taken = 0) =>
+    formatLine(checkpoint, terminal, { words: words.get(checkpoint.id), taken });
+  if (input.flag('graph')) return formatGraph(outputs, toLine, { style: terminal.style, cuts, folded });
+  if (input.flag('long')) return outputs.map((checkpoint) => formatDetails(checkpoint, terminal.style)).join('\n');
   if (input.flag('oneline')) return outputs.map((checkpoint) => `${toLine(checkpoint)}\n`).join('');
-  if (context.terminal.isScreen && steps.size > 0) return formatSteps(context, outputs, steps);
-  const rows = outputs.map((checkpoint) => toRow(context, checkpoint, steps.get(checkpoint.id)));
-  return formatRows(context.terminal, rows, {
-    head: ['#', 'checkpoint', 'saved (UTC)', 'size', 'what'],
-    right: [0, 3],
-  });
-}
-
-function toRow({ terminal: { style } }: Context, checkpoint: CheckpointOutput, step: ThreadStep | undefined): string[] {
-  const about = formatStep(step) ?? describeCheckpoint(checkpoint);
-  const what = [about, formatNames(checkpoint, style)].filter((part) => part !== '').join(' ');
-  const { sequence, id, savedAt, stateBytes } = checkpoint;
-  return [
-    String(sequence),
-    style.cyan(id),
-    formatTime(step?.madeAt ?? new Date(savedAt)),
-    formatSize(stateBytes),
-    what,
-  ];
-}
-
-/** The steps of a graph. A step is named by its number, so that its id need not take half of the screen. */
-function formatSteps({ terminal }: Context, outputs: readonly CheckpointOutput[], steps: Listed['steps']): string {
-  const rows = outputs.map((checkpoint) => {
-    const { step = '', node = '', what = '', madeAt } = steps.get(checkpoint.id) ?? {};
-    const time = formatTime(madeAt ?? new Date(checkpoint.savedAt));
-    const about = node === '' ? describeCheckpoint(checkpoint) : what;
-    const names = formatNames(checkpoint, terminal.style);
-    return [String(checkpoint.sequence), time, step, node, [names, about].filter((part) => part !== '').join(' ')];
-  });
-  return formatRows(terminal, rows, { head: ['#', 'made (UTC)', 'step', 'node', 'what'], right: [0, 2] });
+  return formatHistory(terminal, outputs, { words });
 }

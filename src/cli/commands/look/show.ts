@@ -7,7 +7,7 @@ import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { formatDetails } from '../../state/checkpoint-text.ts';
-import { formatState } from '../../state/state-text.ts';
+import { formatJson, formatState } from '../../state/state-text.ts';
 
 /** Shows one checkpoint. */
 export const command: Command = {
@@ -35,10 +35,7 @@ export const command: Command = {
     return context.answer({ checkpoint: output, state: toJsonForm(state) ?? null }, () => {
       const details = formatDetails(output, style);
       if (input.flag('header')) return details;
-      const shown = input.flag('raw')
-        ? `${JSON.stringify(toJsonForm(state) ?? null, undefined, 2)}\n`
-        : formatState(state, style);
-      return `${details}\n${shown}`;
+      return `${details}\n${input.flag('raw') ? formatJson(state) : formatState(state, style)}`;
     });
   },
 };
@@ -56,6 +53,6 @@ async function showValue(
     return undefined;
   }
   return context.answer({ checkpoint: toOutput(checkpoint), path: formatPath(path), value }, () =>
-    typeof value === 'string' ? `${value}\n` : `${JSON.stringify(value, undefined, 2)}\n`,
+    typeof value === 'string' ? `${value}\n` : formatJson(value),
   );
 }

@@ -36,6 +36,6 @@ export const command: Command = {
       throw new InvalidInputError(
         `There is no completion for "${shell}". There is one for: ${Object.keys(SCRIPTS).join(', ')}.`,
       );
-    context.terminal.print(script);
+    context.terminal.printWhole(script);
   },
 };

@@ -68,5 +68,5 @@ function formatProblem(file: string, { line, column, path, message }: Problem): 
 
 async function printSchema(context: Context): Promise<undefined> {
   const { workflowJsonSchema } = await import('../../../runtime/workflow/definition/definition-schema.ts');
-  context.terminal.print(`${JSON.stringify(workflowJsonSchema(), undefined, 2)}\n`);
+  context.printJson(workflowJsonSchema());
 }
