@@ -1,7 +1,7 @@
 import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { anything, callback, either, listOf, type OptionChecks, record } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { type CheckpointId, name, parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import { type CheckpointId, name, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { RefChange, RefKind } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import { isRefused } from '../../storage/refusal.ts';
@@ -11,6 +11,7 @@ import type { StoredCheckpoint } from '../engine/repository.ts';
 import { describeCheckpoint, type SaveOptions } from '../engine/save-options.ts';
 import type { WriteContent, Writer } from '../engine/writer.ts';
 import { endLease } from '../lease/lease-refs.ts';
+import { parseRefName } from '../revision/resolve-revision.ts';
 import { editState, type StateEdit } from './edit-state.ts';
 import type { BranchHead } from './history.ts';
 
@@ -91,7 +92,7 @@ export class Branching {
       const edited =
         options.edit === undefined ? undefined : await this.#edit(origin, { ...options, edit: options.edit });
       for (let attempt = 1; ; attempt++) {
-        const branch = parseName(attempt === 1 ? base : `${base}-${attempt}`, 'A branch name');
+        const branch = parseRefName(attempt === 1 ? base : `${base}-${attempt}`, 'A branch name');
         try {
           return await this.#begin(branch, { parent: checkpoint, edited, how, writer });
         } catch (error) {
@@ -155,7 +156,7 @@ export class Branching {
 
   /** Names a checkpoint; tags do not move and protect what they name. */
   async tag(idOrPrefix: string, name: string): Promise<CheckpointId> {
-    return this.#addRef(idOrPrefix, 'tag', () => parseName(name, 'A tag'));
+    return this.#addRef(idOrPrefix, 'tag', () => parseRefName(name, 'A tag'));
   }
 
   async untag(sessionId: string, name: string): Promise<void> {

@@ -21,7 +21,7 @@ async function transcript() {
     ids.push(await session.save({ messages: MESSAGES.slice(0, count) }, { metadata: { round: Math.ceil(count / 2) } }));
   const again = await session.save({ messages: MESSAGES, isDone: true }, { metadata: { round: 2 } });
   const place = { sessionId: parseSessionId('s'), head: () => again };
-  return { ids, again, find: (text: string) => resolveRevision(manager.engine, place, text) };
+  return { manager, ids, again, find: (text: string) => resolveRevision(manager.engine, place, text) };
 }
 
 test('[cli.4] a message, a round or a tool call names the checkpoint after or before it', async () => {
@@ -47,4 +47,13 @@ test('[cli.4] what was not said is not found, and the error says what there is',
   await expect(find('round 9')).rejects.toThrow('no end of round 9');
   await expect(find('before tool fax')).rejects.toThrow('calls the tool "fax"');
   await expect(find('message x')).rejects.toThrow('A revision is an id or its beginning');
+});
+
+test('[cli.4] a new branch or tag must not have a name that reads as a revision', async () => {
+  const { manager, again } = await transcript();
+  for (const name of ['@', '@~2', 'main~2', '#1', 'x^', '@{2h ago}', 'message 3', 'before tool search']) {
+    await expect(manager.tag(again, name)).rejects.toThrow(`A tag must not read as a revision, as "${name}" does.`);
+    await expect(manager.fork(again, { branch: name })).rejects.toThrow('A branch name must not read as a revision');
+  }
+  await manager.tag(again, 'v1.2 (final)');
 });

@@ -1,7 +1,7 @@
-import { NotFoundError } from '../../core/errors.ts';
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { checkValue, string } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { type CheckpointId, isCheckpointId, type SessionId } from '../../core/record/id.ts';
+import { type CheckpointId, isCheckpointId, parseName, type SessionId } from '../../core/record/id.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readState } from '../engine/loading.ts';
 import { parseTime } from './parse-time.ts';
@@ -29,7 +29,16 @@ const ID_LIKE = /^(chk_)?[0-9a-hjkmnp-tv-z]+$/;
 const SUFFIX =
   /^(.*?)(?:~(?<back>\d*)|(?<parent>\^)|#(?<number>\d+)|@?\{(?<time>[^}]*)\}|(?:^| )(?:message (?<message>\d+)|round (?<round>\d+)|before tool(?: (?<tool>\S+))?))$/s;
 
-/** Finds the checkpoint that a revision names. Branches and tags may look like anything else, so they come first. */
+/** Accepts the name of a new branch or tag, which must not read as another way to name a checkpoint. */
+export function parseRefName(text: unknown, what: string): string {
+  const name = parseName(text, what);
+  if (name !== '@' && !SUFFIX.test(name)) return name;
+  throw new InvalidInputError(`${what} must not read as a revision, as "${name}" does. Choose another name.`, {
+    details: { name },
+  });
+}
+
+/** Finds the checkpoint that a revision names. Branches and tags of older versions may look like anything else, so they come first. */
 export async function resolveRevision(engine: Engine, place: RevisionPlace, text: string): Promise<Checkpoint> {
   checkValue(text, string, 'A revision');
   if (isCheckpointId(text)) return engine.open(text);
