@@ -13,7 +13,7 @@ import {
 import { EMPTY_BLOCK, formatBlock, formatEntry } from '../log/memory-block.ts';
 import type { VectorStatus } from '../log/vector-index.ts';
 import { VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
-import type { MemoryKind, MemoryRecord, MemoryScope } from '../storage/memory-record.ts';
+import { MEMORY_KINDS, type MemoryKind, type MemoryRecord, type MemoryScope } from '../storage/memory-record.ts';
 import { wordsOf } from '../text/terms.ts';
 import type { Finding } from './finding.ts';
 
@@ -57,15 +57,8 @@ const MAX_RECALLED = 200;
 /** `{memory}`, or `{memory:preferences}` and the like. Doubled braces stand for themselves. */
 const PLACEHOLDER = /\{\{memory(?::[a-z]+)?\}\}|\{memory(?::([a-z]+))?\}/g;
 
-const SECTIONS: { readonly [name: string]: readonly MemoryKind[] } = {
-  preferences: ['preference'],
-  instructions: ['instruction'],
-  decisions: ['decision'],
-  facts: ['fact'],
-  outcomes: ['outcome'],
-  procedures: ['procedure'],
-  episodes: ['episode'],
-};
+/** `preferences` and the like: the kinds, in the plural. */
+const SECTIONS = new Map<string, MemoryKind>(MEMORY_KINDS.map((kind) => [`${kind}s`, kind]));
 
 type Filled = { readonly text: string; readonly ids: readonly string[]; readonly usedTokens: number };
 
@@ -140,10 +133,10 @@ function newestFirst(records: readonly MemoryRecord[]): MemoryRecord[] {
 
 function kindsOf(section: string | undefined): readonly MemoryKind[] | undefined {
   if (section === undefined) return undefined;
-  const kinds = Object.hasOwn(SECTIONS, section) ? SECTIONS[section] : undefined;
-  if (kinds !== undefined) return kinds;
+  const kind = SECTIONS.get(section);
+  if (kind !== undefined) return [kind];
   throw new InvalidInputError(
-    `The template asks for {memory:${section}}; known are ${Object.keys(SECTIONS).join(', ')}, and {memory} for all.`,
+    `The template asks for {memory:${section}}; known are ${[...SECTIONS.keys()].join(', ')}, and {memory} for all.`,
   );
 }
 

@@ -1,4 +1,4 @@
-import { type FoldedMemory, holdsAt, sinceMs } from '../log/fold.ts';
+import { applyEvent, type FoldedMemory, holdsAt, sinceMs } from '../log/fold.ts';
 import { endedBy, speaksOfSame } from '../log/slots.ts';
 import { isNegated } from '../log/voice.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
@@ -130,15 +130,11 @@ export class Decisions {
     memoryId: string,
     { fields, key }: { fields: MemoryFields; key: string | undefined },
   ): Decision {
-    this.events.push({ ...this.#common, memoryId, operation, fields, key });
-    if (operation === 'ADD') this.#know(this.#fold(memoryId, fields));
+    const event = { ...this.#common, memoryId, operation, fields, key };
+    this.events.push(event);
+    const added = operation === 'ADD' ? applyEvent(undefined, { ...event, seq: 0 }) : undefined;
+    if (added !== undefined) this.#know(added);
     return { id: memoryId, fields, event: operation };
-  }
-
-  #fold(id: string, fields: MemoryFields): FoldedMemory {
-    const { scope, nowMs } = this.#context;
-    const times = { createdAtMs: nowMs, updatedAtMs: nowMs };
-    return { id, scope, fields, contentSeq: 0, version: 0, reinforcements: 0, isPromoted: false, ...times };
   }
 
   get #common(): Pick<NewMemoryEvent, 'scope' | 'place' | 'atMs' | 'actor' | 'reason'> {

@@ -74,7 +74,7 @@ export type CleanedOptions = Omit<AddOptions, 'metadata'> & { readonly metadata:
 /** Accepts the options of `add` or throws. Names with a secret in them are refused; what else is stored is cleaned of secrets. */
 export function parseAddOptions(options: AddOptions, codec: StateCodec): CleanedOptions {
   checkOptions(options, ADD_CHECKS, 'add()');
-  const { userId, agentId, runId, subject, slot, idempotencyKey, session, metadata = {} } = options;
+  const { userId, agentId, runId, subject, slot, idempotencyKey, session, metadata } = options;
   const names = {
     userId,
     agentId,
@@ -86,7 +86,11 @@ export function parseAddOptions(options: AddOptions, codec: StateCodec): Cleaned
     branch: session?.branch,
   };
   refuseSecrets(names, codec);
-  return { ...options, ...redactWhy(options, codec), metadata: encodeMetadata(metadata, codec) };
+  return {
+    ...options,
+    ...redactWhy(options, codec),
+    metadata: metadata === undefined ? {} : encodeMetadata(metadata, codec),
+  };
 }
 
 /** A memory that may be added: what it would be, the key under which it counts once, and which proposal it was taken from. */

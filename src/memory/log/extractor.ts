@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { MemoryRecord, MemoryScope } from '../storage/memory-record.ts';
+import { DERIVED_KINDS, type MemoryRecord, type MemoryScope } from '../storage/memory-record.ts';
 
 /** One turn of a conversation. Turns of the roles `system`, `developer`, `tool` and `function` are never learned from; another role than these, `user` and `assistant` is refused. */
 export type MemoryMessage = {
@@ -30,7 +30,7 @@ export interface MemoryExtractor {
 const Extracted = z.array(
   z.object({
     content: z.string().trim().min(1),
-    kind: z.enum(['fact', 'preference', 'instruction', 'decision', 'outcome', 'procedure']).default('fact'),
+    kind: z.enum(DERIVED_KINDS).default('fact'),
     subject: z.string().trim().min(1).optional(),
     slot: z.string().trim().min(1).optional(),
     confidence: z.number().min(0).max(1).default(0.7),

@@ -1,4 +1,5 @@
 import { Serial } from '../../core/time/serial.ts';
+import { scopeKey } from '../storage/event-row.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
 import type { EventPlace, MemoryEvent, MemoryStorage } from '../storage/memory-storage.ts';
 import { applyEvent, type FoldedMemory } from './fold.ts';
@@ -155,7 +156,7 @@ export class ScopeLogs {
 
   /** The log of a scope, caught up. */
   async open(scope: MemoryScope): Promise<ScopeLog> {
-    const key = JSON.stringify([scope.userId, scope.agentId, scope.runId]);
+    const key = scopeKey(scope);
     const log = this.#logs.get(key) ?? new ScopeLog(this.#storage, scope);
     this.#logs.delete(key);
     this.#logs.set(key, log);

@@ -91,6 +91,7 @@ export function slotOf(sentence: string): Filled | undefined {
 }
 
 function favouriteIn(sentence: string): Filled | undefined {
+  if (!/favou?rite/i.test(sentence)) return undefined;
   const match = FAVOURITE.exec(sentence) ?? IS_FAVOURITE.exec(sentence);
   return match?.[1] === undefined
     ? undefined

@@ -1,4 +1,5 @@
 import { messageOf } from '../../core/errors.ts';
+import { scopeKey } from '../storage/event-row.ts';
 import type { MemoryScope } from '../storage/memory-record.ts';
 import type { EventVector, MemoryEvent, MemoryStorage } from '../storage/memory-storage.ts';
 import { cosine, type Embedder, normaliseVector } from './embedder.ts';
@@ -82,7 +83,7 @@ export class VectorIndex {
   }
 
   async #read(embedder: Embedder, scope: MemoryScope): Promise<Map<number, Float32Array>> {
-    const key = JSON.stringify([scope.userId, scope.agentId, scope.runId]);
+    const key = scopeKey(scope);
     const epoch = await this.#storage.readEpoch();
     let known = this.#scopes.get(key);
     if (known === undefined || known.epoch !== epoch) known = { epoch, position: 0, bySeq: new Map() };

@@ -3,58 +3,34 @@ import { CorruptError } from '../../core/errors.ts';
 import type { MemoryScope } from './memory-record.ts';
 import type { MemoryEvent, MemoryOperation, NewMemoryEvent } from './memory-storage.ts';
 
-const NAMED_COLUMNS = [
-  'user_id',
-  'agent_id',
-  'run_id',
-  'session_id',
-  'hash',
-  'subject',
-  'slot',
-  'kind',
-  'key',
-] as const;
-
 /** The columns in the order in which they are bound. */
 export const EVENT_COLUMNS = [
-  ...(['memory_id', 'operation'] as const),
-  ...NAMED_COLUMNS,
-  ...(['at_ms', 'content', 'previous', 'body'] as const),
+  ...(['memory_id', 'operation', 'user_id', 'agent_id', 'run_id', 'session_id', 'hash', 'subject'] as const),
+  ...(['slot', 'kind', 'key', 'at_ms', 'content', 'previous', 'body'] as const),
 ] as const;
 
-/** An event as SQL databases hold it: what is searched by has columns, the rest is JSON. */
+/** An event as SQL databases hold it: what is searched by has columns, the rest is JSON, which some databases have parsed. */
 export type EventRow = Readonly<
-  Record<'memory_id' | 'operation' | 'body', string> &
-    Record<(typeof NAMED_COLUMNS)[number] | 'content' | 'previous', string | null> &
-    Record<'at_ms', number>
+  Record<'memory_id' | 'operation', string> &
+    Record<Exclude<(typeof EVENT_COLUMNS)[number], 'memory_id' | 'operation' | 'at_ms' | 'body'>, string | null> &
+    Record<'seq' | 'at_ms', number> &
+    Record<'body', string | Body>
 >;
 
-/** Brings an event into the form of a row. */
-export function toRow(event: NewMemoryEvent): EventRow {
-  const { memoryId, operation, scope, place, atMs, fields = {}, actor, reason, extracted } = event;
+/** The values of an event in the order of `EVENT_COLUMNS`. */
+export function toValues(event: NewMemoryEvent): (string | number | null)[] {
+  const { memoryId, operation, scope, place, atMs, fields = {}, key, previous, actor, reason, extracted } = event;
   const { content, hash, subject, slot, kind, ...rest } = fields;
-  const named = { content, hash, subject, slot, kind, key: event.key, previous: event.previous };
-  const owners = { user_id: scope.userId, agent_id: scope.agentId, run_id: scope.runId, session_id: place?.sessionId };
-  return {
-    memory_id: memoryId,
-    operation,
-    at_ms: atMs,
-    body: JSON.stringify({ place, fields: rest, actor, reason, extracted }),
-    ...withNulls(named),
-    ...withNulls(owners),
-  };
-}
-
-function withNulls<Value extends object>(
-  value: Value,
-): { [Key in keyof Value]-?: Exclude<Value[Key], undefined> | null } {
-  const entries = Object.entries(value).map(([name, field]) => [name, field ?? null]);
-  return Object.fromEntries(entries) as { [Key in keyof Value]-?: Exclude<Value[Key], undefined> | null };
+  const body = JSON.stringify({ place, fields: rest, actor, reason, extracted });
+  const owners = [scope.userId, scope.agentId, scope.runId, place?.sessionId];
+  const values = [memoryId, operation, ...owners, hash, subject, slot, kind, key, atMs, content, previous, body];
+  return values.map((value) => value ?? null);
 }
 
 /** Reads a row back; throws a CorruptError for one that is damaged. Fills what was parsed instead of copying it, because logs are read in bulk. */
-export function fromRow(row: EventRow & { readonly seq: number }): MemoryEvent {
-  const { place, fields, actor, reason, extracted } = parseBody(row.body, row.seq);
+export function fromRow(row: EventRow): MemoryEvent {
+  const { place, fields, actor, reason, extracted } =
+    typeof row.body === 'string' ? parseBody(row.body, row.seq) : row.body;
   for (const name of FIELD_COLUMNS) if (row[name] !== null) fields[name] = row[name];
   const { seq, memory_id: memoryId, at_ms: atMs } = row;
   const operation = row.operation as MemoryOperation;
@@ -116,6 +92,11 @@ export function scopeColumns(scope: MemoryScope): { readonly column: string; rea
     const value = scope[name];
     return value === undefined ? [] : [{ column, value }];
   });
+}
+
+/** A name for a scope. */
+export function scopeKey({ userId, agentId, runId }: MemoryScope): string {
+  return JSON.stringify([userId, agentId, runId]);
 }
 
 /** A scope as words of an index: whatever its names are made of. */

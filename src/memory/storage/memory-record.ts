@@ -7,8 +7,14 @@ export type MemoryScope = {
   readonly runId?: string | undefined;
 };
 
-/** What sort of thing is remembered. An `episode` is a turn as it was said; the others say what follows from one. */
-export type MemoryKind = 'episode' | 'fact' | 'preference' | 'instruction' | 'decision' | 'outcome' | 'procedure';
+/** What follows from a turn. */
+export const DERIVED_KINDS = ['instruction', 'preference', 'decision', 'fact', 'outcome', 'procedure'] as const;
+
+/** All kinds. An `episode` is a turn as it was said. */
+export const MEMORY_KINDS = [...DERIVED_KINDS, 'episode'] as const;
+
+/** What sort of thing is remembered. */
+export type MemoryKind = (typeof MEMORY_KINDS)[number];
 
 /** Where the words came from: the user, the agent, or outside of both. A memory is as trusted as the least of its sources. */
 export type MemoryTrust = 'user' | 'agent' | 'external';
@@ -70,14 +76,3 @@ export type MemoryRecord = {
   readonly createdAt: Date;
   readonly updatedAt: Date;
 };
-
-/** All kinds, in the order in which they are shown. */
-export const MEMORY_KINDS: readonly MemoryKind[] = [
-  'instruction',
-  'preference',
-  'decision',
-  'fact',
-  'outcome',
-  'procedure',
-  'episode',
-];

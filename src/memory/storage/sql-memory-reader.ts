@@ -8,6 +8,8 @@ import type { EventQuery, MemoryEvent, RelatedQuery, SeriesQuery } from './memor
 const MAX_RELATED = 100;
 /** Of a series fewer will do: the last turn that is visible is wanted, and it is nearly always the last one. */
 const MAX_SERIES = 4;
+/** Events that are read at once: few enough that the longest of them fit into one text. */
+const PAGE = 1000;
 
 type Where = Conditions<unknown>;
 
@@ -21,9 +23,15 @@ export abstract class SqlMemoryReader<Opened extends Connection> extends Databas
   protected abstract select(where: Where, order: string): Promise<MemoryEvent[]>;
 
   async readEvents({ scope = {}, afterSeq = 0, memoryIds, sessionId }: EventQuery): Promise<MemoryEvent[]> {
-    const where = this.where({}).add('seq > ?', afterSeq).add('session_id = ?', sessionId);
-    for (const { column, value } of scopeColumns(scope)) where.add(`${column} = ?`, value);
-    return this.select(memoryIds === undefined ? where : this.among(where, 'memory_id', memoryIds), 'ORDER BY seq');
+    const events: MemoryEvent[] = [];
+    for (let after = afterSeq; ; after = events.at(-1)?.seq ?? after) {
+      const where = this.where({}).add('seq > ?', after).add('session_id = ?', sessionId);
+      for (const { column, value } of scopeColumns(scope)) where.add(`${column} = ?`, value);
+      const wanted = memoryIds === undefined ? where : this.among(where, 'memory_id', memoryIds);
+      const page = await this.select(wanted, `ORDER BY seq LIMIT ${PAGE}`);
+      for (const event of page) events.push(event);
+      if (page.length < PAGE) return events;
+    }
   }
 
   async readRelated({ scope, keys, hashes, slots, kinds }: RelatedQuery): Promise<MemoryEvent[]> {

@@ -3,7 +3,7 @@ import { Conditions } from '../../../storage/database/conditions.ts';
 import type { Connection } from '../../../storage/database/database-storage.ts';
 import type { Query } from '../../../storage/database/postgres-database.ts';
 import { checkServerOptions, SERVER_CHECKS, type ServerOptions } from '../../../storage/database/server-options.ts';
-import { EVENT_COLUMNS, type EventRow, fromRow, scopeColumns, scopeTokens, toRow, toToken } from '../event-row.ts';
+import { EVENT_COLUMNS, type EventRow, fromRow, scopeColumns, scopeTokens, toToken, toValues } from '../event-row.ts';
 import type { MemoryScope } from '../memory-record.ts';
 import type {
   AppendResult,
@@ -74,9 +74,8 @@ export class PostgresMemoryStorage extends SqlMemoryReader<Connection> implement
   }
 
   async #insert(query: Query, { event, terms }: IndexedEvent): Promise<MemoryEvent> {
-    const row = toRow(event);
     const tokens = terms === undefined ? null : [...new Set([...this.#tokensOf(event.scope), ...terms.map(toToken)])];
-    const values = [this.#tenant, ...EVENT_COLUMNS.map((column) => row[column]), tokens];
+    const values = [this.#tenant, ...toValues(event), tokens];
     const [inserted] = await query<{ seq: number }>(INSERT, values);
     return { ...event, seq: (inserted as { seq: number }).seq };
   }
@@ -100,7 +99,7 @@ export class PostgresMemoryStorage extends SqlMemoryReader<Connection> implement
 
   /** @internal */
   protected async select(where: Conditions<unknown>, order: string): Promise<MemoryEvent[]> {
-    const rows = await this.#database.read<EventRow & { seq: number }>(`${SELECT} ${where.sql} ${order}`, where.values);
+    const rows = await this.#database.read<EventRow>(`${SELECT} ${where.sql} ${order}`, where.values);
     return rows.map(fromRow);
   }
 
