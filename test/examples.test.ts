@@ -107,6 +107,12 @@ test('an agent of the AI SDK is killed in the middle of a stream and goes on; a 
   expect(lines.at(-1)).toBe('5. Verified: clean.');
 });
 
+test('a client of the AI SDK that was cut off gets the whole answer from another server', async () => {
+  const lines = await run('ai-sdk/reconnect.mjs');
+  expect(part(lines, 2)).toEqual(['Your order left yesterday.']);
+  expect(part(lines, 3)).toEqual(['null']);
+});
+
 test('the experiments come out as docs/EXPERIMENTS.md says', async () => {
   const document = readFileSync(join(ROOT, 'docs/EXPERIMENTS.md'), 'utf8').replace(/[ ,*`]+/g, '');
   const rows = async (name: string, ...args: string[]): Promise<string[][]> =>

@@ -60,8 +60,8 @@ const ENTRIES: Record<string, Entry> = {
   },
   './ai-sdk': {
     source: 'adapter/ai-sdk/index.ts',
-    values: 'chatStore durable recorded',
-    types: 'ChatStore DurableState',
+    values: 'chatStore durable recorded resumableStreams',
+    types: 'ActiveStream ChatStore DurableState ResumableStreams',
   },
   './agents': {
     source: 'runtime/index.ts',

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { resumableStreams } from '../../src/adapter/ai-sdk/index.ts';
 import { SavestateSessionStore } from '../../src/adapter/claude/index.ts';
 import { SavestateSession } from '../../src/adapter/openai-agents/index.ts';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
@@ -23,7 +24,9 @@ const PLACES: readonly [kind: string, create: () => Place][] = [
     'sqlite',
     () => {
       const path = join(temporaryFolder(), 'kills.db');
-      return { config: { kind: 'sqlite', path }, open: () => new SqliteCheckpointStorage({ path }) };
+      // Kills are no power cuts; a sync for each append would make this a test of the disk.
+      const options = { path, durability: 'process' } as const;
+      return { config: { kind: 'sqlite', ...options }, open: () => new SqliteCheckpointStorage(options) };
     },
   ],
   [
@@ -46,6 +49,7 @@ const KILLS = 6;
 const WRITERS = ['a', 'b'];
 const appenders = new WarmChildren('appender', 1);
 const runners = new WarmChildren('agent-runner', 1);
+const streamers = new WarmChildren('streamer', 0);
 
 const idsIn: Record<string, (storage: ChunkStorage) => Promise<unknown[]>> = {
   claude: async (storage) =>
@@ -147,6 +151,33 @@ async function killRun(place: Place, random: Random): Promise<string[]> {
   }
 }
 
+/** A stream whose process is killed ends with an error for who follows it, after all that was seen; and the same for who comes later. */
+async function killStream(place: Place, random: Random): Promise<string[]> {
+  const child = await streamers.next();
+  child.tell({ storage: place.config });
+  await child.heard('begun');
+  const storage = place.open();
+  try {
+    const streams = resumableStreams(storage);
+    const followed = (await streams.resume('chat')).body as unknown as AsyncIterable<Uint8Array>;
+    const decoder = new TextDecoder();
+    let seen = '';
+    for await (const bytes of followed) {
+      if (seen === '') void sleep(random.below(60)).then(() => child.kill());
+      seen += decoder.decode(bytes);
+    }
+    const faults = (await (await streams.resume('chat')).text()) === seen ? [] : ['who came later saw something else'];
+    const [done, error, ...parts] = seen.trimEnd().split('\n\n').reverse();
+    const deltas = parts.reverse().map((part) => part.match(/"delta":"(\d+) "/)?.[1]);
+    if (deltas.length === 0 || deltas.join() !== [...deltas.keys()].join()) faults.push(`it has ${deltas.join()}`);
+    if (done !== 'data: [DONE]' || error?.includes('ended before the answer was complete') !== true)
+      faults.push(`it ends with ${error} ${done}`);
+    return faults;
+  } finally {
+    await storage.close();
+  }
+}
+
 describe.each(PLACES)('in %s', (kind, create) => {
   test('two writers of transcripts are killed', async () => {
     const [n, random] = [trials(10), seededRandom()];
@@ -168,6 +199,14 @@ describe.each(PLACES)('in %s', (kind, create) => {
     const failures: string[] = [];
     for (let trial = 0; trial < n; trial++) failures.push(...(await killRun(create(), random)));
     reportFaults(`recorded runs killed, ${kind}`, { trials: 3 * n, failures, notes: `seed=${random.seed}` });
+    expect(failures).toEqual([]);
+  });
+
+  test('a process that streams an answer is killed', async () => {
+    const [n, random] = [trials(10), seededRandom()];
+    const failures: string[] = [];
+    for (let trial = 0; trial < n; trial++) failures.push(...(await killStream(create(), random)));
+    reportFaults(`streams killed, ${kind}`, { trials: n, failures, notes: `seed=${random.seed}` });
     expect(failures).toEqual([]);
   });
 });

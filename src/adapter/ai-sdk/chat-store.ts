@@ -2,6 +2,8 @@ import type { UIMessage } from 'ai';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { accepts, checkOptions, checkValue, filledString, isRecord, listOf, orNull } from '../../core/options.ts';
 import { parseName, type SessionId } from '../../core/record/id.ts';
+import type { Engine } from '../../manager/engine/engine.ts';
+import { deleteSession } from '../../manager/retention/forgetting.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { type AdapterStorageOptions, openAdapterEngine, toOptions } from '../adapter-storage.ts';
 import { encodePart } from '../session-name.ts';
@@ -9,6 +11,7 @@ import type { Transcript, TranscriptView } from '../transcript/transcript.ts';
 import { isSameItems, type TranscriptEdit } from '../transcript/transcript-state.ts';
 import { Transcripts } from '../transcript/transcripts.ts';
 import { toPlain } from './plain.ts';
+import { streamSession } from './resumable-streams.ts';
 
 /** A message with the id of the one it follows; null for a first one. */
 type Item = UIMessage & { readonly follows: string | null };
@@ -47,11 +50,12 @@ const messageList = listOf(
  * active: the conversation up to it is the one that `load` returns. Every change is a checkpoint of the session `ai-sdk/<chat id>`.
  */
 export class ChatStore<Message extends UIMessage = UIMessage> {
+  readonly #engine: Engine;
   readonly #transcripts: Transcripts<Item>;
 
   constructor(storageOrOptions: ChunkStorage | AdapterStorageOptions) {
-    const options: AdapterStorageOptions = toOptions(storageOrOptions, {}, 'chatStore()');
-    this.#transcripts = new Transcripts(openAdapterEngine(options), 'ai-sdk');
+    this.#engine = openAdapterEngine(toOptions<AdapterStorageOptions>(storageOrOptions, {}, 'chatStore()'));
+    this.#transcripts = new Transcripts(this.#engine, 'ai-sdk');
   }
 
   /** The messages up to a leaf, oldest first; none if there is no such chat. */
@@ -105,8 +109,9 @@ export class ChatStore<Message extends UIMessage = UIMessage> {
     await this.#activate(chatId, (chat) => newestBelow(chat, openOutline(chatId, chat, messageId).id));
   }
 
-  /** Deletes a chat with its whole history; returns whether it was there. */
+  /** Deletes a chat with its whole history and its streamed answer; returns whether it was there. */
   async delete(chatId: string): Promise<boolean> {
+    await deleteSession(this.#engine, streamSession(chatId));
     return this.#open(chatId).delete();
   }
 
