@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../../test/support/storages.ts';
 import { type ExtractionRequest, Memory, type MemoryExtractor } from './index.ts';
 import { extractByRules } from './log/extract-by-rules.ts';
 import { stripMemoryBlocks } from './log/memory-block.ts';
@@ -9,7 +8,7 @@ import { stripMemoryBlocks } from './log/memory-block.ts';
 const userId = 'ann';
 
 function open(extract: (request: ExtractionRequest) => unknown): { memory: Memory; asked: ExtractionRequest[] } {
-  const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));
+  const folder = temporaryFolder();
   const asked: ExtractionRequest[] = [];
   const extractor = {
     id: 'model-1',
@@ -19,10 +18,7 @@ function open(extract: (request: ExtractionRequest) => unknown): { memory: Memor
     },
   } as MemoryExtractor;
   const memory = new Memory({ path: join(folder, 'history.db'), extractor });
-  onTestFinished(async () => {
-    await memory.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  onTestFinished(() => memory.close());
   return { memory, asked };
 }
 

@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../../test/support/storages.ts';
 import { CheckpointManager, InMemoryCheckpointStorage } from '../index.ts';
 import type { SelectOptions } from './find/finding.ts';
 import { Memory } from './index.ts';
@@ -16,7 +15,7 @@ function open(): {
   path: string;
   known: (options?: Partial<SelectOptions>) => Promise<string[]>;
 } {
-  const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));
+  const folder = temporaryFolder();
   const now = () => ++clock;
   const manager = new CheckpointManager({
     storage: new InMemoryCheckpointStorage(),
@@ -28,7 +27,6 @@ function open(): {
   onTestFinished(async () => {
     await memory.close();
     await manager.close();
-    rmSync(folder, { recursive: true, force: true });
   });
   const known = async (options: Partial<SelectOptions> = {}) =>
     (await memory.getAll({ userId, ...options })).map(({ memory: words }) => words).sort();
@@ -297,11 +295,10 @@ test('[memory.8] only checkpoints of one session can be compared, and without a 
   const a = await teach(all, 'a', 'one');
   const b = await teach(all, 'b', 'two');
   await expect(all.memory.diff(a, b)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
-  const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));
+  const folder = temporaryFolder();
   const alone = new Memory({ path: join(folder, 'h.db') });
   await expect(alone.diff(a, a)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   await expect(alone.rewind(a)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   await expect(alone.add('x', { userId, checkpoint: a })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   await alone.close();
-  rmSync(folder, { recursive: true, force: true });
 });

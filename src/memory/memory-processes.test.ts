@@ -1,21 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { builtFolder } from '../../test/support/on-demand.ts';
+import { temporaryFolder } from '../../test/support/storages.ts';
 import { Memory } from './index.ts';
 
 /** Children run the compiled package, which `npm test` builds first. */
 const DIST = pathToFileURL(`${builtFolder()}/`);
-
-function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 /** Runs a module in a process of its own; answers its exit code and what it said. */
 async function run(script: string): Promise<{ code: unknown; said: string; complained: string }> {

@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../../test/support/storages.ts';
 import { Memory } from './index.ts';
 
 const scope = { userId: 'ann' };
 
 function openMemory(): Memory {
-  const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));
+  const folder = temporaryFolder();
   let nowMs = Date.UTC(2026, 0, 1);
   const memory = new Memory({
     path: join(folder, 'history.db'),
@@ -16,10 +15,7 @@ function openMemory(): Memory {
       return nowMs;
     },
   });
-  onTestFinished(async () => {
-    await memory.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  onTestFinished(() => memory.close());
   return memory;
 }
 

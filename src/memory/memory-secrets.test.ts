@@ -65,7 +65,7 @@ describe.each([
     await memory.delete(id, why);
     await memory.add(says, { userId });
     await memory.deleteAll({ userId, ...why });
-    await memory.purge(id, why.reason === undefined ? {} : { reason: why.reason });
+    await memory.purge(id, { reason: why.reason });
     const stored = JSON.stringify([await storage.readEvents({}), seen]);
     expect(stored).toContain('[secret github_token]');
     for (const secret of [token, 'tulips']) expect(stored).not.toContain(secret);

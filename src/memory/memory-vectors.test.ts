@@ -1,10 +1,9 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../../test/support/storages.ts';
 import { type Embedder, endpointEmbedder, localEmbedder, Memory } from './index.ts';
 
 const userId = 'ann';
@@ -16,8 +15,7 @@ function openMemory(embedder: Embedder, path = newPath()): Memory {
 }
 
 function newPath(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder();
   return join(folder, 'history.db');
 }
 

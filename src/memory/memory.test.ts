@@ -1,19 +1,13 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { freshSchema, postgresUrl } from '../../test/support/postgres.ts';
+import { temporaryFolder } from '../../test/support/storages.ts';
 import { openDatabase } from '../storage/database/sqlite-driver.ts';
 import { Memory, type MemoryFilters, type MemoryOptions, PostgresMemoryStorage } from './index.ts';
 
 const DAY_MS = 86_400_000;
 const userId = 'ann';
-
-function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 describe.each([
   ['SQLite', (options: MemoryOptions) => new Memory({ path: join(temporaryFolder(), 'history.db'), ...options })],

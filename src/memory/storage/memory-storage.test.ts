@@ -1,15 +1,14 @@
-import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { freshSchema, postgresUrl } from '../../../test/support/postgres.ts';
+import { temporaryFolder } from '../../../test/support/storages.ts';
 import type { IndexedEvent, MemoryOperation, MemoryStorage, NewMemoryEvent } from './memory-storage.ts';
 import { PostgresMemoryStorage } from './postgres/postgres-memory-storage.ts';
 import { SqliteMemoryStorage } from './sqlite/sqlite-memory-storage.ts';
 
 function openSqlite(): MemoryStorage {
-  const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder();
   return new SqliteMemoryStorage({ path: join(folder, 'history.db') });
 }
 
@@ -206,8 +205,7 @@ test('[memory.11] tenants of one PostgreSQL schema see nothing of each other', a
 });
 
 test('[memory.11] a file that is something else is left alone', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'savestate-memory-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder();
   const path = join(folder, 'other.db');
   const { SqliteCheckpointStorage } = await import('../../index.ts');
   const checkpoints = new SqliteCheckpointStorage({ path });
