@@ -168,8 +168,15 @@ export class BranchLine {
     return this.#lease?.isReleased === true ? undefined : this.#lease;
   }
 
-  /** Commits in the order of the calls. Work begun under a lease ends under it: whoever released it meanwhile is not trusted. */
+  /**
+   * Commits in the order of the calls. Work begun under a lease ends under it: whoever released it meanwhile, or closed the session,
+   * is not trusted. Another may have taken the work up since.
+   */
   async commit(commit: Commit, lease = this.lease): Promise<CommitResult> {
+    if (this.#isClosed)
+      throw new ClosedError(
+        `Session "${this.sessionId}" was closed before this step ended, so its outcome is not recorded.`,
+      );
     return (lease ?? this.#engine.storage).commit(commit);
   }
 

@@ -37,6 +37,11 @@ export class AgentLoop implements SelfSaving {
   #close: Promise<void> | undefined;
   #failure: ErrorText | undefined;
   #isSavedAtEnd = false;
+  #abandon: (ending: LoopEnding) => void = () => undefined;
+  /** Resolves when a turn that does not end is not waited for any more. */
+  readonly #abandoned = new Promise<LoopEnding>((resolve) => {
+    this.#abandon = resolve;
+  });
 
   private constructor(parts: LoopParts) {
     this.#parts = parts;
@@ -89,9 +94,12 @@ export class AgentLoop implements SelfSaving {
     }
   }
 
-  /** Drives the agent until it is stopped. Rejects if another process took it over, or its storage was closed. */
+  /**
+   * Drives the agent until it is stopped; then it does not wait for a turn that goes on after it was aborted. Rejects if another
+   * process took the agent over, or its storage was closed.
+   */
   async run(): Promise<LoopEnding> {
-    this.#run ??= this.#drive();
+    this.#run ??= Promise.race([this.#drive(), this.#abandoned]);
     return this.#run;
   }
 
@@ -170,7 +178,7 @@ export class AgentLoop implements SelfSaving {
     this.#loop.end('stopped');
     await Promise.race([this.#run?.catch(() => undefined), this.#waitFor(graceMs)]);
     this.#loop.turns.stop();
-    await this.#end();
+    await this.#end().finally(() => this.#abandon(this.#loop.ending ?? 'stopped'));
   }
 
   async #waitFor(delayMs: number): Promise<void> {

@@ -226,4 +226,48 @@ describe('stopping', () => {
     expect(second.loop.state.mailbox).toMatchObject({ processedCount: 1, pending: [] });
     expect(first.kinds().at(-1)).toBe('stopped');
   });
+
+  test('[loop.14] a turn that ignores its signal is not waited for, and what it does later does no harm', async () => {
+    const world = new World();
+    const keys: string[] = [];
+    const late: unknown[] = [];
+    let end = (): void => undefined;
+    const hanging = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    let isDeaf = true;
+    const createAgent = (): LoopAgent => ({
+      tools: { mail: { run: () => late.push('sent') } },
+      async handle(_, turn) {
+        const isLate = isDeaf;
+        await turn
+          .step('book', async ({ idempotencyKey }) => {
+            keys.push(idempotencyKey);
+            if (isDeaf) await hanging;
+          })
+          .catch((error: unknown) => late.push(error));
+        turn.state.context.decisions.push(isLate ? 'late' : 'in time');
+        if (isLate) await turn.call('mail', 'too late').catch((error: unknown) => late.push(error));
+      },
+    });
+    const first = await world.start({ createAgent });
+    await first.loop.deliver({ id: 'm1', body: null });
+    await world.clock.settle();
+    const stopped = first.loop.stop({ graceMs: 1000 });
+    await world.clock.pass(1000);
+    await stopped;
+    expect(await first.ended).toBe('stopped');
+    isDeaf = false;
+    const second = await world.start({ createAgent });
+    await world.clock.settle();
+    end();
+    await world.clock.settle();
+    second.die();
+    const { loop } = await world.start({ createAgent });
+    await world.clock.settle();
+    expect(loop.state.context.decisions).toEqual(['in time']);
+    expect(loop.state.mailbox).toMatchObject({ processedCount: 1, pending: [], setAside: [] });
+    expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
+    expect(late).toMatchObject([{ code: 'CLOSED' }, { name: 'AbortError' }]);
+  });
 });

@@ -12,6 +12,7 @@ import type { TurnOutcome } from './turn/live-agent.ts';
 import type { OperationLog } from './turn/operation.ts';
 import { copyOf } from './turn/turn-draft.ts';
 import { TurnRun } from './turn/turn-run.ts';
+import { Waits } from './turn/waits.ts';
 
 /** Ends of turns at a task that are remembered; work that goes round through more states is not noticed. */
 const MAX_WORK_ENDS = 16;
@@ -27,12 +28,16 @@ export class TurnTaker {
   #isStopping = false;
   /** How the last turns at the task ended: the state, and what the turn found out. */
   readonly #workEnds = new Set<string>();
+  /** What the last turn at the task found out: its agent may go by that. */
+  #workFindings = '';
+  readonly #waits: Waits;
   /** Turns in a row that went at the task and changed nothing. */
   idleTurns = 0;
 
   constructor(parts: LoopParts, operations: OperationLog) {
     this.#parts = parts;
     this.#operations = operations;
+    this.#waits = new Waits(parts.ports.now);
   }
 
   /** Whether something is under way that should have ended. */
@@ -72,6 +77,7 @@ export class TurnTaker {
       const { mind, patches } = run.finish();
       // What cannot be saved is found here, where it fails its turn, and not where it is saved.
       end = this.#endAt(job, `${this.#digestOf(mind)} ${run.findings}`);
+      if (job.kind === 'work') this.#workFindings = run.findings;
       const used = live.current?.work.used ?? [];
       return { turn, job, atMs: ports.now(), status: 'done', patches, ...(used.length > 0 && { used }) };
     } catch (error) {
@@ -83,6 +89,7 @@ export class TurnTaker {
     } finally {
       cancel();
       run.close();
+      this.#waits.endTurn();
       this.#running = undefined;
       await live.watch.assess({ kind: 'cycle', ...end });
     }
@@ -143,7 +150,8 @@ export class TurnTaker {
     const { live } = this.#parts;
     const { work } = live.start(job);
     live.isActing = true;
-    const at = job.kind === 'message' ? `message ${job.messageId}` : 'work';
+    const jobOf = this.#jobsOf(job);
+    this.#waits.beginTurn();
     const run: TurnRun = new TurnRun({
       work,
       attempt: work.attempt + attempt.attempt - 1,
@@ -151,14 +159,28 @@ export class TurnTaker {
       agent: live.open(),
       mind: mindOf(live.state),
       operations: this.#operations,
-      observe: (event) =>
-        this.#observe({ job: at, ...event, ...(event.kind === 'call' && this.#stateDigest(run, at)) }),
+      waits: this.#waits,
+      jobOf,
+      observe: (event) => {
+        const seen = { job: jobOf(true), ...event };
+        return this.#observe({ ...seen, ...(seen.kind === 'call' && this.#stateDigest(run, seen.job)) });
+      },
       isStopping: () => this.#isStopping,
       onProblem: live.onProblem,
       leftOut: live.leftOut,
     });
     this.#running = run;
     return run;
+  }
+
+  /**
+   * What the watch is told that something is done for. A task that got on is another job, and so is what is done after a wait. But a
+   * step after a pause of the loop is not, which may be a model that thinks the same again: only a tool has news by then.
+   */
+  #jobsOf(job: Job): (isTool: boolean) => string {
+    const { task } = this.#parts.live.state;
+    const what = job.kind === 'message' ? `message ${job.messageId}` : `work ${this.#codec.encode(task).root.digest}`;
+    return (isTool) => `${what} ${this.#waits.own}${isTool ? ` ${this.#waits.pauses}` : ''}`;
   }
 
   #observe(event: DriftEvent): boolean {
@@ -200,7 +222,7 @@ export class TurnTaker {
    */
   #stateDigest(run: TurnRun, at: string): { readonly stateDigest?: string } {
     try {
-      return { stateDigest: `${this.#digestOf(run.look())} ${run.findings} ${at}` };
+      return { stateDigest: `${this.#digestOf(run.look())} ${run.findings} ${this.#workFindings} ${at}` };
     } catch (error) {
       // What cannot be saved may be gone when the turn ends.
       if (hasErrorCode(error, 'INVALID_INPUT')) return {};

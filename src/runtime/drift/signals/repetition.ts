@@ -57,7 +57,7 @@ const MIN_QUESTION_SIMILARITY = 0.5;
 /** Whether a call asks, in other words, what was asked and answered: a question in plain words, hardly any of them new. */
 function isAskedAgain({ step, twin, isTwinAnswered, hasEqualInput, similarity }: StepReading): boolean {
   if (!step.isPlainQuestion || hasEqualInput || similarity < MIN_QUESTION_SIMILARITY) return false;
-  return isTwinAnswered && twin?.isError === false;
+  return isTwinAnswered && twin?.isError === false && (twin.result?.wordCount ?? 0) >= MIN_RESULT_WORDS;
 }
 
 function alikeness({ step, hasEqualInput, similarity }: StepReading): number {

@@ -23,6 +23,7 @@ import {
   runGuarded,
 } from './operation.ts';
 import { copyOf, guarded, isInsideOperation, type Place, runInside } from './turn-draft.ts';
+import type { Waits } from './waits.ts';
 
 /** What a turn works on and with. */
 export type TurnParts = {
@@ -36,6 +37,9 @@ export type TurnParts = {
   readonly operations: OperationLog;
   /** Shows an event to the drift watch; returns whether the agent drifts. */
   readonly observe: (event: DriftEvent) => boolean;
+  readonly waits: Waits;
+  /** The message or task as the watch knows it: another one, once the agent has waited. */
+  readonly jobOf: (isTool: boolean) => string;
   readonly isStopping: () => boolean;
   /** Hears of sections that the agent does not return. */
   readonly onProblem: OnSectionProblem;
@@ -59,6 +63,8 @@ export class TurnRun implements Turn {
   #isOver = false;
   /** A call that failed, until it is known whether it is made again, the agent goes on after it, or the loop tries again. */
   #failure: FailedCall | undefined;
+  /** How often calls failed that have not succeeded since. */
+  readonly #tries = new Map<string, number>();
 
   constructor(parts: TurnParts) {
     this.#parts = parts;
@@ -181,9 +187,9 @@ export class TurnRun implements Turn {
         `The agent has no tool "${tool}" (it has: ${Object.keys(this.#parts.agent.tools ?? {}).join(', ') || 'none'}).`,
       );
     this.signal.throwIfAborted();
-    const call = { name: tool, input };
+    const call = { name: tool, input, label: labelOf({ name: tool, input }) };
     return this.#shown(call, input, () =>
-      this.#stepAndNote({ ...call, label: labelOf(call) }, (attempt) => {
+      this.#stepAndNote(call, (attempt) => {
         this.#checkSecrets(call);
         return found.run(input, attempt);
       }),
@@ -192,32 +198,47 @@ export class TurnRun implements Turn {
 
   /**
    * Shows a call and what came of it to the drift watch. What an earlier attempt did is no news to it, and a call that failed and
-   * is made again at once is one call, until it was tried too often.
+   * is made again is one call, until it was tried too often.
    */
   async #shown<Result>(call: WorkCall, seen: unknown, perform: () => Promise<Result>): Promise<Result> {
-    const { work } = this.#parts;
-    const { name } = call;
-    const digest = this.#digestOf({ name, seen });
-    const tries = this.#triesOf(digest);
+    const { work, waits } = this.#parts;
+    const digest = this.#digestOf({ name: call.name, seen });
+    const tries = this.#tries.get(digest) ?? 0;
     const isRetry = tries > 0 && tries < MAX_TRIES;
     const isOver = work.has(call);
-    if (!isOver && !isRetry && !work.wasCalled(call)) this.observe({ kind: 'call', name, input: seen });
+    const end = waits.begin();
+    const about = { name: call.name, job: this.#parts.jobOf(call.label !== undefined) };
+    const begun = { ...about, kind: 'call', input: seen };
+    if (!isOver && !isRetry && !work.wasCalled(call)) this.observe(begun);
     try {
       const output = await perform();
-      if (isRetry) this.#failure = undefined;
-      if (!isOver) this.observe({ kind: 'result', name, output });
+      if (this.#forgetFailure(digest) && isRetry) this.observe(begun);
+      if (!isOver) this.observe({ ...about, kind: 'result', output });
       return output;
     } catch (error) {
-      const event = { kind: 'result', name, text: errorText(error).message, isError: true };
-      // What the loop ended itself did not fail.
-      if (!this.signal.aborted) this.#failure = { event, error, digest, tries: tries + 1 };
+      this.#noteFailure({ ...about, kind: 'result', text: errorText(error).message, isError: true }, { error, digest });
       throw error;
+    } finally {
+      end();
     }
   }
 
-  /** How often a call was just tried, and failed. */
-  #triesOf(digest: string): number {
-    return this.#failure?.digest === digest ? this.#failure.tries : 0;
+  /** A call succeeded; returns whether the watch has seen that it failed before. */
+  #forgetFailure(digest: string): boolean {
+    this.#tries.delete(digest);
+    if (this.#failure?.digest !== digest) return true;
+    this.#failure = undefined;
+    return false;
+  }
+
+  /** What the loop ended itself did not fail, and what is known to fail and fails again is no news. */
+  #noteFailure(event: DriftEvent, { error, digest }: Pick<FailedCall, 'error' | 'digest'>): void {
+    if (this.signal.aborted) return;
+    const tries = (this.#tries.get(digest) ?? 0) + 1;
+    const isUnseen = this.#failure?.digest === digest;
+    this.#tries.set(digest, tries);
+    if (!isUnseen) this.#showFailure();
+    if (isUnseen || tries === 1 || tries > MAX_TRIES) this.#failure = { event, error, digest };
   }
 
   #findTool(name: string): LoopTool | undefined {
@@ -314,15 +335,10 @@ export class TurnRun implements Turn {
   }
 }
 
-/** A call that failed so often in a row. */
-type FailedCall = {
-  readonly event: DriftEvent;
-  readonly error: unknown;
-  readonly digest: string;
-  readonly tries: number;
-};
+/** A call that failed, as the watch will see it. */
+type FailedCall = { readonly event: DriftEvent; readonly error: unknown; readonly digest: string };
 
-/** How often a call may be tried in a row before that is shown as more than one: hardly any policy retries more often. */
+/** How often a call may be tried before that is shown as more than one: hardly any policy retries more often. */
 const MAX_TRIES = 10;
 
 /** How much of a call a note to the agent quotes. */
