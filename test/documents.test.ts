@@ -28,6 +28,7 @@ const ENTRIES: [RegExp, string][] = [
   [/'ai'/g, 'node_modules/ai/dist/index.mjs'],
   [/'ai\/test'/g, 'node_modules/ai/dist/test/index.mjs'],
   [/'@langchain\/langgraph'/g, 'node_modules/@langchain/langgraph/dist/index.js'],
+  [/'savestate\/opentelemetry'/g, 'src/adapter/opentelemetry/index.ts'],
   [/'savestate\/mcp'/g, 'src/server/mcp/index.ts'],
   [/'@modelcontextprotocol\/server'/g, 'node_modules/@modelcontextprotocol/server/dist/index.mjs'],
   [/'@modelcontextprotocol\/client'/g, 'node_modules/@modelcontextprotocol/client/dist/index.mjs'],
@@ -48,6 +49,7 @@ const DOCUMENTS = [
   'FLEET',
   'MEMORY',
   'OPENAI-AGENTS',
+  'OPENTELEMETRY',
   'MCP',
   'AI-SDK',
 ].map((name) => `docs/${name}.md`);

@@ -63,6 +63,11 @@ const ENTRIES: Record<string, Entry> = {
     values: 'chatStore durable recorded resumableStreams',
     types: 'ActiveStream ChatStore DurableState ResumableStreams',
   },
+  './opentelemetry': {
+    source: 'adapter/opentelemetry/index.ts',
+    values: 'openTelemetry',
+    types: '',
+  },
   './agents': {
     source: 'runtime/index.ts',
     values:

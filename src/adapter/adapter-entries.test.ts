@@ -19,6 +19,18 @@ test.each(['claude', 'openai-agents', 'ai-sdk'])(
   },
 );
 
+test('without the API of OpenTelemetry the call that needs it says what to install', () => {
+  const folder = installWithout('@opentelemetry');
+  writeFileSync(
+    join(folder, 'a.mjs'),
+    `import { openTelemetry } from 'savestate/opentelemetry';
+    await openTelemetry().catch(({ code, message }) => console.log(code, message));`,
+  );
+  expect(execFileSync(process.execPath, ['a.mjs'], { cwd: folder, encoding: 'utf8' })).toBe(
+    'UNSUPPORTED savestate/opentelemetry needs the package @opentelemetry/api. Install it: npm install @opentelemetry/api\n',
+  );
+});
+
 test('without the OpenAI Agents SDK the call that needs it says what to install', () => {
   const folder = installWithout('@openai');
   writeFileSync(

@@ -75,6 +75,7 @@ const MANAGER: OptionChecks<CheckpointManagerOptions> = {
   secrets: secretsOption,
   shadowBudgetBytes: count,
   onHandlerError: callback,
+  telemetry: having('trace'),
   now: callback,
   random: callback,
   setTimer: callback,

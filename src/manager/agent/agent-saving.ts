@@ -150,8 +150,12 @@ export class AgentSaving {
    * from plain data, as that data. Saving it afterwards goes on from there, in a new branch if history had moved on.
    */
   async restore(stored: StoredCheckpoint, options: RestoreOptions): Promise<unknown> {
-    const prepared = await this.prepare(stored, options);
-    return (await this.finish(prepared, await this.load(prepared))).restored;
+    const { checkpoint } = stored;
+    return this.#engine.trace({ kind: 'restore', sessionId: checkpoint.sessionId }, async (tell) => {
+      tell({ checkpoint });
+      const prepared = await this.prepare(stored, options);
+      return (await this.finish(prepared, await this.load(prepared))).restored;
+    });
   }
 
   /** The first part of a restore: everything that can fail before an agent is touched. */

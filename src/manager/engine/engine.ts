@@ -15,6 +15,7 @@ import { type Migration, Migrations } from './loading.ts';
 import { CURRENT, DEFAULT_BRANCH } from './records.ts';
 import { Repository } from './repository.ts';
 import { REPORT_TYPE } from './save-options.ts';
+import type { Telemetry, TracedOutcome, TracedWork } from './telemetry.ts';
 import { Writer } from './writer.ts';
 
 const DEFAULT_SHADOW_BUDGET_BYTES = 256 * 1024 * 1024;
@@ -37,6 +38,8 @@ export type EngineOptions = {
   readonly shadowBudgetBytes?: number | undefined;
   /** Gets what an event handler throws, and with `retention` why retention failed after a save; default: a process warning. */
   readonly onHandlerError?: ((error: unknown, source: FailureSource) => void) | undefined;
+  /** Follows saves, steps and restores: `await openTelemetry()` of `savestate/opentelemetry`. Default: nobody does. */
+  readonly telemetry?: Telemetry | undefined;
   /** The clock, for tests. */
   readonly now?: (() => number) | undefined;
   /** Random bytes for ids, for tests. */
@@ -59,7 +62,17 @@ const KEEP_ALL: AfterSaves = { note: () => Promise.resolve(), settled: () => Pro
 
 type EngineParts = Pick<
   Engine,
-  'storage' | 'repository' | 'codec' | 'plainCodec' | 'events' | 'ports' | 'shadows' | 'migrations' | 'keepers' | 'cuts'
+  | 'storage'
+  | 'repository'
+  | 'codec'
+  | 'plainCodec'
+  | 'events'
+  | 'ports'
+  | 'shadows'
+  | 'migrations'
+  | 'keepers'
+  | 'cuts'
+  | 'telemetry'
 >;
 
 /** Remembers something of sessions, and hears when one is deleted. */
@@ -84,6 +97,7 @@ export class Engine {
   readonly keepers: Set<SessionKeeper>;
   /** The groups that are being saved here. */
   readonly cuts: Set<{ readonly sinceMs: number }>;
+  readonly telemetry: Telemetry | undefined;
   #afterSaves: AfterSaves;
 
   private constructor(parts: EngineParts, afterSaves: AfterSaves) {
@@ -97,6 +111,7 @@ export class Engine {
     this.migrations = parts.migrations;
     this.keepers = parts.keepers;
     this.cuts = parts.cuts;
+    this.telemetry = parts.telemetry;
     this.#afterSaves = afterSaves;
   }
 
@@ -116,6 +131,7 @@ export class Engine {
       migrations: new Migrations(schemaVersion, migrations),
       keepers: new Set<SessionKeeper>(),
       cuts: new Set<{ readonly sinceMs: number }>(),
+      telemetry: options.telemetry,
     };
     return new Engine(parts, KEEP_ALL);
   }
@@ -149,8 +165,25 @@ export class Engine {
    * The one way to store checkpoints. The work is begun before this returns, and may read a state first. When it is over, and with it
    * whatever order it kept, handlers are told of what it stored, and so is what cleans up behind saves; if it is a save and fails, of that.
    */
-  async write<Result>(work: (writer: Writer) => Promise<Result>, save?: SavePlace): Promise<Result> {
+  write<Result>(work: (writer: Writer) => Promise<Result>, save?: SavePlace): Promise<Result> {
     const writer = new Writer(this);
+    if (save === undefined || this.telemetry === undefined) return this.#write(work, { writer, save });
+    return this.trace({ kind: 'save', sessionId: save.sessionId }, async (tell) => {
+      const result = await this.#write(work, { writer, save });
+      tell({ checkpoint: writer.stored.at(-1) });
+      return result;
+    });
+  }
+
+  /** Runs something that somebody may want to follow. */
+  trace<Result>(work: TracedWork, run: (tell: (outcome: TracedOutcome) => void) => Promise<Result>): Promise<Result> {
+    return this.telemetry === undefined ? run(() => undefined) : this.telemetry.trace(work, run);
+  }
+
+  async #write<Result>(
+    work: (writer: Writer) => Promise<Result>,
+    { writer, save }: { readonly writer: Writer; readonly save: SavePlace | undefined },
+  ): Promise<Result> {
     try {
       return await work(writer);
     } catch (error) {
