@@ -52,6 +52,14 @@ describe.concurrent('workflow.yaml at the command line', () => {
     expect(await ok(['repl', '--eval', 'where'], { folder })).toContain('trip');
   });
 
+  test('[settings.6] options say whose data it is where workflow.yaml names PostgreSQL', async () => {
+    const folder = createProject(
+      'workflow: { checkpointing: { storage_type: postgres, storage_url: "postgres://db/app" } }\n',
+    );
+    const { storage } = await json('config', ['--tenant', 'acme', '--schema', 'agents'], { folder });
+    expect(storage).toBe('postgres://db/app?tenant=acme&schema=agents');
+  });
+
   test('[settings.6] two files that name different storages are refused; an option or variable decides', async () => {
     const folder = createProject(REQUIREMENT, 'team: team.yaml\nstorage: sqlite:a.db\n');
     const { code, stderr } = await run(['run', 'Hello', '-n', '1'], { folder });

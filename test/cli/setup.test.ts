@@ -26,6 +26,9 @@ describe.concurrent('storage selection', () => {
     expect(await where(['--storage', 'postgres://ann:pw@db/app', '--tenant', 'acme'])).toBe(
       'postgres://ann@db/app?tenant=acme',
     );
+    writeFileSync(join(folder, 'savestate.yaml'), 'storage: x.db\ntenant: acme\n');
+    const stray = await run(['log'], { folder });
+    expect([stray.code, stray.stderr]).toEqual([2, expect.stringContaining('says tenant, which only PostgreSQL has')]);
     for (const address of ['mysql://db', 'sqlite:', 'postgres://[', 'http:x'])
       expect([address, (await run(['log', '--storage', address], { folder })).code]).toEqual([address, 2]);
   });

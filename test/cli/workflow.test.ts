@@ -30,6 +30,11 @@ describe.concurrent('workflows', () => {
       questions: [{ id: 'agree', text: 'Take a coat for rain?', choices: ['approve', 'reject'] }],
       steps: [{ path: 'weather', status: 'done' }],
     });
+    appendFileSync(join(folder, 'packing.yaml'), 'fleet: { orchestrator: { max_round_count: 3 } }\n');
+    const stray = await run(['run', 'packing.yaml', '-s', 'bag2', ...INPUT], { folder });
+    expect([stray.code, stray.stderr]).toEqual([2, expect.stringContaining('says fleet, which chats and fleets have')]);
+    const text = readFileSync(join(folder, 'packing.yaml'), 'utf8');
+    writeFileSync(join(folder, 'packing.yaml'), text.replace(/fleet: .*\n/, ''));
     const wrong = await run(['continue', '--answer', 'agree=aprove'], { folder });
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('Did you mean "approve"?')]);
     expect((await run(['continue', '-n', '2'], { folder })).code).toBe(2);

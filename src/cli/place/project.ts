@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { ReadConfig } from '../../runtime/config/load-workflow-config.ts';
 import { formatStorageAddress, parseStorageAddress, type StorageAddress } from '../../storage/open/address.ts';
@@ -141,8 +142,8 @@ export async function findAddress(sources: Sources): Promise<StorageAddress> {
   if (named !== undefined) return parse(named, folder, sources);
   const wanted = settings && (await addressIn(settings, sources));
   const text = config?.config.storage;
-  if (text === undefined) return wanted ?? parse(DEFAULT_STORAGE, baseOf(sources), sources);
-  const configured = parse(text, baseOf(sources), sources);
+  if (text === undefined && wanted !== undefined) return withTenant(wanted, sources);
+  const configured = withTenant(parse(text ?? DEFAULT_STORAGE, baseOf(sources), sources), sources);
   checkSame(configured, wanted ?? configured, sources);
   return configured;
 }
@@ -160,13 +161,25 @@ function baseOf({ config, folder }: Place): string {
   return config === undefined ? folder : dirname(config.path);
 }
 
-function parse(text: string, folder: string, { globals, env, config }: Sources): StorageAddress {
+function parse(text: string, folder: string, sources: Sources): StorageAddress {
+  return parseStorageAddress(text, { folder, ...tenantOf(sources) });
+}
+
+function tenantOf({ globals, env, config }: Sources) {
   const { tenant, schema } = config?.config ?? {};
-  return parseStorageAddress(text, {
-    folder,
-    tenant: globals.tenant ?? env.SAVESTATE_TENANT ?? tenant,
-    schema: globals.schema ?? schema,
-  });
+  return { tenant: globals.tenant ?? env.SAVESTATE_TENANT ?? tenant, schema: globals.schema ?? schema };
+}
+
+/** The storage of the project as the options and savestate.yaml say whose data it has. Refuses a file that says so of a storage without tenants. */
+function withTenant(address: StorageAddress, sources: Sources): StorageAddress {
+  if (address.kind === 'postgres') return { ...address, ...withoutUndefined(tenantOf(sources)) };
+  const { tenant, schema, memory = '' } = sources.config?.config ?? {};
+  const stray = Object.keys(withoutUndefined({ tenant, schema })).join(', ');
+  if (stray === '' || /^postgres(ql)?:/i.test(memory)) return address;
+  throw new InvalidInputError(
+    `${sources.config?.path} says ${stray}, which only PostgreSQL has; the storage is ${formatStorageAddress(address)}. Take it out of the file.`,
+    { details: { path: sources.config?.path } },
+  );
 }
 
 /** The folder where the command line keeps what is its own about a storage: bisect, history, what it can undo. */

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { fieldsOf } from '../../manager/revision/transcript.ts';
@@ -24,7 +25,19 @@ export async function openWorkflow(context: Context, file: string): Promise<Open
   const workflow = parseWorkflow(readText(path, 'workflow file'), { source: file });
   const below = await context.settings();
   const settings = below?.path === path ? below : await readSettings(path, context.env, below);
+  if (below?.path !== path) refuseStray(settings);
   return { workflow, settings };
+}
+
+/** Refuses settings of teams in a workflow file that is not the settings of the project: no team is run by it. */
+function refuseStray({ path, own: { workflow = {}, ...teams } }: FoundSettings): void {
+  const { max_rounds, max_stalls, max_resets } = workflow;
+  const stray = Object.keys(withoutUndefined({ max_rounds, max_stalls, max_resets, ...teams }));
+  if (stray.length === 0) return;
+  throw new InvalidInputError(
+    `${path} says ${stray.join(', ')}, which chats and fleets have; its steps do not look at it. Take it out, or write it into the settings of the project.`,
+    { details: { settings: stray } },
+  );
 }
 
 /** Whether a file holds settings and no workflow: no steps, and nothing else that a definition has. */

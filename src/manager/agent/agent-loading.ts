@@ -34,9 +34,13 @@ function putInto(agent: object, state: Fields, { codec, ...rest }: Loading): Res
   const left = [...findLeftOutSecrets(state), ...keep.map((key) => ({ path: formatPath([key]) }))];
   const saved = digestsOf(state, codec); // before objects of the agent's own take places in it
   const problems = putFields(agent, state, { ...putting, isDescribed: true });
-  const known = [...left, ...problems].map(({ path }) => path);
-  const found = compareAgain(agent as StatefulAgent, saved, codec);
-  return [...problems, ...found.filter(({ path }) => !known.some((one) => one.startsWith(path)))];
+  const fields = new Set([...saved.keys()].map((key) => formatPath([key])));
+  const isLost = ({ path, isOwn }: RestoreProblem): boolean => isOwn === true && fields.has(path);
+  const known = [...left, ...problems.filter((problem) => !isLost(problem))].map(({ path }) => path);
+  const found = compareAgain(agent as StatefulAgent, saved, codec).filter(
+    ({ path }) => !known.some((one) => one.startsWith(path)),
+  );
+  return [...problems.filter(({ path }) => !found.some((other) => other.path === path)), ...found];
 }
 
 function compareAgain(agent: StatefulAgent, saved: Digests, codec: StateCodec): RestoreProblem[] {

@@ -54,6 +54,14 @@ describe('a class that changed since', () => {
     },
   );
 
+  test.each(ways)('[restore.2] what the code lost comes back, and the report names it (%s)', async (_, restore) => {
+    const manager = createManager({ Agent: () => new Agent() });
+    const id = await saveOld(manager, { ...new Agent(), notes: ['x'] });
+    const agent = await restore(manager, id);
+    expect({ ...agent }).toEqual({ ...new Agent(), notes: ['x'] });
+    expect([manager.reportOf(agent)?.status, pathsOf(manager, agent)]).toEqual(['partial', ['$.notes']]);
+  });
+
   test('[restore.2] in an agent that was saved before, nested objects become what they were', async () => {
     const manager = createManager();
     const agent = new Agent() as Agent & { collected: Record<string, string>; later?: string };
@@ -372,7 +380,7 @@ describe('another agent', () => {
     const id = await manager.save(cat);
     await manager.restore(id, { into: dog, allowOther: true });
     expect(dog).toEqual({ id: 'pet', bark: true, lives: 9 });
-    expect([manager.reportOf(dog)?.status, pathsOf(manager, dog)]).toEqual(['partial', ['$', '$.bark']]);
+    expect([manager.reportOf(dog)?.status, pathsOf(manager, dog)]).toEqual(['partial', ['$', '$.bark', '$.lives']]);
     const saved = await manager.get(await manager.save(dog));
     expect([saved?.sessionId === 'pet', saved?.agentType, saved?.parentId]).toEqual([false, 'Dog', undefined]);
 

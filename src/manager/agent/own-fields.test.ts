@@ -30,11 +30,11 @@ describe('a state with an own key `__proto__`', () => {
     for (const { prototype } of [Object, Bot, Inner]) Reflect.deleteProperty(prototype, 'polluted');
   });
 
-  const expectRestored = (agent: object, manager: CheckpointManager) => {
+  const expectRestored = (agent: object, manager: CheckpointManager, lost: readonly string[] = []) => {
     expect(protoOf(agent)).toEqual({ polluted: 'yes' });
     expect([Reflect.get({}, 'polluted'), Reflect.get(new Bot(), 'polluted')]).toEqual([undefined, undefined]);
     expect(Reflect.get(new Inner(), 'polluted')).toBeUndefined();
-    expect(manager.reportOf(agent)?.status).toBe('complete');
+    expect(manager.reportOf(agent)?.problems.map(({ path }) => path)).toEqual(lost);
   };
 
   test('[restore.2] has it again as a field, in a class (factory, into)', async () => {
@@ -42,7 +42,7 @@ describe('a state with an own key `__proto__`', () => {
     const id = await manager.save(bot());
     for (const options of [{ factory: () => new Bot() }, { into: new Bot() }]) {
       const restored = await manager.restore<Bot>(id, options);
-      expectRestored(restored, manager);
+      expectRestored(restored, manager, ['$.__proto__']); // the class does not have it
       expect([restored.n, Object.getPrototypeOf(restored)]).toEqual([2, Bot.prototype]);
     }
   });

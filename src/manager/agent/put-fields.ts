@@ -29,6 +29,11 @@ export function keptField(path: Path): RestoreProblem {
   return { path: formatPath(path), problem, isOwn: true };
 }
 
+function lostField(key: string): RestoreProblem {
+  const problem = `The class does not have ${describeValue(key)}; the agent has it from the checkpoint.`;
+  return { path: formatPath([key]), problem, isOwn: true };
+}
+
 /**
  * Puts fields into an agent; returns what could not be put back, and what the agent has from elsewhere. Data is put back by value.
  * An object of the agent that has code (a class, methods, getters) stays, and gets the saved fields.
@@ -38,8 +43,10 @@ export function putFields(agent: object, saved: Fields, putting: Putting): Resto
   const putter = new Putter(putting);
   const set = Object.fromEntries(Object.entries(saved).filter(([key]) => !keep.includes(key)));
   putter.noteKept(isRecord(own) ? own : {}, saved, []);
+  const isLost = (key: string) => set[key] !== undefined && findProperty(agent, key) === undefined;
+  const lost = isPlain(agent) ? [] : Object.keys(set).filter(isLost); // the class of the agent lacks it
   putter.fill(agent, set, []);
-  return putter.problems;
+  return [...putter.problems, ...lost.filter((key) => Object.hasOwn(agent, key)).map(lostField)];
 }
 
 class Putter {

@@ -117,7 +117,7 @@ function checkSteps(version: number | undefined, migrations: readonly Migration[
 export type RestoreProblem = {
   readonly path: string;
   readonly problem: string;
-  /** The checkpoint lacks it, so that nothing of what was saved is lost: the agent keeps what its code gave it. */
+  /** Nothing of what was saved is lost: the agent keeps what its code gave it, or has from the checkpoint what its code lacks. */
   readonly isOwn?: true;
 };
 

@@ -87,6 +87,12 @@ export function changeSettings(
 /** The settings of a conversation, where the options do not say otherwise as by default. */
 export function createSettings(options: GroupChatOptions, registry: AgentRegistry): ChatSettings {
   const { agents: _, registry: __, selector, end = {}, ...given } = options;
+  const { speakerSelection = DEFAULTS.speakerSelection } = given;
+  if (selector !== undefined && speakerSelection !== 'auto')
+    throw new InvalidInputError(
+      'A selector chooses speakers with speakerSelection "auto" only. Leave out one of them.',
+      { details: { option: 'selector' } },
+    );
   return {
     ...DEFAULTS,
     ...withoutUndefined(given),

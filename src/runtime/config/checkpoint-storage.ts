@@ -16,6 +16,7 @@ import type { ChunkStorage } from '../../storage/contract.ts';
 import type { StorageAddress } from '../../storage/open/address.ts';
 import { openStorage } from '../../storage/open/open.ts';
 import { type CheckpointingSettings, checkpointingSchema, type GivenCheckpointing } from './config-schema.ts';
+import { findStrayKeys } from './contradictions.ts';
 import type { Environment } from './environment-overrides.ts';
 import { formatProblem } from './problem.ts';
 import { checkSchema } from './schema-problems.ts';
@@ -44,9 +45,12 @@ const WANTED = 'config.workflow.checkpointing of loadWorkflowConfig(), or settin
 const checkpointing: OptionCheck = (value) => {
   if (!isRecord(value)) return `must be ${WANTED}; found ${describeValue(value)}`;
   const source = dataSource(value);
-  const [first] = checkSchema({ source, schema: checkpointingSchema, value, path: [] }).problems;
-  if (first === undefined) return undefined;
-  return `must be ${WANTED}; found ${formatProblem(first)}`;
+  const { value: settings, problems } = checkSchema({ source, schema: checkpointingSchema, value, path: [] });
+  const [first] = problems;
+  if (first !== undefined) return `must be ${WANTED}; found ${formatProblem(first)}`;
+  const defaults = checkpointingSchema.parse({});
+  const isWritten = (key: keyof CheckpointingSettings): boolean => settings?.[key] !== defaults[key];
+  return findStrayKeys(settings?.storage_type ?? defaults.storage_type, isWritten)[0]?.[1];
 };
 
 function parseSettings(settings: GivenCheckpointing, of: string): CheckpointingSettings {

@@ -1,3 +1,4 @@
+import type { CheckpointingSettings } from './config-schema.ts';
 import type { ReadConfig } from './load-workflow-config.ts';
 import type { KeyPath, Problem } from './problem.ts';
 import type { ProblemSource } from './yaml-source.ts';
@@ -20,21 +21,37 @@ type Keyed = readonly [key: string, message: string];
 const POSTGRES_ONLY = ['storage_url', 'storage_schema', 'storage_tenant'] as const;
 
 /** `memory` is how a storage is switched off for a while, so it may keep the settings of the other. */
-function storageProblems({ config, written }: ReadConfig): Keyed[] {
+function storageProblems({ config, written, own }: ReadConfig): Keyed[] {
   const { enabled, storage_type: type, storage_url: url } = config.workflow.checkpointing;
   if (enabled && type === 'postgres' && url === undefined)
     return [['storage_type', 'storage_type postgres needs a storage_url, such as env:DATABASE_URL.']];
-  if (type === 'postgres' || type === 'memory') return [];
-  const stray = POSTGRES_ONLY.filter((key) => written.workflow?.checkpointing?.[key] !== undefined);
-  return stray.map((key) => [key, `${key} is for storage_type postgres; it is ${type}.`]);
+  const here = own.workflow?.checkpointing;
+  const isOwn = type !== 'postgres' || here?.storage_type === type; // postgres over another file leaves the path of that
+  const said = type === 'postgres' ? here : written.workflow?.checkpointing;
+  return isOwn ? findStrayKeys(type, (key) => said?.[key] !== undefined) : [];
+}
+
+/** Keys that say where the storage is, and that one of this type does not look at. */
+export function findStrayKeys(
+  type: CheckpointingSettings['storage_type'],
+  isWritten: (key: 'storage_path' | (typeof POSTGRES_ONLY)[number]) => boolean,
+): Keyed[] {
+  if (type === 'memory') return [];
+  if (type !== 'postgres')
+    return POSTGRES_ONLY.filter(isWritten).map((key) => [key, `${key} is for storage_type postgres; it is ${type}.`]);
+  const message = 'storage_path is for storage_type file and sqlite; postgres is where storage_url says.';
+  return isWritten('storage_path') ? [['storage_path', message]] : [];
 }
 
 const RESUME_ONLY = ['auto_resume_limit', 'auto_resume_backoff_seconds'] as const;
 
-function resumeProblems({ written }: ReadConfig): Keyed[] {
-  const { checkpointing = {} } = written.workflow ?? {};
-  if (checkpointing.auto_resume_on_failure !== undefined) return [];
-  const stray = RESUME_ONLY.filter((key) => checkpointing[key] !== undefined);
+/** Another file, or the environment, may switch it off for a while. */
+function resumeProblems({ written, own }: ReadConfig): Keyed[] {
+  const { checkpointing: all = {} } = written.workflow ?? {};
+  const { checkpointing: here = {} } = own.workflow ?? {};
+  const isOff = here.auto_resume_on_failure === false && here.enabled !== false;
+  if (all.auto_resume_on_failure !== undefined && !isOff) return [];
+  const stray = RESUME_ONLY.filter((key) => (isOff ? here : all)[key] !== undefined);
   return stray.map((key) => [key, `${key} has no effect without auto_resume_on_failure: true.`]);
 }
 

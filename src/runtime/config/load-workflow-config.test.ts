@@ -207,6 +207,16 @@ agents:
       /auto_resume_limit has no effect without auto_resume_on_failure: true/,
     ],
     [
+      'a storage_path beside storage_type postgres',
+      'workflow: { checkpointing: { storage_type: postgres, storage_url: "env:X", storage_path: x.db } }',
+      /storage_path is for storage_type file and sqlite; postgres is where storage_url says\./,
+    ],
+    [
+      'an auto_resume_limit beside auto_resume_on_failure: false',
+      'workflow: { checkpointing: { auto_resume_on_failure: false, auto_resume_limit: 5 } }',
+      /auto_resume_limit has no effect without auto_resume_on_failure: true/,
+    ],
+    [
       'two limits that differ',
       'workflow: { max_rounds: 4 }\nfleet: { orchestrator: { max_round_count: 5 } }',
       /^2:26 .*is 5, and workflow\.max_rounds is 4\. Leave one of them out/,
@@ -240,6 +250,19 @@ describe('the environment', () => {
     expect(valueAt(loadWorkflowConfig(text, { env }), path)).toEqual(value);
   });
 
+  test('[settings.3] variables put another storage in place of that of a file, and switch resuming off', () => {
+    const file = 'auto_resume_on_failure: true, auto_resume_limit: 5, storage_type: sqlite, storage_path: x.db';
+    const prefix = 'SAVESTATE_WORKFLOW_CHECKPOINTING';
+    const env = {
+      [`${prefix}_STORAGE_TYPE`]: 'postgres',
+      [`${prefix}_STORAGE_URL`]: 'postgres://db/app',
+      [`${prefix}_AUTO_RESUME_ON_FAILURE`]: 'false',
+    };
+    const { checkpointing } = loadWorkflowConfig(`workflow: { checkpointing: { ${file} } }`, { env }).workflow;
+    expect(checkpointing).toMatchObject({ auto_resume_on_failure: false, storage_path: './checkpoints' });
+    expect(checkpointing.storage_type).toBe('postgres');
+  });
+
   test('[settings.3] a variable that is no setting, or has a wrong value, is refused; those of others are left alone', () => {
     expect(told('', { SAVESTATE_WORKFLOW_CHECKPOINTING_ENABELD: 'true', SAVESTATE_SEED: '1', PATH: '/bin' })).toEqual([
       '-:- SAVESTATE_WORKFLOW_CHECKPOINTING_ENABELD: is not a setting. Did you mean "SAVESTATE_WORKFLOW_CHECKPOINTING_ENABLED"?',
@@ -269,6 +292,15 @@ describe('storages', () => {
       await storage?.close();
     },
   );
+
+  test('[settings.4] what the storage does not look at is refused', async () => {
+    const postgres = settings({ storage_type: 'postgres', storage_url: 'postgres://db/app', storage_path: 'x.db' });
+    await expect(createCheckpointStorage(postgres)).rejects.toThrow('storage_path is for storage_type file and sqlite');
+    const file = settings({ storage_tenant: 'acme' });
+    await expect(openCheckpointManager(file)).rejects.toThrow(
+      'storage_tenant is for storage_type postgres; it is file.',
+    );
+  });
 
   test('[settings.4] storage_path may name the file of sqlite', async () => {
     const path = join(temporaryFolder(), 'deep', 'runs.db');

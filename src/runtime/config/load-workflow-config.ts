@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { withoutUndefined } from '../../core/defined.ts';
 import { checkOptions, checkValue, isRecord, type OptionChecks, record, string } from '../../core/options.ts';
-import { configSchema, SETTINGS, type WorkflowConfig } from './config-schema.ts';
+import { checkpointingSchema, configSchema, SETTINGS, type WorkflowConfig } from './config-schema.ts';
 import { findContradictions } from './contradictions.ts';
 import { applyEnvironment, type Environment } from './environment-overrides.ts';
 import { type Problem, problemsError } from './problem.ts';
@@ -17,7 +17,12 @@ export type ConfigSource = {
 };
 
 /** Settings, and which of them were written: what was not may be left to the team or fleet that is run. */
-export type ReadConfig = { readonly config: WorkflowConfig; readonly written: WrittenConfig };
+export type ReadConfig = {
+  readonly config: WorkflowConfig;
+  readonly written: WrittenConfig;
+  /** What the text itself says, without the settings below it and the environment. */
+  readonly own: WrittenConfig;
+};
 
 /** The settings that a file or the environment gives, without defaults. */
 export type WrittenConfig = z.input<typeof configSchema>;
@@ -68,10 +73,19 @@ export function readWorkflowConfig(
     ...unknown,
     ...wrong.map((problem) => ({ ...problem, message: `${problem.message} (from the environment)` })),
   ]);
-  const config = configSchema.parse(pickSettings(value ?? {}));
+  const config = withoutFormerPath(configSchema.parse(pickSettings(value ?? {})));
   const written = pickSettings(data) as WrittenConfig;
-  refuse(findContradictions(file, { config, written }));
-  return { config, written };
+  const read = { config, written, own: pickSettings(inFile as object) as WrittenConfig };
+  refuse(findContradictions(file, read));
+  return read;
+}
+
+/** Whoever says postgres over the settings of a file means another place than that file's path. */
+function withoutFormerPath(config: WorkflowConfig): WorkflowConfig {
+  const { checkpointing } = config.workflow;
+  if (checkpointing.storage_type !== 'postgres') return config;
+  const { storage_path } = checkpointingSchema.parse({});
+  return { ...config, workflow: { ...config.workflow, checkpointing: { ...checkpointing, storage_path } } };
 }
 
 /** Without the parts of a workflow definition. */

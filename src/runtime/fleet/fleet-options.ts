@@ -133,6 +133,12 @@ function wrongModels(found: 'neither' | 'both'): InvalidInputError {
 /** Refuses what a fleet cannot be made of. */
 export function checkFleet(options: FleetOptions): void {
   checkOptions(options, OPTIONS, 'new Fleet()');
+  const { operations, humanInTheLoop: asked } = options;
+  if (operations !== undefined && asked === undefined)
+    throw new InvalidInputError(
+      'operations say what tools do for humanInTheLoop, and the fleet has none, so they have no effect. Give humanInTheLoop as well; if a workflow.yaml is to say it, give humanInTheLoop: { enabled: false }.',
+      { details: { option: 'operations' } },
+    );
 }
 
 /** The settings of a fleet, checked and complete. */

@@ -106,6 +106,9 @@ describe('operations', () => {
     });
     expect(await createRunner(crew).runner.run(TASK)).toMatchObject({ status: 'ended' });
     expect(crew.calls).toHaveLength(1);
+    expect(() => createCrew(once, { operations: { look_up: 'x' } })).toThrow(
+      'the fleet has none, so they have no effect',
+    );
   });
 
   test('[fleet.8] running code is the operation code_execution', async () => {
