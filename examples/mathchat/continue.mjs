@@ -1,9 +1,9 @@
 // Continues a conversation from any of its checkpoints, as a new branch.
-//   node examples/mathchat/continue.mjs <checkpoint id or file> [--rounds 5] [--output-root folder] [--strip-signal] [--logs logs]
+//   node examples/mathchat/continue.mjs <checkpoint id or file> [--rounds 5] [--output-root folder] [--strip-signal] [--logs folder]
 import { existsSync, mkdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { CheckpointRestorer } from 'savestate/agents';
-import { fail, openCheckpoints, showMessage, showResult, stopOnInterrupt } from './report.mjs';
+import { DEFAULT_LOGS, fail, openCheckpoints, showMessage, showResult, stopOnInterrupt } from './report.mjs';
 import { createRegistry } from './team.mjs';
 
 const USAGE =
@@ -16,7 +16,7 @@ function readOptions() {
       rounds: { type: 'string', short: 'r', default: '5' },
       'output-root': { type: 'string' },
       'strip-signal': { type: 'boolean', default: false },
-      logs: { type: 'string', default: 'logs' },
+      logs: { type: 'string', default: DEFAULT_LOGS },
       help: { type: 'boolean', default: false },
     },
   });

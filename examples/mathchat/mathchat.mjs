@@ -1,11 +1,11 @@
 // A team solves a problem of mathematics; every message is a checkpoint.
-//   node examples/mathchat/mathchat.mjs [--rounds 8] [--session-name demo] [--problem-file task.txt] [--logs logs]
+//   node examples/mathchat/mathchat.mjs [--rounds 8] [--session-name demo] [--problem-file task.txt] [--logs folder]
 // Without a key it runs offline. Interrupt it, and run it again with the same --session-name: it goes on.
 import { mkdirSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { CheckpointingGroupChatManager } from 'savestate/agents';
 import { DEFAULT_PROBLEM } from './offline-model.mjs';
-import { fail, openCheckpoints, showMessage, showResult, stopOnInterrupt } from './report.mjs';
+import { DEFAULT_LOGS, fail, openCheckpoints, showMessage, showResult, stopOnInterrupt } from './report.mjs';
 import { createTeam } from './team.mjs';
 
 function readOptions() {
@@ -14,7 +14,7 @@ function readOptions() {
       rounds: { type: 'string' },
       'session-name': { type: 'string' },
       'problem-file': { type: 'string' },
-      logs: { type: 'string', default: 'logs' },
+      logs: { type: 'string', default: DEFAULT_LOGS },
       help: { type: 'boolean', default: false },
     },
   });

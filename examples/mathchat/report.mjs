@@ -1,9 +1,13 @@
 // What the two programs print.
+import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CheckpointManager, SqliteCheckpointStorage } from 'savestate';
 
 const CONTINUE = relative('', fileURLToPath(new URL('continue.mjs', import.meta.url)));
+
+/** Where both programs keep their checkpoints and files, unless --logs names a folder. */
+export const DEFAULT_LOGS = join(tmpdir(), 'savestate-mathchat');
 
 export function openCheckpoints(logs) {
   return new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(logs, 'checkpoints.db') }) });
@@ -26,7 +30,7 @@ export function showResult(result, logs) {
   );
   if (folder !== undefined) console.log(`Files:  ${folder}`);
   console.log(
-    `Go on:  node ${CONTINUE} ${checkpointId} --rounds 5${logs === 'logs' ? '' : ` --logs ${logs}`}${result.end?.signal ? ' --strip-signal' : ''}`,
+    `Go on:  node ${CONTINUE} ${checkpointId} --rounds 5${logs === DEFAULT_LOGS ? '' : ` --logs ${logs}`}${result.end?.signal ? ' --strip-signal' : ''}`,
   );
   return result.status === 'ended' ? 0 : 1;
 }

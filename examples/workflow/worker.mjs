@@ -15,7 +15,7 @@ const registry = createRegistry({
   },
 });
 // Another worker's lease lapses soon after it died; this one waits for that.
-const executor = new WorkflowExecutor({ manager, registry, lease: { ttlMs: 300, waitMs: 10_000 } });
+const executor = new WorkflowExecutor({ manager, registry, lease: { ttlMs: 2_000, waitMs: 10_000 } });
 const result = await executor.run({ workflow, input, sessionId: name });
 for (const { message } of result.pending.approvals) console.log(`waits for a person: ${message}`);
 if (result.status === 'completed') console.log(`done: ${JSON.stringify(result.output)}`);

@@ -1,8 +1,8 @@
 // Packs the package and installs it as a user would: alone with engine-strict, and beside older and newer majors of its optional peers.
 // Each installation must succeed without warnings about us. Every entry whose peers are there is imported and required, and type-checks
-// with skipLibCheck off; every other entry loads, too, or says what to install.
+// with skipLibCheck off; every other entry loads, too, or says what to install. The examples run there, and leave nothing behind.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
@@ -10,8 +10,9 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const read = (name) => JSON.parse(readFileSync(join(ROOT, name), 'utf8'));
 const { exports: entries } = read('package.json');
 const { packages } = read('package-lock.json');
-/** A package in the version that the tests run with: what is published meanwhile changes nothing here. */
-const locked = (name, alias = name) => `${name}@${packages[`node_modules/${alias}`].version}`;
+const versionOf = (name) => packages[`node_modules/${name}`].version;
+/** A package with the version that the tests run with, if it has none: what is published meanwhile changes nothing here. */
+const versioned = (name) => (name.lastIndexOf('@') > 0 ? name : `${name}@${versionOf(name)}`);
 
 /** The peer that an entry is made for: nobody imports it without. */
 const NEEDS = {
@@ -25,22 +26,34 @@ const NEEDS = {
 
 /** What is installed first, as in a project that exists; `without` names entries whose peers are too old there. */
 const PROJECTS = [
-  { name: 'alone', peers: ['typescript@~5.9'], flags: ['--engine-strict'] },
+  {
+    name: 'alone',
+    peers: ['typescript@~5.9'],
+    flags: ['--engine-strict'],
+    examples: ['tour/tour', 'mathchat/mathchat'],
+  },
   {
     name: 'LangGraph 0 and AI SDK 6',
-    peers: ['@langchain/langgraph@0.4', '@langchain/core@0.3', locked('ai')],
+    peers: ['@langchain/langgraph@0.4', '@langchain/core@0.3', 'ai'],
     without: ['./langgraph'],
+    examples: ['ai-sdk/orders'],
   },
   {
     name: 'LangGraph 1, AI SDK 7, pg, Claude Agent SDK, OpenAI Agents SDK, MCP',
     peers: [
-      ...['', '-checkpoint', '-sdk'].map((part) => locked(`@langchain/langgraph${part}`)),
-      ...['@langchain/core', 'pg', '@types/pg', '@openai/agents-core', '@modelcontextprotocol/server'].map((name) =>
-        locked(name),
-      ),
-      locked('ai', 'ai7'),
-      locked('@anthropic-ai/claude-agent-sdk'),
+      '@langchain/langgraph',
+      '@langchain/langgraph-checkpoint',
+      '@langchain/langgraph-sdk',
+      '@langchain/core',
+      'pg',
+      '@types/pg',
+      `ai@${versionOf('ai7')}`,
+      '@anthropic-ai/claude-agent-sdk',
+      '@openai/agents-core',
+      '@modelcontextprotocol/server',
+      '@modelcontextprotocol/client',
     ],
+    examples: ['langgraph/approval', 'claude/sessions', 'openai-agents/refund'],
   },
 ];
 
@@ -71,7 +84,7 @@ async function install(folder, packages, flags) {
 function entriesFor({ peers, without = [] }) {
   const isThere = (entry) =>
     !without.includes(entry) &&
-    (NEEDS[entry] === undefined || peers.some((peer) => peer.startsWith(`${NEEDS[entry]}@`)));
+    (NEEDS[entry] === undefined || peers.map(versioned).some((peer) => peer.startsWith(`${NEEDS[entry]}@`)));
   const names = Object.keys(entries).filter((entry) => entry !== './package.json');
   const named = (some) => some.map((entry) => entry.replace(/^\./, 'savestate'));
   return [named(names.filter(isThere)), named(names.filter((entry) => !isThere(entry)))];
@@ -114,13 +127,20 @@ async function typeProblems(folder, names, tsc) {
   return ours.slice(0, 5);
 }
 
+async function tryExamples(folder, examples) {
+  const before = readdirSync(folder);
+  for (const name of examples) await succeed(process.execPath, [`node_modules/savestate/examples/${name}.mjs`], folder);
+  const left = readdirSync(folder).filter((name) => !before.includes(name));
+  if (left.length > 0) throw new Error(`The examples ${examples.join(', ')} wrote to the working directory: ${left}`);
+}
+
 async function check(project, tarball) {
   const folder = mkdtempSync(join(tmpdir(), 'savestate-install-'));
   try {
     writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n');
-    // Optional packages are for this machine's processor and large; the one of ours is tried where nothing else is.
+    // Optional packages of others are programs for this machine, and large; ours is SQLite for Node 20.
     const flags = project.flags ?? ['--omit=optional'];
-    await install(folder, [locked('@types/node'), ...project.peers], flags);
+    await install(folder, ['@types/node', '@photostructure/sqlite', ...project.peers].map(versioned), flags);
     await install(folder, [tarball], flags);
     const [present, absent] = entriesFor(project);
     writeFileSync(join(folder, 'a.mjs'), loading([present, absent]));
@@ -128,6 +148,7 @@ async function check(project, tarball) {
     const home = project.peers.some((peer) => peer.startsWith('typescript@')) ? folder : ROOT;
     const problems = await typeProblems(folder, present, join(home, 'node_modules/typescript/bin/tsc'));
     if (problems.length > 0) throw new Error(problems.join('\n'));
+    await tryExamples(folder, project.examples);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
@@ -19,6 +19,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 /** Serves what is slow to make to the tests that ask for it, once a run. Vitest calls what it returns at the end of the run. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const servers = new Map<string, Promise<PostgresServer>>();
+  const before = strayFolders();
   let built: Promise<string> | undefined;
   const make = async (path: string): Promise<string> => {
     if (path !== '/built') return (await startFor(servers, path)).url();
@@ -37,7 +38,16 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     maker.close();
     const started = await Promise.allSettled(servers.values());
     await Promise.all(started.map((server) => (server.status === 'fulfilled' ? server.value.close() : undefined)));
+    const stray = strayFolders().filter((name) => !before.includes(name));
+    if (stray.length === 0) return;
+    process.exitCode = 1; // Vitest itself only prints what is thrown here
+    throw new Error(`A test wrote ${stray} into ${ROOT}. Give it a temporary folder.`);
   };
+}
+
+/** What programs of ours write into their working directory, unless they are given another folder. */
+function strayFolders(): string[] {
+  return ['logs', 'checkpoints', 'agent.db'].filter((name) => existsSync(join(ROOT, name)));
 }
 
 /**
