@@ -24,9 +24,11 @@ export type StepAttempt = {
   readonly signal: AbortSignal | undefined;
 };
 
+/** How a step is made. */
 export type StepOptions = {
   /** Give one to each of several steps of one name: a recording is found by name and input, whatever the order. */
   readonly input?: unknown;
+  /** Passed on to the step's function; once it is aborted, the step does not begin. */
   readonly signal?: AbortSignal | undefined;
   /** @internal */
   readonly work?: WorkPlace | undefined;

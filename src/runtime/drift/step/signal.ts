@@ -4,6 +4,7 @@ import type { StepReading } from './step.ts';
 
 /** The ways of drifting that are told apart. */
 export const DRIFT_KINDS = ['loop', 'stall', 'error', 'goal', 'context'] as const;
+/** A way of drifting: going in circles, standing still, failing, losing the goal, or filling its context. */
 export type DriftKind = (typeof DRIFT_KINDS)[number];
 
 /** What one signal says about one event. */
