@@ -134,6 +134,18 @@ describe('the specification', () => {
   });
 });
 
+test('package-lock.json has the optional packages of all systems, so that npm ci works on each', () => {
+  const { packages } = JSON.parse(read('package-lock.json')) as {
+    packages: Record<string, { optionalDependencies?: Record<string, string> }>;
+  };
+  const missing = Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
+    Object.keys(optionalDependencies).filter(
+      (name) => !(`node_modules/${name}` in packages || `${path}/node_modules/${name}` in packages),
+    ),
+  );
+  expect(missing).toEqual([]);
+});
+
 describe('what is public', () => {
   test('the seam of the package is not in its types', () => {
     expect(read('src/manager/checkpoint-manager.ts')).toContain('readonly engine: Engine');
