@@ -95,6 +95,17 @@ describe.each([
   });
 });
 
+test('[secret.1] a turn that is nothing but a secret is the same after it was restored', async () => {
+  const memory = open(new SqliteMemoryStorage({ path: join(temporaryFolder(), 'history.db') }));
+  const options = { userId, idempotencyKey: 'turn' };
+  expect((await memory.add(token, options)).results[0]).toMatchObject({
+    memory: '[secret github_token]',
+    event: 'ADD',
+  });
+  const restored = { role: 'user', content: new SecretRef('github_token') as unknown as string };
+  expect((await memory.add(restored, options)).results[0]?.event).toBe('NONE');
+});
+
 test('[secret.1] no byte of the file holds a secret', async () => {
   const folder = temporaryFolder();
   const memory = open(new SqliteMemoryStorage({ path: join(folder, 'history.db') }));

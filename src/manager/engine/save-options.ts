@@ -153,7 +153,7 @@ export function refuseSecret(text: string, field: string, codec: StateCodec): st
 /** Texts that are stored beside states are cleaned of secrets like those of the state. */
 export function redactText(text: string, codec: StateCodec): string {
   const json = codec.encodeJson(text);
-  return typeof json === 'string' ? json : '[secret]';
+  return typeof json === 'string' ? json : String(codec.decodeJson(json));
 }
 
 function encodeValue(value: unknown, field: string, codec: StateCodec): unknown {

@@ -4,6 +4,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { accepts, anything, date, flag, isRecord, type OptionChecks, string } from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
 import type { JsonValue } from '../../core/value/json.ts';
+import { SecretRef } from '../../core/value/secret-ref.ts';
 import { redactText, refuseSecret } from '../../manager/engine/save-options.ts';
 import type { MemoryScope, MemoryTrust } from '../storage/memory-record.ts';
 import type { MemoryMessage } from './extractor.ts';
@@ -63,7 +64,10 @@ const IGNORED_ROLES = new Set(['system', 'developer', 'tool', 'function']);
 export function parseMessages(input: MemoryInput, codec: StateCodec): MemoryMessage[] {
   const messages =
     typeof input === 'string' ? [{ role: 'user', content: input }] : Array.isArray(input) ? input : [input];
-  return (messages as MemoryMessage[]).flatMap((message) => {
+  return (messages as MemoryMessage[]).flatMap((given) => {
+    // A turn that was nothing but a secret comes back from a checkpoint as a reference.
+    const message =
+      (given?.content as unknown) instanceof SecretRef ? { ...given, content: `${given.content}` } : given;
     const { role, content, name, id } = checkMessage(message);
     const own = stripMemoryBlocks(content).trim();
     if (IGNORED_ROLES.has(role) || own === '') return [];
