@@ -2,6 +2,7 @@ import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { InMemorySessionStore } from '@anthropic-ai/claude-agent-sdk';
 import { MemorySession } from '@openai/agents-core';
+import { chatStore } from '../../dist/adapter/ai-sdk/index.js';
 import { SavestateSessionStore } from '../../dist/adapter/claude/index.js';
 import { SavestateSession } from '../../dist/adapter/openai-agents/index.js';
 import { SqliteCheckpointStorage } from '../../dist/index.js';
@@ -52,17 +53,29 @@ const ADAPTERS = [
         const session = new MemorySession();
         return (items) => session.addItems(items);
       },
-      'a JSON file, written whole': (folder, name) => {
-        const all = [];
-        return (items) => {
-          all.push(...items);
-          writeFileSync(join(folder, `${name}.json`), JSON.stringify(all));
-        };
-      },
+      'a JSON file, written whole': wholeFile,
     },
     item: ({ content }) => ({ type: 'message', role: 'user', content }),
   },
+  {
+    name: 'ai-sdk chats',
+    open: (storage, name) => {
+      const chats = chatStore(storage);
+      return (messages) => chats.save(name, messages);
+    },
+    without: { 'a JSON file, written whole': wholeFile },
+    item: ({ content }, id) => ({ id, role: 'user', parts: [{ type: 'text', text: content }] }),
+  },
 ];
+
+/** What the guides of the SDKs show: all items, each time. */
+function wholeFile(folder, name) {
+  const all = [];
+  return (items) => {
+    all.push(...items);
+    writeFileSync(join(folder, `${name}.json`), JSON.stringify(all));
+  };
+}
 
 async function run(workbench) {
   for (const adapter of ADAPTERS) {

@@ -26,7 +26,7 @@ export class Child {
   readonly #process: ChildProcess;
   #stderr = '';
   #isEnded = false;
-  #wake: () => void = () => undefined;
+  readonly #listeners: (() => void)[] = [];
 
   constructor(program: string, { wrapper = [], env, outlivesTest = false }: StartOptions = {}) {
     builtFolder();
@@ -66,10 +66,12 @@ export class Child {
       const found = this.said.find((said) => key in said);
       if (found !== undefined) return found;
       if (this.#isEnded) throw new Error(`The child ended before it said "${key}". ${this.#stderr}`);
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
+      await new Promise<void>((resolve) => this.#listeners.push(resolve));
     }
+  }
+
+  #wake(): void {
+    for (const wake of this.#listeners.splice(0)) wake();
   }
 
   /** Stops the process where it is, as a pause of its machine would; it notices nothing until it goes on. */
