@@ -1,3 +1,4 @@
+import { hasErrorCode } from '../core/errors.ts';
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import { fieldsOf, listMessages } from '../manager/revision/transcript.ts';
@@ -20,15 +21,21 @@ const PENDING = /^\$\.chat\.pendingReply$/;
 /** What a checkpoint brought: a message, if there is one, and the paths of all that it changed. */
 export type Brought = { readonly message: unknown; readonly changedFields: readonly string[] };
 
-/** Finds what a checkpoint changed; of the first, or one whose parent was deleted, its last message. */
+/** Finds what a checkpoint changed; of the first, or one whose parent was deleted or is damaged, its last message. */
 export async function findBrought(manager: CheckpointManager, { id, parentId }: Checkpoint): Promise<Brought> {
   const parent = parentId === undefined ? undefined : await manager.get(parentId);
-  if (parent === undefined) return { message: listMessages(await manager.load(id))?.at(-1), changedFields: [] };
-  const { added, modified, changedFields } = await manager.compare(parent.id, id);
+  const compared = parent && (await manager.compare(parent.id, id).catch(unlessDamaged));
+  if (compared === undefined) return { message: listMessages(await manager.load(id))?.at(-1), changedFields: [] };
+  const { added, modified, changedFields } = compared;
   const news = [...modified, ...added];
   const last =
     news.findLast(({ path }) => MESSAGE.test(path))?.newValue ?? news.find(({ path }) => PENDING.test(path))?.newValue;
   return { message: roleOf(last) === undefined ? fieldsOf(last).message : last, changedFields };
+}
+
+/** What is left of a parent that is damaged is no reason to say nothing about its child. */
+function unlessDamaged(error: unknown): undefined {
+  if (!hasErrorCode(error, 'CORRUPT')) throw error;
 }
 
 /** Tells what a checkpoint brought. */

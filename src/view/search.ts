@@ -81,3 +81,10 @@ function entriesOf(value: object): Iterable<[PathStep, unknown]> {
   if (value instanceof Map) return [...value].map(([key, child]): [PathStep, unknown] => [String(key), child]);
   return Object.entries(value);
 }
+
+/** A match with some of what is around it. */
+export function excerptOf(text: string, pattern: RegExp, chars: number): string {
+  if (text.length <= chars) return text;
+  const from = Math.max(0, text.search(pattern) - Math.floor(chars / 4));
+  return `${from > 0 ? '…' : ''}${text.slice(from, from + chars)}${from + chars < text.length ? '…' : ''}`;
+}

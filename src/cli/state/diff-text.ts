@@ -132,10 +132,11 @@ function formatChange({ oldValue, newValue }: Change, style: Style, indent = '  
   return formatSigned('-', oldValue, { style, indent }) + formatSigned('+', newValue, { style, indent });
 }
 
-/** Texts that share less than a third are read better one after the other. */
+/** Texts that share less than half of their letters are read better one after the other. */
 function isAlike(before: string, after: string): boolean {
-  const equal = diffText(before, after).reduce((sum, { op, text }) => sum + (op === 'equal' ? text.length : 0), 0);
-  return equal * 3 >= Math.max(before.length, after.length);
+  const lettersIn = (text: string) => text.replaceAll(/\s+/g, '').length;
+  const equal = diffText(before, after).reduce((sum, { op, text }) => sum + (op === 'equal' ? lettersIn(text) : 0), 0);
+  return equal * 2 >= Math.max(lettersIn(before), lettersIn(after));
 }
 
 /** Marks are written too, so that nothing hangs on colour: [-old-] {+new+}, as git does. */

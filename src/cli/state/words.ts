@@ -30,7 +30,7 @@ export async function readWords(
   for await (const checkpoint of context.watch(checkpoints, { noun: 'checkpoints', total: checkpoints.length })) {
     const found = await wordsOf(opened, checkpoint).catch((error: unknown) => {
       if (!hasErrorCode(error, 'CORRUPT')) throw error;
-      return { text: 'is damaged; "savestate verify" tells more', isSaid: false };
+      return { text: 'damaged; see savestate verify', isSaid: false };
     });
     if (found !== undefined) words.set(checkpoint.id, isEach ? { ...found, isSaid: false } : found);
   }

@@ -9,7 +9,7 @@ import { type ComparedSide, compareBranches, originOf } from '../../view/compare
 import { observeHistory } from '../../view/drift-history.ts';
 import { collect } from '../../view/history.ts';
 import { rankSessions } from '../../view/list-sessions.ts';
-import { type Match, searchHistory, searchState } from '../../view/search.ts';
+import { excerptOf, type Match, searchHistory, searchState } from '../../view/search.ts';
 import { openAt, parseStatePath } from '../../view/state-path.ts';
 import { usageOf } from '../../view/usage.ts';
 import type { Call, SomeHandlers } from './call.ts';
@@ -84,14 +84,7 @@ async function* searchStates({ manager, query: { at }, watch }: Call<'GET /v1/se
 }
 
 function toItem({ sessionId, branch }: Checkpoint, match: Match, pattern: RegExp) {
-  return { sessionId, branch, ...match, text: around(match.text, pattern) };
-}
-
-/** The match with some of what is around it. */
-function around(text: string, pattern: RegExp): string {
-  if (text.length <= MATCH_CHARS) return text;
-  const from = Math.max(0, text.search(pattern) - MATCH_CHARS / 4);
-  return `${from > 0 ? '…' : ''}${text.slice(from, from + MATCH_CHARS)}…`;
+  return { sessionId, branch, ...match, text: excerptOf(match.text, pattern, MATCH_CHARS) };
 }
 
 async function compare({ manager, params, query }: Call<'GET /v1/sessions/{session}/compare'>) {

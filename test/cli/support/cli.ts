@@ -23,6 +23,8 @@ export type RunOptions = {
   readonly input?: string;
   /** In a process of its own. */
   readonly own?: boolean;
+  /** On a screen of this width. */
+  readonly columns?: number;
   /** Called with what was printed so far; may send a signal. */
   readonly onOutput?: (text: string, kill: (signal: NodeJS.Signals) => void) => void;
 };
@@ -54,7 +56,9 @@ function runHere(args: readonly string[], options: RunOptions): Promise<Ran> {
       join(DIST, 'cli', 'run-main.js')
     )) as typeof import('../../../src/cli/run-main.ts');
     const [home, before] = [process.cwd(), process.env];
-    const [stdout, stderr] = [new Collector(), new Collector()];
+    const { columns } = options;
+    const screen = columns === undefined ? {} : { isTTY: true, columns };
+    const [stdout, stderr] = [Object.assign(new Collector(), screen), Object.assign(new Collector(), screen)];
     process.chdir(folder);
     process.env = cleanEnv(folder, options.env); // modules of teams look there
     try {

@@ -263,6 +263,9 @@ async function saySmall({ manager, pass }) {
   );
   const empty = await manager.session('empty');
   await empty.save({ messages: [] });
+  const damaged = await manager.session('damaged');
+  for (const content of ['a first thing', 'a second thing', 'a third thing'])
+    await damaged.save({ messages: [{ role: 'user', content }] });
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href)

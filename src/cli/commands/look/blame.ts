@@ -5,6 +5,7 @@ import { parseStatePath } from '../../../view/state-path.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
+import { shortenId } from '../../state/checkpoint-text.ts';
 import { clip, formatRows, formatTime } from '../../terminal/format.ts';
 
 /** Says where values come from. */
@@ -28,18 +29,18 @@ export const command: Command = {
 };
 
 function format({ terminal }: Context, found: readonly Blamed[]): string {
-  const { style } = terminal;
+  const { style, isScreen } = terminal;
   const rows = found.map(({ path, value, checkpoint }) => {
     const message = readMessage(value);
     const text = message === undefined ? formatValue(value) : `${message.speaker}: ${message.text}`;
     return [
       `#${checkpoint.sequence}`,
-      style.cyan(checkpoint.id),
+      style.cyan(isScreen ? shortenId(checkpoint.id) : checkpoint.id),
       checkpoint.author ?? checkpoint.trigger ?? checkpoint.type,
       formatTime(new Date(checkpoint.savedAt)),
       path,
       clip(text, Number.POSITIVE_INFINITY),
     ];
   });
-  return formatRows(terminal, rows, { right: [0] });
+  return formatRows(terminal, rows, { right: [0], spare: [3, 1, 2] });
 }

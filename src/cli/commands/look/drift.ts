@@ -49,8 +49,24 @@ function format(output: DriftOutput): string {
   if (points.length === 0)
     return 'There is nothing to judge in this history: no messages, and no recorded health of a loop.\n';
   const what = kinds.length === 0 ? status : `${status} (${kinds.join(', ')})`;
-  const reasons = evidence.slice(-SHOWN_REASONS).map(({ signal, reason }) => `  ${signal}: ${reason}\n`);
-  return `session ${sessionId}, branch ${branch}: ${what}\n${drawChart(points)}${describeCase(output)}${reasons.join('')}`;
+  const isNew = createOnce();
+  const summary = describeCase(output, isNew);
+  const reasons = evidence.slice(-SHOWN_REASONS).map(({ signal, reason }) => describeReason(signal, isNew(reason)));
+  return `session ${sessionId}, branch ${branch}: ${what}\n${drawChart(points)}${summary}${reasons.join('')}`;
+}
+
+/** Each sentence is told once: incidents repeat what led to them. */
+function createOnce(): (text: string) => string {
+  const told = new Set<string>();
+  return (text) => {
+    const fresh = text.split(/(?<=[.!?]) /).filter((sentence) => !told.has(sentence));
+    for (const sentence of fresh) told.add(sentence);
+    return fresh.join(' ');
+  };
+}
+
+function describeReason(signal: string, reason: string): string {
+  return reason === '' ? '' : `  - ${signal}: ${reason}\n`;
 }
 
 function drawChart(points: DriftHistory['points']): string {
@@ -70,9 +86,9 @@ function drawChart(points: DriftHistory['points']): string {
   return `${kinds.length === 0 ? 'no signs at all\n' : formatTable(rows)}${span} UTC; 1.00 is the alarm\n`;
 }
 
-function describeCase({ summary, onset, agent }: DriftOutput): string {
+function describeCase({ summary, onset, agent }: DriftOutput, isNew: (text: string) => string): string {
   if (summary === '') return '';
-  return onset === null || agent === null ? `${summary}\n` : `${agent} since ${onset}: ${summary}\n`;
+  return `${onset === null || agent === null ? '' : `${agent} since ${onset}: `}${isNew(summary)}\n`;
 }
 
 /** As many values as the chart is wide; where several fall together, the strongest stands for them. */

@@ -1,14 +1,13 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import { checkRef } from '../../../storage/ref.ts';
-import { findTexts, type Match, searchHistory, searchState } from '../../../view/search.ts';
+import { excerptOf, findTexts, type Match, searchHistory, searchState } from '../../../view/search.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT } from '../../base/exit-code.ts';
 import { parseRange, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
+import { shortenId } from '../../state/checkpoint-text.ts';
 import { clip, formatRows } from '../../terminal/format.ts';
-
-const CONTEXT_CHARS = 60;
 
 /** Searches states. */
 export const command: Command = {
@@ -34,7 +33,7 @@ export const command: Command = {
       if (matches.length >= limit) break;
       matches.push(match);
     }
-    await context.answer(matches, () => format(context, matches));
+    await context.answer(matches, () => format(context, matches, pattern));
     if (matches.length > 0) return undefined;
     for (const line of await describeNothing(context, pattern)) context.say(line);
     return EXIT.notFound;
@@ -92,13 +91,17 @@ async function describeNothing(context: Context, pattern: RegExp): Promise<strin
   return lines;
 }
 
-function format({ terminal }: Context, matches: readonly Match[]): string {
-  const { style, isScreen } = terminal;
+/** A field of a message, which stands for the message. */
+const IN_MESSAGE = /^\$(?:\.(?:chat|fleet|channel_values))?\.(messages\[\d+\]).*$/;
+const PIPE_CHARS = 1_000;
+
+function format({ terminal }: Context, matches: readonly Match[], pattern: RegExp): string {
+  const { style, isScreen, columns } = terminal;
   const rows = matches.map(({ checkpointId, sequence, path, text }) => [
     `#${sequence}`,
-    style.cyan(checkpointId),
-    style.bold(path),
-    clip(text, isScreen ? CONTEXT_CHARS * 2 : 1_000),
+    style.cyan(isScreen ? shortenId(checkpointId) : checkpointId),
+    style.bold(isScreen ? path.replace(IN_MESSAGE, '$1') : path),
+    clip(isScreen ? excerptOf(text, pattern, columns) : text, PIPE_CHARS),
   ]);
-  return formatRows(terminal, rows, { right: [0] });
+  return formatRows(terminal, rows, { right: [0], spare: [1] });
 }

@@ -31,7 +31,7 @@ export const command: Command = {
       status ?? '',
     ]);
     const head = ['session', 'current', 'branches', 'head', 'saved (UTC)', 'status'];
-    await context.answer(sessions, () => formatRows(context.terminal, rows, { head, right: [2, 3] }));
+    await context.answer(sessions, () => formatRows(context.terminal, rows, { head, right: [2, 3], spare: [2, 4, 1] }));
     if (sessions.length === 0) context.say('There are no sessions yet.');
   },
 };

@@ -52,9 +52,8 @@ export const command: Command = {
       `began at #${origin.sequence} ${origin.id}${edit === undefined ? '' : ' with an edit'}`,
     );
     tellGraphMove(context, origin, { isEdited: edit !== undefined });
-    context.say(
-      `See it with: savestate diff ${origin.id} ${head.branch}    Go on in it: savestate switch ${head.branch}`,
-    );
+    const next = input.flag('switch') ? '' : `    Go on in it: savestate switch ${head.branch}`;
+    context.say(`See it with: savestate diff ${origin.id} ${head.branch}${next}`);
   },
 };
 
