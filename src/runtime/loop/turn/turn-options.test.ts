@@ -119,3 +119,20 @@ describe('[loop.1] a task that is active needs work()', () => {
     expect(await second.ended).toMatchObject(SAYS);
   });
 });
+
+test('[loop.4] what a turn does after its end is refused', async () => {
+  const world = new World();
+  const kept: Turn[] = [];
+  let runs = 0;
+  const createAgent = (): LoopAgent => ({
+    tools: { pay: { run: () => ++runs } },
+    handle: (_, turn) => void kept.push(turn),
+  });
+  const { loop } = await world.start({ createAgent });
+  await loop.deliver({ id: 'm1', body: null });
+  await world.clock.settle();
+  const [turn] = kept;
+  for (const late of [turn?.step('pay', () => ++runs), turn?.call('pay', 17), turn?.guard('pay', () => ++runs)])
+    expect(await late?.catch((error: unknown) => error)).toMatchObject({ code: 'CLOSED' });
+  expect(runs).toBe(0);
+});

@@ -1,6 +1,6 @@
 import { create, current, type Draft, type Patches } from 'mutative';
 import type { StateCodec } from '../../../core/codec/state-codec.ts';
-import { InvalidInputError } from '../../../core/errors.ts';
+import { ClosedError, InvalidInputError } from '../../../core/errors.ts';
 import { freezeState } from '../../../core/freeze.ts';
 import { anything, callback, checkOptions, checkValue, type OptionChecks, signal } from '../../../core/options.ts';
 import { findLeftOut, marksIn } from '../../../core/secret/left-out.ts';
@@ -141,6 +141,7 @@ export class TurnRun implements Turn {
     options: TurnStepOptions = {},
   ): Promise<Result> {
     checkOptions(options, STEP, 'turn.step()');
+    this.#throwIfOver(name);
     const call = { name, ...options };
     const perform = (): Promise<Result> => this.#stepAndNote(call, run);
     // Without an input nobody knows whether it is the same step again. A prompt that grows is another one each time.
@@ -181,6 +182,7 @@ export class TurnRun implements Turn {
   }
 
   async call(tool: string, input: unknown): Promise<unknown> {
+    this.#throwIfOver(tool);
     const found = this.#findTool(tool);
     if (found === undefined)
       throw new InvalidInputError(
@@ -241,6 +243,11 @@ export class TurnRun implements Turn {
     if (isUnseen || tries === 1 || tries > MAX_TRIES) this.#failure = { event, error, digest };
   }
 
+  #throwIfOver(name: string): void {
+    if (!this.#isOver) return;
+    throw new ClosedError(`The turn has ended, so "${name}" was not done. Await all that a turn does before it ends.`);
+  }
+
   #findTool(name: string): LoopTool | undefined {
     const { tools = {} } = this.#parts.agent;
     return Object.hasOwn(tools, name) ? tools[name] : undefined;
@@ -263,6 +270,7 @@ export class TurnRun implements Turn {
     options?: GuardOptions,
   ): Promise<OperationOutcome<Result>> {
     const checked = checkGuard(name, run, options);
+    this.#throwIfOver(name);
     if (isInsideOperation())
       throw new InvalidInputError(
         `The operation "${name}" is inside another one. Make its calls through the outer operation, or run one after the other.`,
