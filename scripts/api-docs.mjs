@@ -103,14 +103,13 @@ function exportsOf(file) {
     });
 }
 
-/** A comment as prose: its sentences, without the stars and without the lines' ends. */
+/** A comment as Markdown: without its stars. */
 function prose(comment) {
   const lines = comment.replace(/^\/\*\*|\*\/\s*$/g, '').split('\n');
   return lines
     .map((line) => line.replace(/^\s*\* ?/, '').trimEnd())
     .join('\n')
-    .trim()
-    .replace(/([^\n])\n(?![\n\-|`@ ])/g, '$1 ');
+    .trim();
 }
 
 /** A declaration as a reader writes it: no `export declare`, no private parts. */

@@ -30,7 +30,7 @@ export type ListenOptions = {
   readonly port?: number | undefined;
 };
 
-/** A server that was told to listen. */
+/** A server that listens. */
 export type Listening = {
   readonly url: string;
   /** With the token in its fragment, which browsers do not send. */
@@ -49,7 +49,7 @@ export interface Server {
   close(): Promise<void>;
 }
 
-/** Makes a server over a manager. It listens only when told to. */
+/** Makes a server over a manager. It does not listen before `listen` is called. */
 export function createServer(manager: CheckpointManager, options: ServerOptions = {}): Server {
   checkServerOptions(options);
   const token = options.token === false ? undefined : (options.token ?? createToken());

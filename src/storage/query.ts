@@ -42,7 +42,7 @@ export function parseHeader({ id, body }: CheckpointRow): CheckpointHeader {
 /** A row of a storage that keeps parsed headers in memory; a tombstone's header is the tombstone. */
 export type IndexedRow = CheckpointRow & { readonly header: CheckpointHeader };
 
-/** Answers a query from all rows, given in ascending order of their ids. */
+/** Runs a query over all rows, given in ascending order of their ids. */
 export function selectRows<Row extends IndexedRow>(ascending: readonly Row[], query: CheckpointQuery): Row[] {
   return [...stepThrough(ascending, query)].filter((row) => row !== undefined);
 }

@@ -48,7 +48,7 @@ export function runAll(steps: Iterator<unknown>): void {
   while (steps.next().done !== true);
 }
 
-/** Answers `readReachable` for a storage that has nothing faster: a level at a time. */
+/** Implements `readReachable` for a storage that has nothing faster: a level at a time. */
 export async function readReachableByLevel(
   readChunks: (digests: readonly Digest[]) => Promise<(Chunk | undefined)[]>,
   digests: readonly Digest[],

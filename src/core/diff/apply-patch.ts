@@ -5,7 +5,7 @@ import { setField } from '../value/grammar.ts';
 import type { JsonPatchOperation } from './change.ts';
 
 /**
- * Applies a JSON Patch (RFC 6902) and answers the new state. The state passed in is left as it was; what the patch does not
+ * Applies a JSON Patch (RFC 6902) and returns the new state. The state passed in is left as it was; what the patch does not
  * touch is shared with it, and values of the patch become part of the result. Throws an InvalidInputError that names the
  * first operation that does not fit.
  */

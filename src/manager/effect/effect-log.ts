@@ -17,7 +17,7 @@ import { describeMismatch, type StepIdentity, StepRecordings } from './step-reco
  */
 export type EffectMode = 'live' | 'recorded' | 'frozen';
 
-/** What a step's function is told about this attempt. */
+/** What a step's function gets: which attempt this is, and its key. */
 export type StepAttempt = {
   readonly attempt: number;
   readonly idempotencyKey: string;

@@ -56,7 +56,7 @@ async function decode<Decoded>(
   }
 }
 
-/** Brings a state of version `from` to version `from + 1`. Gets a copy it may change; answers the new state, or nothing if it changed the copy. */
+/** Brings a state of version `from` to version `from + 1`. Gets a copy it may change; returns the new state, or nothing if it changed the copy. */
 export type Migration = { readonly from: number; migrate(state: unknown): unknown };
 
 /** A state after its migrations, and the versions it went through. */

@@ -6,7 +6,7 @@ import type { IsGone, LeasePlace } from '../lease/lease-refs.ts';
 import type { Session } from '../session/session.ts';
 import type { SessionOptions } from '../write/session-options.ts';
 
-/** What a recovery is told besides the session. */
+/** What a recovery handler gets besides the session. */
 export type Recovery = {
   /** 1 at the first recovery since the lease was last released; a worker that died counts too. */
   readonly attempt: number;

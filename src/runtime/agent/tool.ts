@@ -17,7 +17,7 @@ import { digestText } from '../../core/tree/chunk.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
 import type { JsonObject, ToolSpec } from '../model/chat-model.ts';
 
-/** What a tool is told besides its input. */
+/** What a tool gets besides its input. */
 export type ToolContext = {
   readonly attempt: number;
   /** The same for every attempt of one call: give it to the outside system. */

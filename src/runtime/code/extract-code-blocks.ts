@@ -9,7 +9,7 @@ const CLOSING_SLACK_CHARS = 3;
 
 /**
  * Finds the fenced code blocks of a message that name a language, in order. What is inside a block without a language is not
- * looked at, and a block whose end is missing is not answered: a message that was cut off must not run half a command.
+ * looked at, and a block whose end is missing is not returned: a message that was cut off must not run half a command.
  */
 export function extractCodeBlocks(markdown: string): CodeBlock[] {
   const blocks: CodeBlock[] = [];

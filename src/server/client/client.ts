@@ -9,7 +9,7 @@ export type ClientOptions = {
   readonly fetch?: (request: Request) => Response | Promise<Response>;
 };
 
-/** What the server answered instead of what was asked for. `code` is that of the error on the server. */
+/** An error that the server returned. `code` is that of the error on the server. */
 export class ResponseError extends Error {
   readonly code: string;
   readonly status: number;

@@ -41,7 +41,7 @@ export type RequestOf<K extends Key> = Simplify<
   ParamsPart<Routes[K]> & QueryPart<Routes[K]> & BodyPart<Routes[K]> & RequestOptions
 >;
 
-/** What a route answers. */
+/** What a route returns. */
 export type ReplyOf<K extends Key> = Routes[K] extends { readonly reply: infer Reply extends z.ZodType }
   ? z.output<Reply>
   : Response;

@@ -3,7 +3,7 @@ import type { StandardAgent } from '../../agent/standard-agent.ts';
 import { type Problem, problemsError } from '../../config/problem.ts';
 import type { NamedAction, Workflow } from './workflow.ts';
 
-/** What code is told about the step it runs for. */
+/** What a step's code gets besides its input. */
 export type StepContext = {
   readonly sessionId: string;
   readonly workflow: string;
@@ -17,7 +17,7 @@ export type StepContext = {
   readonly signal: AbortSignal;
 };
 
-/** Code behind a `function` step. What it gets is frozen; what it answers must be data that can be saved. */
+/** Code behind a `function` step. What it gets is frozen; what it returns must be data that can be saved. */
 export type StepFunction = (input: never, context: StepContext) => unknown;
 
 /** Whoever replies to a prompt. */
