@@ -158,6 +158,8 @@ async function remember({ client }: TestServer, memory: Memory): Promise<void> {
   await memory.add('I live in Lisbon.', { userId: 'ann' });
   const { items } = await client.request('GET /v1/memory', { query: { user: 'ann', text: 'Where does she live?' } });
   expect(items[0]?.memory).toContain('Lisbon');
+  const added = await client.request('POST /v1/memory', { body: { user: 'ann', text: 'Her cat is called Olga.' } });
+  expect(added.items).toMatchObject([{ memory: 'Her cat is called Olga.', event: 'ADD' }]);
   await client.request('GET /v1/memory', { query: { user: 'ann' } });
   const why = await client.request('GET /v1/memory/{memory}', { params: { memory: items[0]?.id ?? '' } });
   expect(why.sources.length).toBeGreaterThan(0);

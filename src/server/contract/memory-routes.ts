@@ -34,6 +34,18 @@ export const MEMORY_ROUTES = {
     }),
     errors: ['NOT_FOUND', 'UNSUPPORTED'],
   },
+  'POST /v1/memory': {
+    summary: 'Adds something to long-term memory',
+    body: z.strictObject({
+      text: z.string().min(1).max(10_000).describe('What to remember'),
+      user: z.string().optional().describe('Whom it is about'),
+      agent: z.string().optional(),
+    }),
+    reply: z.strictObject({
+      items: z.array(z.strictObject({ id: z.string(), memory: z.string(), kind: z.string(), event: z.string() })),
+    }),
+    errors: ['UNSUPPORTED'],
+  },
   'GET /v1/memory/{memory}': {
     summary: 'Why something is known: what taught it, and how it changed',
     params: { memory: z.string().min(1) },

@@ -3,12 +3,13 @@ import { NotFoundError, UnsupportedError } from '../../core/errors.ts';
 import type { MemoryHit } from '../../memory/find/finding.ts';
 import type { Memory } from '../../memory/memory.ts';
 import type { MemoryRecord } from '../../memory/storage/memory-record.ts';
+import type { MEMORY_ROUTES } from '../contract/memory-routes.ts';
 import type { SomeHandlers } from './call.ts';
 
 const DEFAULT_COUNT = 50;
 
 /** Answers what is asked about long-term memory. */
-export const MEMORY_HANDLERS: SomeHandlers<'GET /v1/memory' | 'GET /v1/memory/{memory}'> = {
+export const MEMORY_HANDLERS: SomeHandlers<keyof typeof MEMORY_ROUTES> = {
   'GET /v1/memory': async ({ memory, query }) => {
     const { text, user: userId, agent: agentId, at: asOf, limit = DEFAULT_COUNT, expired: showExpired } = query;
     const selection = withoutUndefined({ userId, agentId, asOf, showExpired });
@@ -18,6 +19,13 @@ export const MEMORY_HANDLERS: SomeHandlers<'GET /v1/memory' | 'GET /v1/memory/{m
     }
     const { results } = await openMemory(memory).search(text, { ...selection, topK: limit });
     return { items: results.map(toItem) };
+  },
+  'POST /v1/memory': async ({ memory, body: { text, user: userId, agent: agentId } }) => {
+    const { results } = await openMemory(memory).add(text, {
+      ...withoutUndefined({ userId, agentId }),
+      trust: 'agent',
+    });
+    return { items: [...results] };
   },
   'GET /v1/memory/{memory}': async ({ memory, params, query }) => {
     const asOf = withoutUndefined({ asOf: query.at });

@@ -15,9 +15,9 @@ import { callTool, describeTool, isChange, TOOLS, type ToolInput, type ToolRow }
 
 /** What models may do. */
 export type McpOptions = {
-  /** Also the tools that change something: answer, fork, rewind, tag. Default: they are not there. */
+  /** Also the tools that change something: answer, memory_add, fork, rewind, tag. Default: they are not there. */
   readonly allowChanges?: boolean | undefined;
-  /** Long-term memory to search. */
+  /** Long-term memory to search, and with `allowChanges` to add to. */
   readonly memory?: Memory | undefined;
   /** The most that a tool answers; default 32 KiB. */
   readonly maxBytes?: number | undefined;
@@ -25,7 +25,7 @@ export type McpOptions = {
 
 const CHECKS: OptionChecks<McpOptions> = {
   allowChanges: flag,
-  memory: having('search', 'why'),
+  memory: having('search', 'add'),
   maxBytes: wholeFrom(1_000),
 };
 
@@ -94,7 +94,7 @@ function build(parts: Parts): McpServer {
     },
   );
   const rows = TOOLS.filter((row) => allowChanges || !isChange(row));
-  for (const row of rows.filter(({ name }) => name !== 'memory_search' || memory !== undefined))
+  for (const row of rows.filter(({ name }) => !name.startsWith('memory_') || memory !== undefined))
     server.registerTool(row.name, describeTool(row), (input, { mcpReq }) =>
       answer(row, input as ToolInput, { ...parts, signal: mcpReq.signal }),
     );

@@ -197,6 +197,14 @@ test('searches memory where there is one, and answers requests once', async () =
   const { call, manager } = await connect({ memory, allowChanges: true });
   const found = await call('memory_search', { text: 'Where does she live?', user: 'ann' });
   expect(found.text).toContain('Lisbon');
+  expect((await call('memory_add', { text: 'Her cat is called Olga.', user: 'ann' })).text).toContain('Olga');
+  expect((await call('memory_search', { text: 'What is her cat called?', user: 'ann' })).text).toContain('Olga');
+  expect(await call('memory_add', { text: '', user: 'ann' })).toMatchObject({ isError: true });
+  expect(await call('memory_add', { text: 'x', who: 'ann' })).toMatchObject({ isError: true });
+  const { client: reader } = await connect({ memory });
+  const names = (await reader.listTools()).tools.map(({ name }) => name);
+  expect(names).toEqual(expect.arrayContaining(['memory_search']));
+  expect(names).not.toContain('memory_add');
   const workflow = defineWorkflow({
     workflow: { name: 'refund' },
     steps: [{ id: 'ok', approval: { message: 'Refund?' } }],

@@ -48,6 +48,7 @@ export const TOOLS: readonly ToolRow[] = [
     hint: 'The run goes on with this answer. Ask the person first.',
     isFinal: true,
   },
+  { name: 'memory_add', key: 'POST /v1/memory', title: 'Remember something' },
   { name: 'fork', key: 'POST /v1/checkpoints/{checkpoint}/fork', title: 'Begin a branch at a checkpoint' },
   { name: 'rewind', key: 'POST /v1/sessions/{session}/rewind', title: 'Go back to an earlier checkpoint' },
   { name: 'tag', key: 'PUT /v1/sessions/{session}/tags/{tag}', title: 'Name a checkpoint' },
