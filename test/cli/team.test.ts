@@ -36,6 +36,11 @@ describe.concurrent('run', () => {
     );
     expect(text.stderr).toMatch(/^session trip, branch main, chk_/);
     expect(text.code).toBe(0);
+    writeFileSync(join(folder, 'savestate.yaml'), '');
+    const flags = ['--team', 'team.yaml', '--storage', 'sqlite:other.db'];
+    const hint = (await ok(['run', ...flags, '-n', '1', 'Hello'], { folder })).match(/For more: savestate (.*)\n/)?.[1];
+    expect(hint).toBe('continue --storage sqlite:other.db --team team.yaml -n 5');
+    expect((await run((hint ?? '').split(' '), { folder })).code).toBe(0);
   });
 
   test('[cli.24] without --session a new one begins; the prompt may be in a file; files of the session are written on request', async () => {

@@ -4,7 +4,15 @@ import type { Context } from '../base/context.ts';
 import { EXIT, type ExitCode, exitCodeOf, isInterrupt } from '../base/exit-code.ts';
 import { askLine } from '../terminal/ask.ts';
 import { openTeam, readTeamChoice, type Team } from './open-team.ts';
-import { commandWords, describeStop, formatChoices, type NextWords, NOT_KEPT, toQuestion } from './run-text.ts';
+import {
+  commandWords,
+  describeStop,
+  flagWords,
+  formatChoices,
+  type NextWords,
+  NOT_KEPT,
+  toQuestion,
+} from './run-text.ts';
 import { type Following, Talk, type TeamQuestion, type TeamResult } from './talk.ts';
 import { checkKind } from './talk-options.ts';
 
@@ -23,7 +31,7 @@ export async function holdTalk(
   try {
     const result = await work({ team, talk, following: follow(context) });
     const isKept = await context.keepsRuns();
-    await tellEnd(context, result, isKept ? commandWords() : UNKEPT);
+    await tellEnd(context, result, isKept ? commandWords(undefined, flagWords(context, input)) : UNKEPT);
     if (isKept)
       context.say(`session ${result.sessionId}, branch ${result.branch}, ${result.checkpointId ?? 'no checkpoint'}`);
     return exitCodeOfRun(result);

@@ -1,4 +1,7 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { messageOf } from '../../core/errors.ts';
+import type { CommandInput } from '../base/command-input.ts';
+import type { Context } from '../base/context.ts';
 import type { TeamQuestion, TeamResult } from './talk.ts';
 
 /** What to type in order to go on. In the REPL that is less than on the command line. */
@@ -15,13 +18,28 @@ export type NextWords = {
 /** Said where a run leaves nothing behind. */
 export const NOT_KEPT = 'Nothing was kept: the run cannot be gone on with.';
 
+/** The options of a command that the next one needs, too, to find the same storage and team. */
+export function flagWords({ globals }: Pick<Context, 'globals'>, input?: CommandInput): string {
+  const { storage, tenant, schema } = globals;
+  const [team, registry, memory] = ['team', 'registry', 'memory'].map((name) => input?.text(name));
+  const given = Object.entries(withoutUndefined({ storage, tenant, schema, team, registry, memory }));
+  const code = input?.flag('allowCode') === true ? ' --allow-code' : '';
+  return `${given.map(([name, value]) => ` --${name} ${quote(value)}`).join('')}${code}`;
+}
+
+/** As a shell takes it; a password is not repeated. */
+function quote(value: string): string {
+  const shown = value.replace(/^(\w+:\/\/[^:/@]+):[^@]*@/, '$1:***@');
+  return /^[\w@%+=:,./~-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", String.raw`'\''`)}'`;
+}
+
 /** On the command line; a session that is not the one used last is named. */
-export function commandWords(named?: string): NextWords {
-  const goOn = named === undefined ? 'savestate continue' : `savestate continue --session ${named}`;
+export function commandWords(named?: string, flags = ''): NextWords {
+  const goOn = `savestate continue${named === undefined ? '' : ` --session ${named}`}${flags}`;
   return {
     goOn,
     more: `${goOn} -n 5`,
-    say: (sessionId) => `savestate run --session ${sessionId} "..."`,
+    say: (sessionId) => `savestate run --session ${sessionId}${flags} "..."`,
     answer: (id, answers) => `${goOn} --answer '${id}=...'${answers === '' ? '' : `\nAnswers: ${answers}`}`,
   };
 }

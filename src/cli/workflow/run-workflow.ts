@@ -12,7 +12,7 @@ import { EXIT, type ExitCode } from '../base/exit-code.ts';
 import { BegunRuns, type WorkflowPlace } from '../place/own-files.ts';
 import type { FoundSettings } from '../place/project.ts';
 import { tendCutOff } from '../team/cut-off.ts';
-import { commandWords, NOT_KEPT } from '../team/run-text.ts';
+import { commandWords, flagWords, NOT_KEPT } from '../team/run-text.ts';
 import { checkKind, parseAnswers, readOnDifference } from '../team/talk-options.ts';
 import { formatTime } from '../terminal/format.ts';
 import { findRegistryPath, openWorkflow, openWorkflowRegistry } from './workflow-file.ts';
@@ -48,7 +48,8 @@ export async function runWorkflow(
   const workflows = { ...registry.workflows, [workflow.name]: workflow };
   const humanInTheLoop = settings.config.workflow.human_in_the_loop;
   const executor = new WorkflowExecutor({ manager, registry: { ...registry, workflows }, humanInTheLoop });
-  await tendRuns(context, executor, { name: workflow.name, place, sessionId });
+  const flags = flagWords(context, input);
+  await tendRuns(context, executor, { name: workflow.name, place, sessionId, flags });
   for (const [requestId, answer] of answers)
     await executor.answer({ sessionId, requestId, answer, by: context.author ?? 'user' });
   if (isKept) (await BegunRuns.open(context)).add(sessionId, place);
@@ -57,16 +58,24 @@ export async function runWorkflow(
   if (checkpointId !== undefined) await manager.switchBranch(sessionId, result.branch);
   const output = toOutput(result, isKept);
   for (const { text } of result.differences) context.say(text);
-  await context.answer(output, () => describeWorkflow(output));
+  await context.answer(output, () => describeWorkflow(output, flags));
   context.say(isKept ? `session ${sessionId}, branch ${result.branch}, ${result.checkpointId}` : NOT_KEPT);
   return EXITS[result.status];
 }
+
+type Tended = {
+  readonly name: string;
+  readonly place: WorkflowPlace;
+  readonly sessionId: string;
+  /** What the next command needs, too. */
+  readonly flags: string;
+};
 
 /** Sees to the runs of the same workflow that were begun here, with the same code, and cut off. */
 async function tendRuns(
   context: Context,
   executor: WorkflowExecutor,
-  { name, place, sessionId }: { readonly name: string; readonly place: WorkflowPlace; readonly sessionId: string },
+  { name, place, sessionId, flags }: Tended,
 ): Promise<void> {
   const begun = await BegunRuns.open(context);
   const isSamePlace = (other: WorkflowPlace | undefined) =>
@@ -74,8 +83,8 @@ async function tendRuns(
   await tendCutOff(context, {
     isOurs: ({ kind, workflow }, id) => kind === 'workflow_run' && workflow === name && isSamePlace(begun.find(id)),
     recover: async (session, { lease, signal }) =>
-      describeEnd(toOutput(await executor.recover(session, { lease, signal }), true), session.id).trimEnd(),
-    goOn: (id) => commandWords(id).goOn,
+      describeEnd(toOutput(await executor.recover(session, { lease, signal }), true), flags, session.id).trimEnd(),
+    goOn: (id) => commandWords(id, flags).goOn,
     sessionId,
   });
 }
@@ -162,15 +171,15 @@ function parseInput(text: string | undefined): unknown {
 type RunOutput = ReturnType<typeof toOutput>;
 
 /** How far a workflow came, step by step, and what to do next. */
-function describeWorkflow(output: RunOutput): string {
+function describeWorkflow(output: RunOutput, flags: string): string {
   const steps = output.steps.map(({ path, status }) => `${status.padEnd(7)}  ${path}\n`).join('');
-  return `${steps}${describeEnd(output)}`;
+  return `${steps}${describeEnd(output, flags)}`;
 }
 
 /** Without a checkpoint nothing was kept, and nothing can be gone on with. */
-function describeEnd(run: RunOutput, named?: string): string {
+function describeEnd(run: RunOutput, flags: string, named?: string): string {
   const { status, output, failure, questions, timers, checkpointId } = run;
-  const { goOn } = commandWords(named);
+  const { goOn } = commandWords(named, flags);
   const next = (words: string): string => (checkpointId === null ? '' : `${words}\n`);
   switch (status) {
     case 'completed':

@@ -41,11 +41,12 @@ async function runWorkflowFile(context: Context, input: CommandInput, file: stri
 }
 
 async function talk(context: Context, input: CommandInput): Promise<ExitCode | undefined> {
-  const [{ holdTalk }, { tendTeam }, { commandWords: words }] = await Promise.all([
+  const [{ holdTalk }, { tendTeam }, { commandWords, flagWords }] = await Promise.all([
     import('../../team/run-output.ts'),
     import('../../team/cut-off.ts'),
     import('../../team/run-text.ts'),
   ]);
+  const words = (named?: string) => commandWords(named, flagWords(context, input));
   const text = readPrompt(context, input);
   const rounds = input.count('rounds');
   // What is refused is refused before anything is made.
