@@ -44,7 +44,7 @@ describe('an intervened branch', () => {
   ])("[repair.6] when %s, a turn taken again with the tool's own answer makes no call", async (_, options) => {
     const manager = open();
     const selector = scriptedModel(selecting, { id: 'selector' });
-    const team = createTeam({ maxRounds: 6, ...options, selector });
+    const team = createTeam({ maxRounds: 6, ...options, ...(options.speakerSelection === 'auto' && { selector }) });
     const asked: string[] = [];
     const ask = async ({ id }: { readonly id: string }) => {
       asked.push(id);
