@@ -23,7 +23,7 @@ export type Brought = { readonly message: unknown; readonly changedFields: reado
 
 /** Finds what a checkpoint changed; of the first, or one whose parent was deleted or is damaged, its last message. */
 export async function findBrought(manager: CheckpointManager, { id, parentId }: Checkpoint): Promise<Brought> {
-  const parent = parentId === undefined ? undefined : await manager.get(parentId);
+  const parent = parentId === undefined ? undefined : await manager.get(parentId).catch(unlessDamaged);
   const compared = parent && (await manager.compare(parent.id, id).catch(unlessDamaged));
   if (compared === undefined) return { message: listMessages(await manager.load(id))?.at(-1), changedFields: [] };
   const { added, modified, changedFields } = compared;

@@ -114,6 +114,8 @@ test.each([
   'sesions',
   'chekpoints 5',
   'rseume @~2',
+  'frobnicate @~2',
+  'status --short',
   'switch to main',
   'show @~2 @~3',
   'back to 3',

@@ -23,6 +23,8 @@ const ID_LIKE = /^(chk_[0-9a-z]*|(?=[0-9a-z]*\d)[0-9a-z]{6,26})$/;
 /** What nobody writes in a sentence: options, revisions, paths, numbers alone. */
 const SYMBOL = /^(--?[a-z]|[@#$/]|chk_|-?\d+$)|~\d|\w\[/i;
 const OPTION = /^--?[a-z]/i;
+/** Options and revisions that are nothing else. */
+const FOR_COMMAND = /^(--?[a-z]|@(~|\^|\{|$)|#\d+$|chk_)|~\d+$/i;
 /** The name of this program: what a command prints as a hint can be typed as it is. */
 const PROGRAM = /^(?:npx\s+)?savestate(?:\s+|$)/;
 const QUOTED = /^"(.*)"$/s;
@@ -66,10 +68,12 @@ function orHelp(words: readonly string[]): readonly string[] {
   return words.length === 0 ? ['help'] : words;
 }
 
-/** The first word is no command; it may be one that was mistyped. */
+/** The first word is no command; it may be one that was mistyped, or that there never was, if all that follows is for a command. */
 function readUnknown(text: string, [first = '', ...rest]: readonly string[], known: ReplWords): ReplLine {
-  const isCommandLike = rest.length === 0 || (rest.length <= MAX_COMMAND_WORDS && rest.some(isSymbol));
-  return isCommandLike && nearest(first, known) !== undefined
+  const isShort = rest.length <= MAX_COMMAND_WORDS;
+  const isCommandLike = isShort && (rest.length === 0 || rest.some(isSymbol));
+  const isCommand = isShort && rest.length > 0 && rest.every((word) => FOR_COMMAND.test(word));
+  return isCommand || (isCommandLike && nearest(first, known) !== undefined)
     ? explainUnknown(text, first, known)
     : { kind: 'prompt', text };
 }
