@@ -180,6 +180,25 @@ export class Engine {
     return this.telemetry === undefined ? run(() => undefined) : this.telemetry.trace(work, run);
   }
 
+  /** Runs a step. Its result is a recorded one if its function is not called. */
+  traceStep<Attempt, Result, Recorded>({
+    run,
+    record,
+    ...work
+  }: Omit<TracedWork, 'kind'> & {
+    readonly run: (attempt: Attempt) => Result;
+    readonly record: (run: (attempt: Attempt) => Result) => Promise<Recorded>;
+  }): Promise<Recorded> {
+    if (this.telemetry === undefined) return record(run);
+    return this.telemetry.trace({ kind: 'step', ...work }, (tell) => {
+      tell({ isReplayed: true });
+      return record((attempt) => {
+        tell({ isReplayed: false });
+        return run(attempt);
+      });
+    });
+  }
+
   async #write<Result>(
     work: (writer: Writer) => Promise<Result>,
     { writer, save }: { readonly writer: Writer; readonly save: SavePlace | undefined },

@@ -20,25 +20,3 @@ export interface Telemetry {
   /** Runs the work, at once, and returns what it returns. `tell` may be called before it ends. */
   trace<Result>(work: TracedWork, run: (tell: (outcome: TracedOutcome) => void) => Promise<Result>): Promise<Result>;
 }
-
-/** Runs a step. Its result is a recorded one if its function is not called. */
-export function traceStep<Attempt, Result, Recorded>(
-  telemetry: Telemetry | undefined,
-  {
-    run,
-    record,
-    ...work
-  }: Omit<TracedWork, 'kind'> & {
-    readonly run: (attempt: Attempt) => Result;
-    readonly record: (run: (attempt: Attempt) => Result) => Promise<Recorded>;
-  },
-): Promise<Recorded> {
-  if (telemetry === undefined) return record(run);
-  return telemetry.trace({ kind: 'step', ...work }, (tell) => {
-    tell({ isReplayed: true });
-    return record((attempt) => {
-      tell({ isReplayed: false });
-      return run(attempt);
-    });
-  });
-}

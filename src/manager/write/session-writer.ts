@@ -17,7 +17,6 @@ import type { RecordedEffect } from '../effect/effect-record.ts';
 import { digestInput, type InputDigest } from '../effect/input-digest.ts';
 import type { Engine } from '../engine/engine.ts';
 import { describeCheckpoint, SAVE_CHECKS, type SaveOptions } from '../engine/save-options.ts';
-import { traceStep } from '../engine/telemetry.ts';
 import type { Writer } from '../engine/writer.ts';
 import { LEASE_CHECKS, type Lease, type LeaseOptions } from '../lease/lease.ts';
 import { BranchLine, type BranchStart, type PendingSave } from './branch-line.ts';
@@ -285,7 +284,7 @@ export class SessionWriter {
     if (this.#savesUnderWay > 0) await this.#lastSave; // a step stands on the saves that were called before it
     if (this.#line.isInDoubt) await this.#engine.write((writer) => this.#line.settleDoubt(writer));
     const record = (traced: typeof run) => this.#effects.step(name, traced, options);
-    return traceStep(this.#engine.telemetry, { sessionId: this.id, name, run, record });
+    return this.#engine.traceStep({ sessionId: this.id, name, run, record });
   }
 
   /** The digest of a value as a step's input has it. Throws if it cannot be saved. */
