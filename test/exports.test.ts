@@ -119,7 +119,7 @@ const ENTRIES: Record<string, Entry> = {
   './server': {
     source: 'server/index.ts',
     values: 'createServer',
-    types: 'ListenOptions Listening Server ServerOptions',
+    types: 'ListenOptions Listening ServedTeam Server ServerOptions',
   },
   './mcp': {
     source: 'server/mcp/index.ts',

@@ -1,2 +1,3 @@
+export type { ServedTeam } from './handlers/team-runs.ts';
 export { createServer, type Listening, type ListenOptions, type Server } from './server.ts';
 export type { ServerOptions } from './server-options.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { startServer } from '../../test/support/server.ts';
 import { STORAGES } from '../../test/support/storages.ts';
+import { compareContexts, contextOf } from './handlers/model-context.ts';
 
 const ODD = 'team a/b?c#d %2F ü';
 
@@ -46,5 +47,35 @@ describe.each(STORAGES)('looking at a %s storage', (_, create) => {
     expect(messages).toMatchObject({ total: 2, next: '1', items: [{ index: 1, isCut: true }] });
     const labels = await client.request('GET /v1/labels', { query: { ids: timeline.ids } });
     expect(labels.items.map(({ speaker }) => speaker)).toEqual(['user', 'assistant']);
+  });
+});
+
+describe('the context of a model', () => {
+  const say = (n: number) => ({ role: 'user', content: `message ${n}` });
+  const state = (heard: readonly number[]) => ({
+    messages: [1, 2, 3, 4, 5].map(say),
+    agents: {
+      ann: { systemMessage: 'Be brief.', modelId: 'm', tools: { search: 'f' }, histories: { chat: heard.map(say) } },
+    },
+  });
+
+  test('is what the agent heard, not all that was said', () => {
+    expect(contextOf(state([3, 4]), 'ann')).toMatchObject({
+      agent: 'ann',
+      model: 'm',
+      system: 'Be brief.',
+      tools: ['search'],
+      messages: [say(3), say(4)],
+      path: ['agents', 'ann', 'histories', 'chat'],
+      conversation: 5,
+    });
+    expect(contextOf({ messages: [say(1)] }, undefined)).toMatchObject({ agents: [], messages: [say(1)] });
+  });
+
+  test('differs by what is new, dropped or in another order', () => {
+    const change = compareContexts([1, 2, 3, 4].map(say), [3, 4, 5].map(say));
+    expect([change.dropped, change.isReordered]).toEqual([[0, 1], false]);
+    expect([0, 1, 2].map(change.isNew)).toEqual([false, false, true]);
+    expect(compareContexts([1, 2].map(say), [2, 1].map(say)).isReordered).toBe(true);
   });
 });

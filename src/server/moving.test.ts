@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { startServer } from '../../test/support/server.ts';
+import { CheckpointManager } from '../manager/checkpoint-manager.ts';
+import type { Commit, CommitResult } from '../storage/contract.ts';
+import { InMemoryCheckpointStorage } from '../storage/memory/memory-storage.ts';
 
 const SESSION = 'report';
 
@@ -15,6 +18,18 @@ async function startWithHistory(options: Parameters<typeof startServer>[0] = {})
 }
 
 const params = { session: SESSION };
+
+/** Lets something happen in the storage just before the next commit. */
+class InterruptedStorage extends InMemoryCheckpointStorage {
+  interrupt: (() => Promise<unknown>) | undefined;
+
+  override async commit(commit: Commit): Promise<CommitResult> {
+    const { interrupt } = this;
+    this.interrupt = undefined;
+    await interrupt?.();
+    return super.commit(commit);
+  }
+}
 
 describe('changes', () => {
   test('fork with an edit of each form; the original stays as it is', async () => {
@@ -163,5 +178,36 @@ describe('keeping', () => {
       params: { checkpoint: fork.headId },
     });
     expect(gone).toEqual({ isDeleted: true });
+  });
+
+  test('made while another process moves what the client saw are refused by the storage, whatever the server saw', async () => {
+    const storage = new InterruptedStorage();
+    const { client, first, head } = await startWithHistory({ storage });
+    const other = new CheckpointManager({ storage });
+    const read = async () => (await client.open('GET /v1/sessions/{session}', { params })).etag ?? '';
+    const changes = {
+      fork: (ifMatch: string) =>
+        client.request('POST /v1/checkpoints/{checkpoint}/fork', { params: { checkpoint: head }, body: {}, ifMatch }),
+      switch: (ifMatch: string) =>
+        client.request('PUT /v1/sessions/{session}/current', { params, body: { branch: 'main' }, ifMatch }),
+      pin: (ifMatch: string) =>
+        client.request('PUT /v1/checkpoints/{checkpoint}/pin', { params: { checkpoint: head }, ifMatch }),
+    };
+    for (const change of Object.values(changes)) {
+      const ifMatch = await read();
+      storage.interrupt = async () => {
+        const session = await other.session(SESSION);
+        await session.save({ n: Math.random() });
+        await session.close();
+      };
+      await expect(change(ifMatch)).rejects.toMatchObject({ status: 412, code: 'CONFLICT' });
+      await change(await read());
+    }
+    const taken = client.request('POST /v1/checkpoints/{checkpoint}/fork', {
+      params: { checkpoint: first },
+      body: { branch: 'main' },
+      ifMatch: await read(),
+    });
+    await expect(taken).rejects.toMatchObject({ status: 409 });
   });
 });

@@ -11,6 +11,7 @@ import {
   wholeFrom,
 } from '../core/options.ts';
 import type { Memory } from '../memory/memory.ts';
+import type { ServedTeam } from './handlers/team-runs.ts';
 
 /** How a server is made. */
 export type ServerOptions = {
@@ -24,6 +25,8 @@ export type ServerOptions = {
   readonly origins?: readonly string[] | undefined;
   /** Long-term memory to search. */
   readonly memory?: Memory | undefined;
+  /** Who may be run by requests: what `savestate studio --team` does, or your own. Nothing that is stored chooses it. */
+  readonly team?: ServedTeam | undefined;
   /** What is said about where the storage is. */
   readonly label?: string | undefined;
   /** The folder of the studio's files; default: that of this package, if it is there. `false`: none. */
@@ -46,6 +49,7 @@ const CHECKS: OptionChecks<ServerOptions> = {
   hosts: listOf(string),
   origins: listOf(string),
   memory: having('search', 'why'),
+  team: having('run'),
   label: string,
   studio: textOrFalse,
   mcp: callback,

@@ -9,6 +9,7 @@ import { streamEvents } from './events/event-stream.ts';
 import { Cache } from './handlers/cache.ts';
 import type { SessionFigures } from './handlers/call.ts';
 import { States } from './handlers/states.ts';
+import { TeamRuns } from './handlers/team-runs.ts';
 import { Access, createToken, isLoopback } from './http/access.ts';
 import { createApp } from './http/app.ts';
 import { Dispatcher } from './http/dispatch.ts';
@@ -45,7 +46,7 @@ export interface Server {
   readonly fetch: (request: Request) => Promise<Response>;
   readonly token: string | undefined;
   listen(options?: ListenOptions): Promise<Listening>;
-  /** Ends the connections; the manager stays open. Idempotent. */
+  /** Pauses what is run from the page and ends the connections; the manager stays open. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -56,6 +57,8 @@ export function createServer(manager: CheckpointManager, options: ServerOptions 
   const { hosts = [], origins = [], memory, label, readOnly = false, onError = warn } = options;
   const { timeoutMs = TIMEOUT_MS, maxBodyBytes = MAX_BODY_BYTES } = options;
   const access = new Access({ token, hosts: hosts.map((host) => host.toLowerCase()), origins });
+  const hub = new EventHub(manager, onError);
+  const teamRuns = new TeamRuns(options.team, (sessionId) => hub.tell({ event: 'run', sessionId }));
   const parts = {
     manager,
     memory,
@@ -64,8 +67,8 @@ export function createServer(manager: CheckpointManager, options: ServerOptions 
     version: readVersion(),
     states: new States(manager),
     figures: new Cache<SessionFigures>(KEPT_FIGURES),
+    teamRuns,
   };
-  const hub = new EventHub(manager, onError);
   const closing = new AbortController();
   const app = createApp({
     access,
@@ -82,10 +85,11 @@ export function createServer(manager: CheckpointManager, options: ServerOptions 
     fetch: async (request) => app.fetch(request),
     token,
     listen: (place = {}) => http.listen(place),
-    close: () => {
+    close: async () => {
       closing.abort();
+      await teamRuns.close();
       hub.stop();
-      return http.close();
+      await http.close();
     },
   };
 }

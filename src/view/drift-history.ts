@@ -1,6 +1,7 @@
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import { parseEffect, type RecordedEffect } from '../manager/effect/effect-record.ts';
+import { StateReader } from '../manager/engine/state-reader.ts';
 import { readLive } from '../manager/revision/rounds.ts';
 import { fieldsOf, listMessages } from '../manager/revision/transcript.ts';
 import type { DriftAssessment } from '../runtime/drift/drift-detector.ts';
@@ -49,9 +50,12 @@ export async function observeHistory(
   for await (const checkpoint of watch(readLive(manager.engine.storage, head), undefined)) history.push(checkpoint);
   const detector = new DriftDetector(goal === undefined ? {} : { goal });
   const observer = new HistoryObserver(detector, await readLoopCalls(manager, head));
+  const states = new StateReader(manager.engine);
+  const open = (id: string) => manager.engine.repository.open(id);
   for await (const checkpoint of watch(history.reverse(), history.length)) {
     const health = readHealth(checkpoint);
-    if (health === undefined) observer.read(checkpoint, listMessages(await manager.load(checkpoint.id)) ?? []);
+    if (health === undefined)
+      observer.read(checkpoint, listMessages(await states.read(await open(checkpoint.id))) ?? []);
     else observer.readLoop(checkpoint, health);
   }
   return observer.conclude();

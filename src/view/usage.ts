@@ -44,8 +44,14 @@ function kindOf(state: unknown, hasMessages: boolean): StateKind {
   return hasMessages ? 'messages' : 'state';
 }
 
-function modelOf({ llmConfig, modelId, settings }: Readonly<Record<string, unknown>>): string | undefined {
-  const candidates = [fieldsOf(llmConfig).model, modelId, fieldsOf(fieldsOf(settings).llmConfig).model];
+/** The model that settings name. */
+export function modelOf({
+  llmConfig,
+  modelId,
+  settings,
+  model: named,
+}: Readonly<Record<string, unknown>>): string | undefined {
+  const candidates = [fieldsOf(llmConfig).model, modelId, named, fieldsOf(fieldsOf(settings).llmConfig).model];
   return candidates.find((model) => typeof model === 'string');
 }
 

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createClient } from '../../src/server/client/client.ts';
 import { run } from './support/cli.ts';
@@ -6,8 +7,12 @@ import { DATABASE, sharedChat } from './support/fixture.ts';
 const chat = sharedChat();
 
 /** Starts a command that serves, asks it something, and stops it with Ctrl-C. */
-async function askServer(args: readonly string[], ask: (started: { url: string; token: string }) => Promise<void>) {
-  const { folder } = await chat.copy();
+async function askServer(
+  args: readonly string[],
+  ask: (started: { url: string; token: string }) => Promise<void>,
+  given?: { readonly folder: string },
+) {
+  const { folder } = given ?? (await chat.copy());
   let asked: Promise<void> | undefined;
   const ran = await run([...args, '--json'], {
     folder,
@@ -48,6 +53,26 @@ test('[cli.5] studio serves its page and prints the address with the token in th
     accessUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/#token=.{32}$/),
   });
   expect(code).toBe(0);
+});
+
+test('[cli.5] with --team, and only with it, a team is run by request', async () => {
+  const team = join(import.meta.dirname, '../../examples/team/team.yaml');
+  const params = { session: 'trip' };
+  const { folder } = await chat.copy();
+  await run(['run', '--team', team, '--session', 'trip', '-n', '2', 'Plan a day in Lisbon'], { folder });
+  const ask = async ({ url, token }: { url: string; token: string }) => {
+    const client = createClient(url, { token });
+    expect(await client.request('GET /v1/server')).toMatchObject({ team: 'team.yaml' });
+    const before = await client.request('GET /v1/sessions/{session}/run', { params });
+    await client.request('POST /v1/sessions/{session}/run', { params, body: { at: before.headId, rounds: 1 } });
+    const read = () => client.request('GET /v1/sessions/{session}/run', { params });
+    await expect.poll(async () => (await read()).active?.status, { timeout: 60_000 }).not.toBe('running');
+    expect((await read()).active).toMatchObject({ status: 'ended', rounds: 1 });
+  };
+  const { code, stderr } = await askServer(['serve', DATABASE, '--team', team], ask, { folder });
+  expect([code, stderr]).toEqual([0, expect.not.stringContaining('error')]);
+  expect((await run(['serve', '--allow-code'], { folder })).stderr).toContain('it goes with --team');
+  expect((await run(['serve', '--read-only', '--team', team], { folder })).stderr).toContain('contradict each other');
 });
 
 test('[cli.5] a storage that is not there, two storages, and a port that is none are refused', async () => {

@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { builtFolder } from '../support/on-demand.ts';
 import { openStudio, rowsOf, startBrowser, visit } from './studio.ts';
+import { holdTeam } from './team.ts';
 
 const browser = startBrowser();
 
@@ -54,10 +55,18 @@ test('[studio.2] a run of another process is followed live; what is read does no
   };
   await once(child.stdout, 'data');
   await saveNext();
-  const { page } = await visit(await browser.open(), studio, '/s/other-process');
+  const context = await browser.open();
+  const streams: string[] = [];
+  context.on('request', (request) => request.url().includes('/v1/events') && streams.push(request.url()));
+  const { page: first } = await visit(context, studio, '/s/other-process');
+  await first.getByText('Step 1').first().waitFor();
+  const { page } = await visit(context, studio, '/s/other-process');
   await page.getByText('Step 1').first().waitFor();
   await saveNext();
   await page.getByText('Step 2').first().waitFor();
+  await first.getByText('Step 2').first().waitFor();
+  expect(streams).toHaveLength(1); // one connection serves both tabs
+  await first.close();
   await page.keyboard.press('k');
   await saveNext();
   await page.getByText('1 new').waitFor();
@@ -76,6 +85,32 @@ test('[studio.2] the approval of a workflow is answered, once', async () => {
   await page.getByText('Nobody is asked anything now').waitFor();
   const [answered] = await studio.manager.list({ sessionId: 'refund-4711' }).then(({ checkpoints }) => checkpoints);
   expect(answered?.sessionId).toBe('refund-4711');
+});
+
+test('[studio.2] a team is run from the page: rounds, pause, an answer that lets it go on; without a team the page shows what to type', async () => {
+  const held = holdTeam();
+  const studio = await openStudio({ isEmpty: true, team: held.team });
+  await held.begin(studio.manager);
+  const { page, troubles } = await visit(await browser.open(), studio, '/s/trip');
+  await page.getByText('person asks').waitFor();
+  await page.getByRole('textbox', { name: 'Answer to trip' }).fill('By train.');
+  await page.getByRole('button', { name: 'Answer' }).click();
+  await page.getByText('Take the train.').first().waitFor();
+  await page.getByRole('button', { name: 'Run' }).click();
+  await page.getByLabel('Rounds').fill('2');
+  await page.getByText('savestate continue --session trip -n 2').waitFor();
+  await page.getByRole('button', { name: 'Run 2 rounds' }).click();
+  await page.getByRole('button', { name: 'Pause' }).click(); // waits until it is enabled
+  await page.getByRole('button', { name: 'Run' }).click({ trial: true }); // which it is again when the run has stopped
+  expect(held.requests.map(({ at, rounds }) => [at, rounds])).toEqual([
+    [undefined, undefined],
+    [undefined, 2],
+  ]);
+  expect(troubles).toEqual([]);
+  const bare = await openStudio();
+  const { page: other } = await visit(await browser.open(), bare, '/s/pricing-report');
+  await other.getByRole('button', { name: 'Run' }).click();
+  await other.getByText('Your program runs it').waitFor();
 });
 
 test('[studio.2] the state is edited as JSON: what does not parse is said, what does is previewed, reset brings the original back', async () => {

@@ -12,6 +12,7 @@ const SCREENS: readonly (readonly [name: string, address: string, shows: string]
   ['messages', '/s/pricing-report', 'No progress for a long time. Stopped.'],
   ['state', '/s/pricing-report?tab=state', 'agents'],
   ['diff', '/s/pricing-report?tab=diff', '$.messages[33]'],
+  ['context', '/s/pricing-report?tab=context', 'from here on'],
   ['effects', '/s/pricing-report?tab=effects', 'No call was recorded'],
   ['fork', '/s/pricing-report/fork', 'No change yet'],
   ['compare', '/s/pricing-report/compare?a=main&b=repair-search', 'First divergence'],

@@ -8,6 +8,7 @@ import { formatStorageAddress } from '../../storage/open/address.ts';
 import type { OptionRow } from '../base/command.ts';
 import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
+import { openServedTeam, SERVED_TEAM_OPTIONS } from './serve-team.ts';
 
 /** What both commands that serve take. */
 export const SERVER_OPTIONS: readonly OptionRow[] = [
@@ -19,6 +20,7 @@ export const SERVER_OPTIONS: readonly OptionRow[] = [
   ['--mcp', 'also answer models, at /mcp'],
   ['--allow-changes', 'models may change something, too'],
   ['--memory <place>', 'long-term memory: a file, or postgres://...'],
+  ...SERVED_TEAM_OPTIONS,
 ];
 
 /** Serves a storage until the person stops it; `onListening` gets the address. */
@@ -30,10 +32,11 @@ export async function serve(
   const context = withStorage(given, input.word(0));
   const { createServer } = await import('../../server/server.ts');
   const { manager } = await context.open();
+  const served = await openServedTeam(context, input);
   const memory = await openMemory(context, input, manager);
   const mcp = await openMcp(input, manager, memory);
   const server = createServer(manager, {
-    ...withoutUndefined({ token: context.env.SAVESTATE_TOKEN || undefined, memory, mcp }),
+    ...withoutUndefined({ token: context.env.SAVESTATE_TOKEN || undefined, memory, mcp, team: served?.team }),
     readOnly: input.flag('readOnly'),
     hosts: input.texts('allowHost'),
     origins: input.texts('cors'),
@@ -50,6 +53,7 @@ export async function serve(
     if (!context.signal.aborted) await once(context.signal, 'abort');
   } finally {
     await server.close();
+    await served?.close();
     await memory?.close();
   }
   return undefined;

@@ -141,6 +141,11 @@ export class Engine {
     return new Engine({ ...this, migrations: new Migrations(undefined) }, this.#afterSaves);
   }
 
+  /** The same, but what it commits goes through another storage. */
+  through(storage: ChunkStorage): Engine {
+    return new Engine({ ...this, storage }, this.#afterSaves);
+  }
+
   /** The checkpoint with this id or unique prefix, without its state. Throws a NotFoundError. Reads no other. */
   async open(idOrPrefix: string): Promise<Checkpoint> {
     return (await this.repository.open(idOrPrefix)).checkpoint;

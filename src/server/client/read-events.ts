@@ -2,8 +2,8 @@
 export type StreamEvent = {
   /** Where to go on from after a lost connection. */
   readonly id: string;
-  /** `ready`: from here on everything is told. `checkpoint`: saved. `deleted`: gone. `refs`: branches, tags or pins of a session changed. `resync`: some were missed, so read again. */
-  readonly event: 'ready' | 'checkpoint' | 'deleted' | 'refs' | 'resync';
+  /** `ready`: from here on everything is told. `checkpoint`: saved. `deleted`: gone. `refs`: branches, tags or pins of a session changed. `run`: a run from the page began or stopped. `resync`: some were missed, so read again. */
+  readonly event: 'ready' | 'checkpoint' | 'deleted' | 'refs' | 'run' | 'resync';
   readonly sessionId?: string;
   readonly checkpointId?: string;
   readonly branch?: string;

@@ -2,6 +2,8 @@ import { z } from 'zod';
 import type { RouteTable } from './route.ts';
 import { checkpointId, count, countIn, cursor, flag, isoTime, json, name, page, sessionId, timeMs } from './shapes.ts';
 
+const MODES = ['live', 'recorded', 'frozen'] as const;
+
 const request = z.strictObject({
   sessionId: z.string(),
   branch: z.string(),
@@ -35,6 +37,17 @@ const run = z.strictObject({
   sequence: count,
   savedAt: isoTime,
   requests: count,
+});
+
+const teamRun = z.strictObject({
+  status: z.enum(['running', 'ended', 'waiting', 'failed', 'stopped']),
+  at: z.string().optional().describe('Where it began, if that was not the head'),
+  rounds: count.optional(),
+  mode: z.enum(MODES).optional(),
+  startedAtMs: timeMs,
+  endedAtMs: timeMs.optional(),
+  branch: z.string().optional(),
+  problem: z.string().optional().describe('What it failed with'),
 });
 
 const stepError = z.looseObject({ name: z.string(), message: z.string() });
@@ -110,9 +123,35 @@ export const RUN_ROUTES = {
       rounds: z.array(round),
       asks: z.array(request.extend({ answer: answer.optional() })),
       end: json.optional(),
+      active: teamRun.optional().describe('What this server runs of it, or ran last'),
     }),
     caching: 'tagged',
     errors: ['NOT_FOUND', 'CORRUPT', 'UNSUPPORTED'],
+  },
+  'POST /v1/sessions/{session}/run': {
+    summary: "Lets the server's team go on, and does not wait for its end; needs a server with a team",
+    params: { session: sessionId },
+    body: z.strictObject({
+      at: checkpointId
+        .optional()
+        .describe('From there, as a new branch; default: on the current branch, where it was left'),
+      rounds: count.min(1).max(1_000).optional().describe('How many replies; default: those that are left'),
+      mode: z
+        .enum(MODES)
+        .optional()
+        .describe('Of a new branch: live (default), recorded (as long as it fits) or frozen (only that)'),
+      prompt: z.string().min(1).max(100_000).optional().describe('Say this first'),
+      branch: name.optional().describe('Of a new branch; default: a name is chosen'),
+      reason: z.string().max(10_000).optional(),
+    }),
+    reply: teamRun,
+    errors: ['NOT_FOUND', 'CONFLICT', 'CORRUPT', 'UNSUPPORTED'],
+  },
+  'DELETE /v1/sessions/{session}/run': {
+    summary: 'Pauses what the server runs of a session, and waits for that. What was done stays',
+    params: { session: sessionId },
+    reply: teamRun,
+    errors: ['NOT_FOUND'],
   },
   'GET /v1/events': {
     summary: 'What is saved from now on, by any process, as server-sent events: ids only. Resumes from Last-Event-ID',

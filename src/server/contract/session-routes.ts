@@ -37,6 +37,7 @@ export const SESSION_ROUTES = {
       kind: z.string(),
       isReadOnly: z.boolean(),
       hasMemory: z.boolean(),
+      team: z.string().optional().describe('The team that may be run from here'),
       hasWatch: z.boolean().describe('The storage tells of saves; otherwise the server looks for them'),
     }),
   },

@@ -7,7 +7,7 @@ import { Tail } from '../../view/tail.ts';
 /** Something that happened: ids only. */
 export type HubEvent = {
   readonly number: number;
-  readonly event: 'checkpoint' | 'deleted' | 'refs';
+  readonly event: 'checkpoint' | 'deleted' | 'refs' | 'run';
   readonly sessionId?: string;
   readonly checkpointId?: string;
   readonly branch?: string;
@@ -91,7 +91,7 @@ export class EventHub {
     const tell = (checkpoint: Checkpoint) => this.#tellSaved(checkpoint);
     this.#stops = [
       engine.events.on('checkpoint_saved', tell),
-      engine.events.on('checkpoint_deleted', (checkpointId) => this.#tell({ event: 'deleted', checkpointId })),
+      engine.events.on('checkpoint_deleted', (checkpointId) => this.tell({ event: 'deleted', checkpointId })),
     ];
     if (engine.storage.watch !== undefined) {
       const subscription = this.#manager.on('checkpoint_saved', tell, { from: 'everywhere' });
@@ -121,7 +121,7 @@ export class EventHub {
 
   /** Tells of sessions whose branches, tags or pins are others than before. */
   async lookAtNames(): Promise<void> {
-    if (this.#tail !== undefined) await this.#readRefs((sessionId) => this.#tell({ event: 'refs', sessionId }));
+    if (this.#tail !== undefined) await this.#readRefs((sessionId) => this.tell({ event: 'refs', sessionId }));
   }
 
   async #readRefs(tell: (sessionId: string) => void): Promise<void> {
@@ -142,10 +142,11 @@ export class EventHub {
   }
 
   #tellNow({ id, sessionId, branch }: Checkpoint): void {
-    this.#tell({ event: 'checkpoint', sessionId, checkpointId: id, branch });
+    this.tell({ event: 'checkpoint', sessionId, checkpointId: id, branch });
   }
 
-  #tell(what: Omit<HubEvent, 'number'>): void {
+  /** Tells something to all who listen. */
+  tell(what: Omit<HubEvent, 'number'>): void {
     const event = { number: ++this.#last, ...what };
     this.#kept.push(event);
     if (this.#kept.length > KEPT_EVENTS) this.#kept = this.#kept.slice(-KEPT_EVENTS);

@@ -1,11 +1,13 @@
 import type { z } from 'zod';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { Engine } from '../../manager/engine/engine.ts';
 import type { Memory } from '../../memory/memory.ts';
 import type { Watch } from '../../view/history.ts';
 import type { Fields } from '../contract/route.ts';
 import type { Routes } from '../contract/routes.ts';
 import type { Cache } from './cache.ts';
 import type { States } from './states.ts';
+import type { TeamRuns } from './team-runs.ts';
 
 /** What a session weighs and used. */
 export type SessionFigures = DeepReadonly<z.input<Routes['GET /v1/sessions/{session}/figures']['reply']>>;
@@ -21,6 +23,8 @@ export type ServerParts = {
   readonly states: States;
   /** What took long to find out of sessions, by their ETags. */
   readonly figures: Cache<SessionFigures>;
+  /** What is run from the page. */
+  readonly teamRuns: TeamRuns;
 };
 
 type Values<Given> = Given extends Fields
@@ -38,6 +42,8 @@ export type Call<K extends keyof Routes> = ServerParts & {
   readonly params: Values<Routes[K] extends { readonly params: infer Given } ? Given : undefined>;
   readonly query: Values<Routes[K] extends { readonly query: infer Given } ? Given : undefined>;
   readonly body: BodyOf<Routes[K]>;
+  /** What changes are made with: it refuses them if the session is not what the client saw. */
+  readonly engine: Engine;
   /** Aborted when the client is gone, or the time is over. */
   readonly signal: AbortSignal;
   /** Goes through long lists; ends with the signal. */

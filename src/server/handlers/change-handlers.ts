@@ -1,9 +1,9 @@
 import { diffStates, type JsonPatchOperation, toPatch } from '../../core/diff/index.ts';
-import { hasErrorCode, InvalidInputError, messageOf, NotFoundError } from '../../core/errors.ts';
+import { hasErrorCode, InvalidInputError, messageOf } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { ChunkContent, Digest } from '../../core/tree/chunk.ts';
 import type { JsonValue } from '../../core/value/json.ts';
-import type { ForkOptions } from '../../manager/branch/branching.ts';
+import { Branching, type ForkOptions } from '../../manager/branch/branching.ts';
 import { editState, type StateEdit } from '../../manager/branch/edit-state.ts';
 import { setNote } from '../../manager/branch/notes.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -12,9 +12,7 @@ import { readState } from '../../manager/engine/loading.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import { parseStatePath, setAt } from '../../view/state-path.ts';
 import type { Call, SomeHandlers } from './call.ts';
-import { openRefs } from './session-refs.ts';
-
-const DONE = { isDone: true } as const;
+import { checkInside } from './session-refs.ts';
 
 /** Answers what is asked to be changed. */
 export const CHANGE_HANDLERS: SomeHandlers<
@@ -29,53 +27,35 @@ export const CHANGE_HANDLERS: SomeHandlers<
   | 'DELETE /v1/checkpoints/{checkpoint}/pin'
   | 'PUT /v1/checkpoints/{checkpoint}/note'
 > = {
-  'POST /v1/checkpoints/{checkpoint}/fork': async ({ manager, params, body }) => {
-    const head = await manager.fork(params.checkpoint, toForkOptions(manager, body));
-    if (body.switch === true) await manager.switchBranch(head.sessionId, head.branch);
+  'POST /v1/checkpoints/{checkpoint}/fork': async ({ manager, engine, params, body }) => {
+    const branching = new Branching(engine);
+    const head = await branching.fork(params.checkpoint, toForkOptions(manager, body));
+    if (body.switch === true) await branching.switchBranch(head.sessionId, head.branch);
     return head;
   },
   'POST /v1/checkpoints/{checkpoint}/fork/preview': preview,
-  'POST /v1/sessions/{session}/rewind': async ({ manager, params, body }) => {
+  'POST /v1/sessions/{session}/rewind': async ({ manager, engine, params, body }) => {
     const { checkpoint, ...options } = body;
-    await checkInside(manager, params.session, checkpoint);
-    return manager.rewind(checkpoint, toForkOptions(manager, options));
+    const id = await checkInside(manager, params.session, checkpoint);
+    return new Branching(engine).rewind(id, toForkOptions(manager, options));
   },
-  'PUT /v1/sessions/{session}/current': async ({ manager, params, body }) => {
-    await manager.switchBranch(params.session, body.branch);
-    return DONE;
-  },
-  'DELETE /v1/sessions/{session}/branches/{branch}': async ({ manager, params }) => {
-    await manager.deleteBranch(params.session, params.branch);
-    return DONE;
-  },
-  'PUT /v1/sessions/{session}/tags/{tag}': async ({ manager, params, body }) => {
-    await checkInside(manager, params.session, body.checkpoint);
-    await manager.tag(body.checkpoint, params.tag);
-    return DONE;
-  },
-  'DELETE /v1/sessions/{session}/tags/{tag}': async ({ manager, params }) => {
-    await manager.untag(params.session, params.tag);
-    return DONE;
-  },
-  'PUT /v1/checkpoints/{checkpoint}/pin': async ({ manager, params }) => {
-    await manager.pin(params.checkpoint);
-    return DONE;
-  },
-  'DELETE /v1/checkpoints/{checkpoint}/pin': async ({ manager, params }) => {
-    await manager.unpin(params.checkpoint);
-    return DONE;
-  },
-  'PUT /v1/checkpoints/{checkpoint}/note': async ({ manager, params, body }) => {
-    await setNote(manager.engine, params.checkpoint, body);
-    return DONE;
-  },
+  'PUT /v1/sessions/{session}/current': ({ engine, params, body }) =>
+    done(new Branching(engine).switchBranch(params.session, body.branch)),
+  'DELETE /v1/sessions/{session}/branches/{branch}': ({ engine, params }) =>
+    done(new Branching(engine).deleteBranch(params.session, params.branch)),
+  'PUT /v1/sessions/{session}/tags/{tag}': async ({ manager, engine, params, body }) =>
+    done(new Branching(engine).tag(await checkInside(manager, params.session, body.checkpoint), params.tag)),
+  'DELETE /v1/sessions/{session}/tags/{tag}': ({ engine, params }) =>
+    done(new Branching(engine).untag(params.session, params.tag)),
+  'PUT /v1/checkpoints/{checkpoint}/pin': ({ engine, params }) => done(new Branching(engine).pin(params.checkpoint)),
+  'DELETE /v1/checkpoints/{checkpoint}/pin': ({ engine, params }) =>
+    done(new Branching(engine).unpin(params.checkpoint)),
+  'PUT /v1/checkpoints/{checkpoint}/note': ({ engine, params, body }) => done(setNote(engine, params.checkpoint, body)),
 };
 
-async function checkInside(manager: CheckpointManager, session: string, checkpoint: string): Promise<void> {
-  const { sessionId } = await openRefs(manager, session);
-  const { id, sessionId: found } = await manager.open(checkpoint);
-  if (found === sessionId) return;
-  throw new NotFoundError(`Checkpoint ${id} is in session "${found}", not in "${sessionId}".`);
+async function done(change: Promise<unknown>): Promise<{ readonly isDone: true }> {
+  await change;
+  return { isDone: true };
 }
 
 type Edit = Pick<Call<'POST /v1/checkpoints/{checkpoint}/fork'>['body'], 'patch' | 'set' | 'state'>;

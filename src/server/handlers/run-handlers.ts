@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../core/defined.ts';
-import { UnsupportedError } from '../../core/errors.ts';
+import { InvalidInputError, UnsupportedError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { readLive } from '../../manager/revision/rounds.ts';
@@ -13,7 +13,7 @@ import type { RunState } from '../../runtime/workflow/step/run-state.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import { type RankedSession, rankSessions } from '../../view/list-sessions.ts';
 import type { Call, SomeHandlers } from './call.ts';
-import { headOf, openRefs } from './session-refs.ts';
+import { checkInside, headOf, openRefs } from './session-refs.ts';
 
 type RunKind = 'group_chat' | 'fleet' | 'workflow_run';
 type AnyForm = RequestForm<unknown, AnyRequest>;
@@ -35,6 +35,8 @@ export const RUN_HANDLERS: SomeHandlers<
   | 'POST /v1/sessions/{session}/requests/{request}'
   | 'GET /v1/runs'
   | 'GET /v1/sessions/{session}/run'
+  | 'POST /v1/sessions/{session}/run'
+  | 'DELETE /v1/sessions/{session}/run'
 > = {
   'GET /v1/requests': async (call) => {
     const { manager, query } = call;
@@ -80,9 +82,25 @@ export const RUN_HANDLERS: SomeHandlers<
       steps: kind === 'workflow_run' ? listSteps(state as RunState) : [],
       rounds: kind === 'fleet' && query.rounds !== false ? await listRounds(call, head) : [],
       asks: await listAsks(manager, { head, branch, state, kind }),
+      ...withoutUndefined({ active: call.teamRuns.find(session.sessionId) }),
     };
   },
+  'POST /v1/sessions/{session}/run': startRun,
+  'DELETE /v1/sessions/{session}/run': ({ teamRuns, params }) => teamRuns.pause(params.session),
 };
+
+/** Begins a run, if what it begins at is there: what else is wrong is told where the run is shown. */
+async function startRun({ manager, teamRuns, params, body }: Call<'POST /v1/sessions/{session}/run'>) {
+  const { sessionId } = await openRefs(manager, params.session);
+  const { at, mode, branch, reason, prompt } = body;
+  if (at === undefined && (mode ?? 'live') !== 'live')
+    throw new InvalidInputError(`A ${mode} run is a new branch: say at which checkpoint it begins (at).`);
+  if (at === undefined && (branch ?? reason) !== undefined)
+    throw new InvalidInputError('branch and reason are for a new branch: say at which checkpoint it begins (at).');
+  const origin = at === undefined ? {} : { at: await checkInside(manager, sessionId, at) };
+  const wanted = withoutUndefined({ mode, branch, reason, prompt, rounds: body.rounds });
+  return teamRuns.start({ sessionId, ...origin, ...wanted }, () => manager.engine.ports.now());
+}
 
 /** Whether a run may still ask somebody. */
 function isOpen(status: string | undefined): boolean {

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { readNotes } from '../../manager/branch/notes.ts';
 import { readPages } from '../../manager/engine/records.ts';
 import { Scale } from '../../manager/figures/scale.ts';
@@ -21,7 +22,7 @@ export const SESSION_HANDLERS: SomeHandlers<
   | 'GET /v1/sessions/{session}/figures'
   | 'GET /v1/sessions/{session}/timeline'
 > = {
-  'GET /v1/server': async ({ manager, version, label, isReadOnly, memory }) => {
+  'GET /v1/server': async ({ manager, version, label, isReadOnly, memory, teamRuns }) => {
     const { kind, watch } = manager.engine.storage;
     return {
       version,
@@ -29,6 +30,7 @@ export const SESSION_HANDLERS: SomeHandlers<
       kind,
       isReadOnly,
       hasMemory: memory !== undefined,
+      ...withoutUndefined({ team: teamRuns.label }),
       hasWatch: watch !== undefined,
     };
   },

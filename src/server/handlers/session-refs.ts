@@ -17,6 +17,18 @@ export async function openRefs({ engine }: CheckpointManager, id: string): Promi
   return { sessionId, refs, current: findCurrentBranch(refs) };
 }
 
+/** The whole id of a checkpoint; throws a NotFoundError if it is not in this session. */
+export async function checkInside(
+  manager: CheckpointManager,
+  session: string,
+  checkpoint: string,
+): Promise<CheckpointId> {
+  const { sessionId } = await openRefs(manager, session);
+  const { id, sessionId: found } = await manager.open(checkpoint);
+  if (found === sessionId) return id;
+  throw new NotFoundError(`Checkpoint ${id} is in session "${found}", not in "${sessionId}".`);
+}
+
 /** Those of one kind. */
 export function refsOf({ refs }: SessionRefs, kind: RefKind): readonly Ref[] {
   return refs.filter((ref) => ref.kind === kind);
@@ -36,8 +48,13 @@ export function headOf(session: SessionRefs, branch = session.current): Checkpoi
 /** What people change: of these the ETag of a session is made. */
 const TAGGED: ReadonlySet<RefKind> = new Set(['branch', 'tag', 'pin', 'mark', 'current']);
 
+/** Those that the ETag is made of. */
+export function taggedRefs({ refs }: SessionRefs): readonly Ref[] {
+  return refs.filter(({ kind }) => TAGGED.has(kind));
+}
+
 /** The ETag of a session: another one as soon as any of its names is set, moved or removed. */
-export function tagOf({ refs }: SessionRefs): string {
-  const names = refs.filter(({ kind }) => TAGGED.has(kind)).map(({ kind, name, target }) => [kind, name, target]);
+export function tagOf(session: SessionRefs): string {
+  const names = taggedRefs(session).map(({ kind, name, target }) => [kind, name, target]);
   return `"${digestText(JSON.stringify(names)).slice(0, 32)}"`;
 }

@@ -1,23 +1,23 @@
-import { formatPath, type PathStep } from '../../core/path.ts';
+import { formatPath } from '../../core/path.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { countedMessages, readLive } from '../../manager/revision/rounds.ts';
 import { listMessages } from '../../manager/revision/transcript.ts';
 import { readNames, toOutput } from '../../view/checkpoint-output.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import { labelOf } from '../../view/label.ts';
-import { readParts } from '../../view/messages.ts';
 import { openAt, parseStatePath } from '../../view/state-path.ts';
 import { describeNode, partsOf } from '../../view/state-tree.ts';
 import { viewOf } from '../../view/state-view.ts';
 import { usageOf } from '../../view/usage.ts';
 import type { Call, SomeHandlers } from './call.ts';
+import { describeContext } from './context.ts';
+import { toMessage } from './message.ts';
 
 /** A value that was asked for is shown up to this size, its parts up to a smaller one. */
 const MAX_VALUE_BYTES = 64 * 1024;
 const MAX_PART_BYTES = 2 * 1024;
 const DEFAULT_PARTS = 1_000;
 const DEFAULT_MESSAGES = 200;
-const MAX_TEXT_CHARS = 20_000;
 
 /** Answers what is asked about states. */
 export const STATE_HANDLERS: SomeHandlers<
@@ -26,6 +26,7 @@ export const STATE_HANDLERS: SomeHandlers<
   | 'GET /v1/checkpoints/{checkpoint}/state'
   | 'GET /v1/checkpoints/{checkpoint}/value'
   | 'GET /v1/checkpoints/{checkpoint}/messages'
+  | 'GET /v1/checkpoints/{checkpoint}/context'
 > = {
   'GET /v1/labels': async ({ manager, query, watch }) => {
     const items = [];
@@ -53,6 +54,7 @@ export const STATE_HANDLERS: SomeHandlers<
     return { path: formatPath(path), value: form ?? null };
   },
   'GET /v1/checkpoints/{checkpoint}/messages': listMessagesOf,
+  'GET /v1/checkpoints/{checkpoint}/context': describeContext,
 };
 
 async function describeCheckpoint({ manager, states, params }: Call<'GET /v1/checkpoints/{checkpoint}'>) {
@@ -110,31 +112,6 @@ function spanOf({ limit = DEFAULT_MESSAGES, last = false, cursor }: Span, total:
   const to = Number(cursor ?? total);
   const from = Math.max(0, to - limit);
   return { from, to, next: from > 0 ? { next: String(from) } : {} };
-}
-
-function toMessage(raw: unknown, index: number, transcript: readonly PathStep[]) {
-  const { speaker, text, calls, results } = readParts(raw);
-  const [shown, ...others] = [text, ...calls.map(({ input }) => input), ...results.map(({ output }) => output)].map(
-    cut,
-  );
-  return {
-    index,
-    speaker,
-    text: String(shown?.value ?? ''),
-    calls: calls.map((call, at) => ({ ...call, input: others[at]?.value })),
-    results: results.map((result, at) => ({ ...result, output: others[calls.length + at]?.value })),
-    isCut: [shown, ...others].some((each) => each?.isCut),
-    path: formatPath([...transcript, index]),
-  };
-}
-
-/** A text or a value of moderate size; the beginning of one that is larger. */
-function cut(value: unknown): { readonly value: unknown; readonly isCut: boolean } {
-  const form = toJsonForm(value);
-  const text = typeof form === 'string' ? form : (JSON.stringify(form) ?? '');
-  return text.length > MAX_TEXT_CHARS
-    ? { value: text.slice(0, MAX_TEXT_CHARS), isCut: true }
-    : { value: form, isCut: false };
 }
 
 type Origin = { readonly checkpointId?: string; readonly sequence?: number };

@@ -5,6 +5,9 @@ import { replies, server } from './server.ts';
 /** How the stream of events is: told to the person, so that a page that stands still is not taken for a quiet agent. */
 export type LiveStatus = 'connecting' | 'live' | 'lost';
 
+/** What tabs tell each other. */
+type Told = { readonly asks?: boolean; readonly event?: StreamEvent; readonly status?: LiveStatus };
+
 const LONGEST_PAUSE_MS = 10_000;
 
 /** Follows what is saved, by this and every other process, and reads again what that changes. */
@@ -13,13 +16,33 @@ class Live {
   readonly #listeners = new Set<(event: StreamEvent) => void>();
   readonly #watchers = new Set<() => void>();
   #after: string | undefined;
+  #others: BroadcastChannel | undefined;
+  #isLeading = false;
 
-  /** Follows until the page is left. */
+  /** Follows until the page is left. Of all tabs one has the connection, and tells the others: browsers have few for a server. */
   async run(signal: AbortSignal): Promise<void> {
+    if (navigator.locks === undefined) return this.#follow(signal); // a page that came without TLS from another machine
+    this.#others = new BroadcastChannel('events');
+    this.#others.onmessage = ({ data }: MessageEvent<Told>) => this.#hear(data);
+    this.#others.postMessage({ asks: true } satisfies Told);
+    await navigator.locks.request('events', { signal }, () => {
+      this.#isLeading = true;
+      return this.#follow(signal);
+    });
+  }
+
+  #hear({ asks, event, status }: Told): void {
+    if (asks === true && this.#isLeading) this.#others?.postMessage({ status: this.status } satisfies Told);
+    if (event !== undefined) this.#take(event);
+    if (status !== undefined) this.#say(status);
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
     for (let pauseMs = 500; !signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       try {
         for await (const event of this.#open(signal)) {
           pauseMs = 500;
+          this.#others?.postMessage({ event } satisfies Told);
           this.#take(event);
         }
       } catch {
@@ -63,6 +86,7 @@ class Live {
 
   #say(status: LiveStatus): void {
     if (this.status === status) return;
+    if (this.#isLeading) this.#others?.postMessage({ status } satisfies Told);
     if (this.status === 'lost') replies.refresh((url) => !url.includes('/v1/checkpoints/'));
     this.status = status;
     for (const tell of this.#watchers) tell();

@@ -1,4 +1,4 @@
-import { createClient } from '../../server/client/client.ts';
+import { createClient, type Tagged } from '../../server/client/client.ts';
 import type { Key, ReplyOf, RequestArguments } from '../../server/client/types.ts';
 
 /** The server that this page came from. */
@@ -14,7 +14,11 @@ export type Asked<Value> = {
   readonly isLoading: boolean;
 };
 
-type Entry = Asked<unknown> & { readonly key: Key; readonly request: readonly unknown[] };
+type Entry = Asked<unknown> & {
+  readonly key: Key;
+  readonly request: readonly unknown[];
+  readonly etag?: string | undefined;
+};
 
 const NOTHING: Asked<never> = { value: undefined, error: undefined, isLoading: true };
 /** Replies that are kept; the oldest that nobody shows go first. */
@@ -27,6 +31,11 @@ class ReplyCache {
 
   get(url: string): Asked<unknown> {
     return this.#entries.get(url) ?? NOTHING;
+  }
+
+  /** The ETag of a reply that is shown: a change that takes it as `ifMatch` is only made if nothing changed since. */
+  etagOf<K extends Key>(key: K, ...request: RequestArguments<K>): string | undefined {
+    return this.#entries.get(server.urlOf(key, ...request))?.etag;
   }
 
   watch(url: string, tell: () => void): () => void {
@@ -56,9 +65,9 @@ class ReplyCache {
   async #ask(url: string, entry: Entry): Promise<void> {
     this.#put(url, { ...entry, isLoading: true });
     try {
-      const ask = server.request as (key: Key, ...request: readonly unknown[]) => Promise<unknown>;
-      const value = await ask(entry.key, ...entry.request);
-      this.#put(url, { ...entry, value, error: undefined, isLoading: false });
+      const open = server.open as (key: Key, ...request: readonly unknown[]) => Promise<Tagged<unknown>>;
+      const { reply: value, etag } = await open(entry.key, ...entry.request);
+      this.#put(url, { ...entry, value, etag, error: undefined, isLoading: false });
     } catch (error) {
       this.#put(url, { ...entry, error: error as Error, isLoading: false });
     }
@@ -81,4 +90,9 @@ export const replies = new ReplyCache();
 /** Asks a route without showing the reply: for acts, and for code that is no component. */
 export async function ask<K extends Key>(key: K, ...request: RequestArguments<K>): Promise<ReplyOf<K>> {
   return server.request(key, ...request);
+}
+
+/** A key under which a change is made once, however often it is sent. Pages that came without TLS from elsewhere have no randomUUID. */
+export function newKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join('');
 }

@@ -1,32 +1,46 @@
 import { useState } from 'react';
 import { formatBytes, quoteArgument, shortId } from '../data/format.ts';
-import { ask } from '../data/server.ts';
+import { ask, newKey } from '../data/server.ts';
 import type { Timeline } from '../data/timeline.ts';
 import { go, sessionAddress } from '../frame/place.ts';
 import { CommandLine } from '../parts/command.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Trouble } from '../parts/trouble.tsx';
+import { ModeChoice } from '../runs/run-menu.tsx';
+import { type Mode, useRun } from '../runs/use-run.ts';
 import type { Edit } from './fork-screen.tsx';
 import { bodyOf, type Preview } from './use-preview.ts';
 
-type FormProps = { sessionId: string; id: string; edit: Edit; preview: Preview; timeline: Timeline; at: number };
+type FormProps = {
+  sessionId: string;
+  id: string;
+  kind: string;
+  edit: Edit;
+  preview: Preview;
+  timeline: Timeline;
+  at: number;
+};
 
 /** Name, reason, what would be called again, and the one button that does it. */
-export function ForkForm({ sessionId, id, edit, preview, timeline, at }: FormProps) {
+export function ForkForm({ sessionId, id, kind, edit, preview, timeline, at }: FormProps) {
   const [branch, setBranch] = useState('');
   const [reason, setReason] = useState('');
   const [error, setError] = useState<Error>();
+  const [rounds, setRounds] = useState(5);
+  const [mode, setMode] = useState<Mode>('recorded');
+  const run = useRun(sessionId, kind);
   const isTaken = timeline.names.branches.includes(branch);
   const isValid = edit.problem === undefined && preview.reply?.isValid !== false && !isTaken;
   const body = { ...bodyOf(edit), ...(branch !== '' && { branch }), ...(reason !== '' && { reason }) };
-  const fork = async () => {
+  const fork = async (isRun: boolean) => {
     setError(undefined);
     try {
       const made = await ask('POST /v1/checkpoints/{checkpoint}/fork', {
         params: { checkpoint: id },
-        body,
-        idempotencyKey: crypto.randomUUID(),
+        body: { ...body, ...(isRun && { switch: true }) },
+        idempotencyKey: newKey(),
       });
+      if (isRun && !(await run.start(mode === 'live' ? { rounds } : { at: made.headId, rounds, mode }))) return;
       go(sessionAddress(sessionId, { branch: made.branch }));
     } catch (problem) {
       setError(problem as Error);
@@ -52,6 +66,12 @@ export function ForkForm({ sessionId, id, edit, preview, timeline, at }: FormPro
             <input className="input" value={reason} onChange={(event) => setReason(event.target.value)} />
           </label>
         </div>
+        {run.team !== undefined && (
+          <div className="sect">
+            <h3>How to run</h3>
+            <ModeChoice rounds={rounds} mode={mode} onRounds={setRounds} onMode={setMode} />
+          </div>
+        )}
         <LaterCalls preview={preview} from={`${timeline.branchOf(at)} #${timeline.sequences[at]}`} />
         <div className="sect">
           <dl className="dl" style={{ gridTemplateColumns: '136px 1fr' }}>
@@ -69,13 +89,30 @@ export function ForkForm({ sessionId, id, edit, preview, timeline, at }: FormPro
           />
         </div>
         {error !== undefined && <Trouble error={error} />}
+        {run.error !== undefined && <Trouble error={run.error} />}
       </div>
       <div className="foot">
         {!isValid && <span className="t3">Mend the edit first</span>}
-        <button type="button" className="btn primary" disabled={!isValid} onClick={fork}>
+        <button
+          type="button"
+          className={`btn ${run.team === undefined ? 'primary' : ''}`}
+          disabled={!isValid}
+          onClick={() => void fork(false)}
+        >
           <Icon name="fork" small />
           {edit.state === undefined && edit.set === undefined ? 'Fork' : 'Fork with the edit'}
         </button>
+        {run.team !== undefined && (
+          <button
+            type="button"
+            className="btn primary"
+            disabled={!isValid || !(rounds >= 1)}
+            onClick={() => void fork(true)}
+          >
+            <Icon name="play" small />
+            Fork and run {rounds} rounds
+          </button>
+        )}
       </div>
     </aside>
   );

@@ -7,7 +7,7 @@ import { Link } from '../frame/link.tsx';
 import { go, sessionAddress } from '../frame/place.ts';
 import { nameAgents } from '../parts/agent.tsx';
 import { Icon } from '../parts/icon.tsx';
-import { Loaded, Trouble } from '../parts/trouble.tsx';
+import { Loaded, NotThere, Trouble } from '../parts/trouble.tsx';
 import { BeginsAt } from './begins-at.tsx';
 import { EditPane } from './edit-pane.tsx';
 import { ForkForm } from './fork-form.tsx';
@@ -23,7 +23,7 @@ export type Edit = {
 
 /** A new branch at a checkpoint, with or without a change. The original stays as it is. */
 export function ForkScreen({ sessionId, query }: { sessionId: string; query: URLSearchParams }) {
-  const { timeline, error } = useTimeline(sessionId);
+  const { timeline, error, isLoading } = useTimeline(sessionId);
   nameAgents(timeline.names.agents);
   const asked = query.get('at') ?? undefined;
   const at = asked === undefined ? timeline.length - 1 : timeline.find(asked);
@@ -57,16 +57,25 @@ export function ForkScreen({ sessionId, query }: { sessionId: string; query: URL
           Close<kbd>Esc</kbd>
         </Link>
       </header>
+      {id === undefined && !isLoading && <NotThere id={asked ?? ''} onFollow={() => go(sessionAddress(sessionId))} />}
       {id !== undefined && (
         <Loaded of={checkpoint}>
-          {() => (
+          {({ usage }) => (
             <div className="fork">
               <BeginsAt timeline={timeline} at={at} sessionId={sessionId} />
               <section className="pane" aria-label="Edit">
                 <EditPane key={id} id={id} edit={edit} onEdit={setEdit} />
                 <PatchPane preview={preview} />
               </section>
-              <ForkForm sessionId={sessionId} id={id} edit={edit} preview={preview} timeline={timeline} at={at} />
+              <ForkForm
+                sessionId={sessionId}
+                id={id}
+                kind={usage.kind}
+                edit={edit}
+                preview={preview}
+                timeline={timeline}
+                at={at}
+              />
             </div>
           )}
         </Loaded>

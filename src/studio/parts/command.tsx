@@ -5,7 +5,7 @@ import { Icon } from './icon.tsx';
 export function CopyButton({ text, label }: { text: string; label: string }) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
-    await navigator.clipboard.writeText(text);
+    await copyText(text);
     setCopied(true);
     setTimeout(() => setCopied(false), 1_500);
   };
@@ -20,6 +20,16 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
       <Icon name={isCopied ? 'check' : 'copy'} small />
     </button>
   );
+}
+
+/** Pages that came without TLS from another machine have no clipboard of the new kind. */
+async function copyText(text: string): Promise<void> {
+  if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
+  const field = Object.assign(document.createElement('textarea'), { value: text });
+  document.body.append(field);
+  field.select();
+  document.execCommand('copy');
+  field.remove();
 }
 
 /** The command line that does the same. */

@@ -8,7 +8,8 @@ const NEXT: Readonly<Record<string, string>> = {
   CORRUPT: 'The rest of the session can still be looked at. Run "savestate verify" to see all that is damaged.',
   CONFLICT: 'Somebody else changed it meanwhile. Look at the newest version, then try again.',
   STORAGE: 'The storage cannot be reached now. The page tries again with the next save.',
-  UNAUTHORIZED: 'The token of this page has expired. Open the address that "savestate studio" printed.',
+  ACCESS_DENIED: 'The token of this page is not that of the server, which was started again perhaps.',
+  TIMEOUT: 'The server is busy, or this is very large. Ask for less, or try again.',
 };
 
 /** Says what is wrong where it happened, and what still works. */
@@ -23,6 +24,22 @@ export function Trouble({ error, compact = false }: { error: Error; compact?: bo
         <p className="medium">{error.message}</p>
         {advice !== '' && <p className="t2">{advice}</p>}
       </div>
+    </div>
+  );
+}
+
+/** Says that a link leads to a checkpoint that is not, or no longer, in the session. */
+export function NotThere({ id, onFollow }: { id: string; onFollow: () => void }) {
+  return (
+    <div role="alert" className="note warn band">
+      <Icon name="warn" small />
+      <p className="grow">
+        There is no checkpoint <span className="mono">{id.slice(0, 40)}</span> in this session. It may have been
+        deleted.
+      </p>
+      <button type="button" className="btn sm" onClick={onFollow}>
+        Go to the newest
+      </button>
     </div>
   );
 }

@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { formatAgo, formatInline } from '../data/format.ts';
-import { ask, type Reply, replies } from '../data/server.ts';
+import { ask, newKey, type Reply, replies } from '../data/server.ts';
 import { useNow } from '../data/use-now.ts';
 import { useReply } from '../data/use-reply.ts';
 import { Link } from '../frame/link.tsx';
@@ -35,7 +35,10 @@ export function Requests() {
   );
 }
 
-function RequestForm({ request }: { request: Asked }) {
+type FormProps = { request: Asked; isInSession?: boolean; onAnswered?: () => void };
+
+/** One request, with what can be answered. */
+export function RequestForm({ request, isInSession = false, onAnswered }: FormProps) {
   const [text, setText] = useState('');
   const [error, setError] = useState<Error>();
   const nowMs = useNow();
@@ -43,7 +46,12 @@ function RequestForm({ request }: { request: Asked }) {
     setError(undefined);
     const params = { session: request.sessionId, request: request.id };
     const body = { answer: words, by: 'studio', branch: request.branch };
-    await ask('POST /v1/sessions/{session}/requests/{request}', { params, body }).catch(setError);
+    try {
+      await ask('POST /v1/sessions/{session}/requests/{request}', { params, body, idempotencyKey: newKey() });
+      onAnswered?.();
+    } catch (problem) {
+      setError(problem as Error);
+    }
     replies.refresh((url) => url.includes('/v1/requests') || url.includes('/run'));
   };
   return (
@@ -56,9 +64,13 @@ function RequestForm({ request }: { request: Asked }) {
     >
       <div style={{ display: 'flex', gap: 8, alignItems: 'center' }}>
         <Icon name="person" small className="warn" />
-        <Link className="medium clip grow" href={sessionAddress(request.sessionId)}>
-          {request.sessionId}
-        </Link>
+        {isInSession ? (
+          <span className="medium clip grow">{request.agent ?? request.path ?? request.kind} asks</span>
+        ) : (
+          <Link className="medium clip grow" href={sessionAddress(request.sessionId)}>
+            {request.sessionId}
+          </Link>
+        )}
         {request.askedAtMs !== undefined && <span className="t3">{formatAgo(request.askedAtMs, nowMs)}</span>}
       </div>
       <p style={{ fontSize: 'var(--fs-3)', lineHeight: 'var(--lh-3)', overflowWrap: 'anywhere' }}>{request.message}</p>

@@ -4,12 +4,17 @@ import { Icon } from '../parts/icon.tsx';
 import { LiveChip } from '../parts/live-chip.tsx';
 import { SearchButton } from '../parts/search-button.tsx';
 import { Status } from '../parts/status.tsx';
+import { RunMenu } from '../runs/run-menu.tsx';
+import type { RunView } from '../runs/use-run.ts';
 import type { Shared } from './session-screen.tsx';
 
+type BarProps = Shared & { run: RunView; onSearch: () => void };
+
 /** Where one is, how it is going, and what can be done. */
-export function SessionBar({ sessionId, view, selection, session, onSearch }: Shared & { onSearch: () => void }) {
+export function SessionBar({ sessionId, view, selection, session, run, onSearch }: BarProps) {
   const { timeline } = view;
   const tip = timeline.tipOf(selection.branch);
+  const isHead = selection.at === tip && session?.currentBranch === selection.branch;
   const isRunning = session?.leases.some(({ branch }) => branch === selection.branch) === true;
   return (
     <header className="topbar">
@@ -28,6 +33,7 @@ export function SessionBar({ sessionId, view, selection, session, onSearch }: Sh
       <span className="grow" />
       <LiveChip isFollowing={selection.isFollowing} newCount={selection.newCount} onFollow={selection.follow} />
       <span className="vr" />
+      <RunMenu view={run} origin={{ sessionId, id: selection.id, isHead }} />
       <Link className="btn" href={sessionAddress(sessionId, { page: 'compare', a: selection.branch })}>
         <Icon name="compare" small />
         Compare

@@ -1,10 +1,12 @@
 import { useMemo, useState } from 'react';
-import { useReply } from '../data/use-reply.ts';
+import { useReply, useReplyIf } from '../data/use-reply.ts';
 import { useTimeline } from '../data/use-timeline.ts';
 import { type KeyMap, useKeys } from '../frame/keys.ts';
 import { go, sessionAddress, setQuery } from '../frame/place.ts';
 import { nameAgents } from '../parts/agent.tsx';
-import { Trouble } from '../parts/trouble.tsx';
+import { NotThere, Trouble } from '../parts/trouble.tsx';
+import { RunBand } from '../runs/run-band.tsx';
+import { useRun } from '../runs/use-run.ts';
 import { Drawer } from './drawer.tsx';
 import { GraphPane } from './graph-pane.tsx';
 import { Inspector } from './inspector.tsx';
@@ -20,6 +22,11 @@ export function SessionScreen({ sessionId, query, onSearch }: ScreenProps) {
   const view = useTimeline(sessionId);
   const session = useReply('GET /v1/sessions/{session}', { params: { session: sessionId } });
   const selection = useSelection(view, session.value, query);
+  const selected = useReplyIf(
+    'GET /v1/checkpoints/{checkpoint}',
+    selection.id === undefined ? undefined : { params: { checkpoint: selection.id } },
+  );
+  const run = useRun(sessionId, selected.value?.usage.kind);
   const { timeline } = view;
   nameAgents(timeline.names.agents);
   const tags = useMemo(
@@ -29,12 +36,15 @@ export function SessionScreen({ sessionId, query, onSearch }: ScreenProps) {
   const [isFolding, setFolding] = useState(true);
   useKeys(sessionKeys(sessionId, selection));
   const error = session.error ?? view.error;
+  const missing = view.isLoading || selection.at >= 0 ? null : query.get('at');
   if (timeline.length === 0 && error !== undefined) return <Trouble error={error} />;
   const shared = { sessionId, view, selection, session: session.value, tags };
   return (
     <>
-      <SessionBar {...shared} onSearch={onSearch} />
+      <SessionBar {...shared} run={run} onSearch={onSearch} />
       {error !== undefined && <Trouble error={error} />}
+      {missing !== null && <NotThere id={missing} onFollow={selection.follow} />}
+      <RunBand view={run} />
       <OverviewStrip {...shared} />
       <div className="panes">
         <GraphPane {...shared} isFolding={isFolding} onFold={() => setFolding(!isFolding)} />
@@ -70,6 +80,7 @@ function sessionKeys(sessionId: string, selection: ReturnType<typeof useSelectio
     m: tab('messages'),
     s: tab('state'),
     d: tab('diff'),
+    x: tab('context'),
     e: tab('effects'),
     D: mark,
     f: () => id !== undefined && go(sessionAddress(sessionId, { page: 'fork', at: id })),

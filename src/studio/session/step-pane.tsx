@@ -1,12 +1,13 @@
 import type { ReactNode } from 'react';
 import { setQuery } from '../frame/place.ts';
+import { ContextTab } from './context-tab.tsx';
 import { DiffTab } from './diff-tab.tsx';
 import { EffectsTab } from './effects-tab.tsx';
 import { MessagesTab } from './messages-tab.tsx';
 import type { Shared } from './session-screen.tsx';
 import { StateTab } from './state-tab.tsx';
 
-const TABS = ['messages', 'state', 'diff', 'effects'] as const;
+const TABS = ['messages', 'state', 'diff', 'context', 'effects'] as const;
 type Tab = (typeof TABS)[number];
 
 /** What is in the selected checkpoint. */
@@ -46,7 +47,7 @@ function TabLink({ name, isOpen }: { name: Tab; isOpen: boolean }) {
   );
 }
 
-function contentOf(tab: Tab, props: Shared & { id: string }): ReactNode {
+function contentOf(tab: Tab, props: Shared & { query: URLSearchParams; id: string }): ReactNode {
   switch (tab) {
     case 'messages':
       return <MessagesTab {...props} />;
@@ -54,6 +55,8 @@ function contentOf(tab: Tab, props: Shared & { id: string }): ReactNode {
       return <StateTab key={props.id} {...props} />;
     case 'diff':
       return <DiffTab {...props} />;
+    case 'context':
+      return <ContextTab {...props} />;
     case 'effects':
       return <EffectsTab {...props} />;
   }
