@@ -4,7 +4,7 @@ import { type Browser, type BrowserContext, type Page, chromium as playwright } 
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { makeDemo } from '../../examples/studio/demo.mjs';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
-import { createServer, type ServerOptions } from '../../src/server/index.ts';
+import { createServer, type Server, type ServerOptions } from '../../src/server/index.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { builtFolder } from '../support/on-demand.ts';
 import { temporaryFolder } from '../support/storages.ts';
@@ -32,6 +32,7 @@ export type Studio = {
   readonly url: string;
   readonly accessUrl: string;
   readonly manager: CheckpointManager;
+  readonly server: Server;
   readonly path: string;
 };
 
@@ -49,7 +50,7 @@ export async function openStudio({
     await server.close();
     await manager.close();
   });
-  return { url, accessUrl, manager, path };
+  return { url, accessUrl, manager, server, path };
 }
 
 /** A page of the studio, and what its console complained about. */

@@ -41,7 +41,8 @@ function optionsOf(width: number): uPlot.Options {
   return {
     width,
     height: HEIGHT,
-    legend: { show: true },
+    legend: { show: false },
+    cursor: { show: false },
     scales: { unique: {} },
     axes: [
       axis,
@@ -51,18 +52,16 @@ function optionsOf(width: number): uPlot.Options {
     series: [
       {},
       {
-        label: 'Logical',
         stroke: colourOf('text-2'),
         width: 1.5,
-        value: (_, value) => (value === null ? '' : formatBytes(value)),
+        points: { show: false },
       },
       {
-        label: 'Unique',
         scale: 'unique',
         stroke: colourOf('accent'),
         fill: alpha(colourOf('accent'), 0.15),
         width: 1.5,
-        value: (_, value) => (value === null ? '' : formatBytes(value)),
+        points: { show: false },
       },
     ],
   };

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { formatBytes, formatCount } from '../data/format.ts';
+import { formatBytes, formatCount, shortId } from '../data/format.ts';
 import { ask, type Reply, replies } from '../data/server.ts';
 import { CommandLine } from '../parts/command.tsx';
 import { Icon } from '../parts/icon.tsx';
@@ -123,7 +123,11 @@ function Verdicts({ preview }: { preview: Preview }) {
           <h3>Largest that would go</h3>
           <dl className="dl" style={{ gridTemplateColumns: '1fr auto' }}>
             {preview.largest.slice(0, 8).map(({ checkpointId, sessionId, freedBytes }) => (
-              <Reason key={checkpointId} text={sessionId} count={formatBytes(freedBytes)} />
+              <Reason
+                key={checkpointId}
+                text={`${sessionId} ${shortId(checkpointId)}`}
+                count={formatBytes(freedBytes)}
+              />
             ))}
           </dl>
         </div>

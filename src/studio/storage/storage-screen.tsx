@@ -38,7 +38,7 @@ function Figures({ figures }: { figures: Growth }) {
   const shared = uniqueBytes === 0 ? 0 : logicalBytes / uniqueBytes;
   const tiles: readonly (readonly [string, string, string])[] = [
     ['Logical', formatBytes(logicalBytes), 'all states in full'],
-    ['Unique', formatBytes(uniqueBytes), 'each chunk once, before compression'],
+    ['Unique', formatBytes(uniqueBytes), 'each chunk once'],
     ['Shared', `${shared.toFixed(1)}×`, 'uses of each byte'],
     ['Checkpoints', formatCount(checkpoints), `in ${formatCount(sessions.length)} sessions`],
   ];
@@ -57,7 +57,8 @@ function Figures({ figures }: { figures: Growth }) {
       <div className="head">
         <h2>Growth</h2>
         <span className="grow" />
-        <span className="t3">logical and unique bytes</span>
+        <span className="t2">grey, left: logical bytes</span>
+        <span className="accent">blue, right: unique bytes</span>
       </div>
       <GrowthChart growth={growth} />
       <div className="two">

@@ -1,0 +1,67 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { createServer } from '../../src/server/index.ts';
+import { openDatabase } from '../../src/storage/database/sqlite-driver.ts';
+import { builtFolder } from '../support/on-demand.ts';
+import { openStudio, startBrowser, visit } from './studio.ts';
+
+const browser = startBrowser();
+
+test('[studio.1] when the server is gone the page says so and keeps what it shows; when it is back, with another token, it says that', async () => {
+  const studio = await openStudio();
+  const { page } = await visit(await browser.open(), studio, '/s/pricing-report');
+  await page.getByText('No progress for a long time').first().waitFor();
+  await studio.server.close();
+  await page.getByText('Reconnecting').waitFor();
+  await page.keyboard.press('k');
+  await page.getByText('The server does not answer').first().waitFor();
+  expect(await page.getByText('No progress for a long time').count()).toBeGreaterThan(0);
+  const again = createServer(studio.manager, { studio: join(builtFolder(), 'studio') });
+  await again.listen({ port: Number(new URL(studio.url).port) });
+  await page.reload();
+  await page.getByText('The token is missing').first().waitFor();
+  await page.goto(`${studio.url}/s/pricing-report#token=${again.token}`);
+  await page.getByText('No progress for a long time').first().waitFor();
+  await again.close();
+});
+
+test('[studio.1] a damaged checkpoint is told in its place, one that is deleted while it is open too; the rest works', async () => {
+  const studio = await openStudio();
+  const { manager, path } = studio;
+  const session = await manager.session('broken');
+  const first = await session.save({ messages: [{ role: 'user', content: 'still readable' }] });
+  const second = await session.save({ messages: [{ role: 'user', content: 'x'.repeat(200_000) }] });
+  await session.save({ messages: [{ role: 'user', content: 'the newest' }] });
+  const { page } = await visit(await browser.open(), studio, `/s/broken?at=${first}`);
+  await page.getByText('still readable').first().waitFor();
+  const database = openDatabase(path);
+  database.exec(`UPDATE checkpoint SET root_text = '{}' WHERE id = '${second}'`);
+  database.close();
+  await page.keyboard.press('l');
+  await page.getByText('Run "savestate verify"').first().waitFor();
+  await page.keyboard.press('.');
+  await page.getByText('the newest').first().waitFor();
+  await page.goto(`${studio.url}/s/broken?at=${first}`);
+  await page.getByText('still readable').first().waitFor();
+  await manager.delete(first);
+  await page.reload();
+  await page
+    .getByText(/was deleted/)
+    .first()
+    .waitFor();
+});
+
+test('[studio.1] an enormous value is shown in part, and whole on request', async () => {
+  const studio = await openStudio({ isEmpty: true });
+  const session = await studio.manager.session('huge');
+  await session.save({
+    messages: [{ role: 'user', content: 'word '.repeat(500_000) }],
+    list: Array.from({ length: 50_000 }, (_, n) => n),
+  });
+  const { page, troubles } = await visit(await browser.open(), studio, '/s/huge');
+  await page.getByText('Show all').first().waitFor();
+  await page.keyboard.press('s');
+  await page.getByText('list').first().waitFor();
+  expect(await page.locator('*').count()).toBeLessThan(3_000);
+  expect(troubles).toEqual([]);
+});
