@@ -12,7 +12,8 @@ const params = { session: 'team' };
 const RUN = 'POST /v1/sessions/{session}/run';
 
 /** A server whose team has said two things; `hold` lets the next reply wait for what it returns. */
-async function startTeam({ readOnly = false, hold = async (_: AbortSignal) => undefined as unknown } = {}) {
+async function startTeam(options: { readOnly?: boolean; hold?: (signal: AbortSignal) => Promise<unknown> } = {}) {
+  const { readOnly = false, hold } = options;
   const storage = new InMemoryCheckpointStorage();
   const manager = new CheckpointManager({ storage });
   const made: Team[] = [];
@@ -33,7 +34,7 @@ async function startTeam({ readOnly = false, hold = async (_: AbortSignal) => un
   const team: ServedTeam = {
     label: 'squares',
     run: async ({ at, rounds = 1, mode = 'live', signal }) => {
-      await hold(signal);
+      await hold?.(signal);
       if (at === undefined) return talk(signal).resume({ rounds });
       return new CheckpointRestorer({ manager, registry: make().registry }).continue(at, {
         rounds,

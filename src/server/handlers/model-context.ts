@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { align } from '../../core/diff/align.ts';
 import type { PathStep } from '../../core/path.ts';
 import { digestText } from '../../core/tree/chunk.ts';
@@ -26,20 +27,26 @@ export type ModelContext = {
 export function contextOf(state: unknown, asked: string | undefined): ModelContext {
   const own = Object.entries(fieldsOf(fieldsOf(state).agents));
   const [agent, found] = own.find(([name]) => name === asked) ?? own[0] ?? [];
-  const { systemMessage, system = systemMessage, tools, histories, ...settings } = fieldsOf(found);
   const conversation = listMessages(state) ?? [];
-  const [partner, history] = longest(fieldsOf(histories));
-  const path = ['agents', agent ?? '', 'histories', partner ?? ''];
-  const model = modelOf(settings);
+  const [partner = '', history] = longest(fieldsOf(fieldsOf(found).histories));
+  const place =
+    history === undefined || agent === undefined
+      ? { messages: conversation, path: parseStatePath(viewOf(state).transcript ?? '$.messages') }
+      : { messages: history, path: ['agents', agent, 'histories', partner] };
   return {
     agents: own.map(([name]) => name),
-    ...(agent !== undefined && { agent }),
-    ...(model !== undefined && { model }),
-    ...(typeof system === 'string' && system !== '' && { system }),
-    tools: Array.isArray(tools) ? tools.map(String) : Object.keys(fieldsOf(tools)),
-    messages: history ?? conversation,
-    path: history === undefined ? parseStatePath(viewOf(state).transcript ?? '$.messages') : path,
+    ...withoutUndefined({ agent }),
+    ...settingsOf(fieldsOf(found)),
+    ...place,
     conversation: conversation.length,
+  };
+}
+
+function settingsOf(agent: Readonly<Record<string, unknown>>) {
+  const { systemMessage, system = systemMessage, tools } = agent;
+  return {
+    ...withoutUndefined({ model: modelOf(agent), system: typeof system === 'string' ? system : undefined }),
+    tools: Array.isArray(tools) ? tools.map(String) : Object.keys(fieldsOf(tools)),
   };
 }
 

@@ -49,23 +49,7 @@ export function ForkForm({ sessionId, id, kind, edit, preview, timeline, at }: F
   return (
     <aside className="pane" aria-label="The fork">
       <div className="scroll grow">
-        <div className="sect" style={{ display: 'grid', gap: 12 }}>
-          <label className="field">
-            <span>Branch</span>
-            <input
-              className="input mono"
-              value={branch}
-              placeholder="a name is chosen"
-              aria-invalid={isTaken}
-              onChange={(event) => setBranch(event.target.value)}
-            />
-            {isTaken && <span className="danger">There is a branch of this name.</span>}
-          </label>
-          <label className="field">
-            <span>Reason, kept with the fork</span>
-            <input className="input" value={reason} onChange={(event) => setReason(event.target.value)} />
-          </label>
-        </div>
+        <Names branch={branch} reason={reason} isTaken={isTaken} onBranch={setBranch} onReason={setReason} />
         {run.team !== undefined && (
           <div className="sect">
             <h3>How to run</h3>
@@ -73,21 +57,8 @@ export function ForkForm({ sessionId, id, kind, edit, preview, timeline, at }: F
           </div>
         )}
         <LaterCalls preview={preview} from={`${timeline.branchOf(at)} #${timeline.sequences[at]}`} />
-        <div className="sect">
-          <dl className="dl" style={{ gridTemplateColumns: '136px 1fr' }}>
-            <dt>Shared</dt>
-            <dd>{timeline.sequences[at]} steps, not run and not stored again</dd>
-            <dt>New on disk</dt>
-            <dd>about {formatBytes(preview.reply?.newBytes ?? 0)}</dd>
-          </dl>
-        </div>
-        <div className="sect" style={{ border: 0, display: 'grid', gap: 8 }}>
-          <h3>Commands that do the same, and go on</h3>
-          <CommandLine command={forkCommand({ sessionId, id, branch, reason, edit })} />
-          <CommandLine
-            command={`savestate continue ${quoteArgument(branch === '' ? '<branch>' : branch)} --session ${quoteArgument(sessionId)} -n 5`}
-          />
-        </div>
+        <Cost steps={timeline.sequences[at] ?? 0} newBytes={preview.reply?.newBytes ?? 0} />
+        <Commands fork={forkCommand({ sessionId, id, branch, reason, edit })} sessionId={sessionId} branch={branch} />
         {error !== undefined && <Trouble error={error} />}
         {run.error !== undefined && <Trouble error={run.error} />}
       </div>
@@ -100,7 +71,7 @@ export function ForkForm({ sessionId, id, kind, edit, preview, timeline, at }: F
           onClick={() => void fork(false)}
         >
           <Icon name="fork" small />
-          {edit.state === undefined && edit.set === undefined ? 'Fork' : 'Fork with the edit'}
+          {wordsOf(edit)}
         </button>
         {run.team !== undefined && (
           <button
@@ -115,6 +86,64 @@ export function ForkForm({ sessionId, id, kind, edit, preview, timeline, at }: F
         )}
       </div>
     </aside>
+  );
+}
+
+function wordsOf({ state, set }: Edit): string {
+  return state === undefined && set === undefined ? 'Fork' : 'Fork with the edit';
+}
+
+type NamesProps = {
+  branch: string;
+  reason: string;
+  isTaken: boolean;
+  onBranch: (name: string) => void;
+  onReason: (reason: string) => void;
+};
+
+function Names({ branch, reason, isTaken, onBranch, onReason }: NamesProps) {
+  return (
+    <div className="sect" style={{ display: 'grid', gap: 12 }}>
+      <label className="field">
+        <span>Branch</span>
+        <input
+          className="input mono"
+          value={branch}
+          placeholder="a name is chosen"
+          aria-invalid={isTaken}
+          onChange={(event) => onBranch(event.target.value)}
+        />
+        {isTaken && <span className="danger">There is a branch of this name.</span>}
+      </label>
+      <label className="field">
+        <span>Reason, kept with the fork</span>
+        <input className="input" value={reason} onChange={(event) => onReason(event.target.value)} />
+      </label>
+    </div>
+  );
+}
+
+function Cost({ steps, newBytes }: { steps: number; newBytes: number }) {
+  return (
+    <div className="sect">
+      <dl className="dl" style={{ gridTemplateColumns: '136px 1fr' }}>
+        <dt>Shared</dt>
+        <dd>{steps} steps, not run and not stored again</dd>
+        <dt>New on disk</dt>
+        <dd>{newBytes === 0 ? 'nothing but a name' : `about ${formatBytes(newBytes)}`}</dd>
+      </dl>
+    </div>
+  );
+}
+
+function Commands({ fork, sessionId, branch }: { fork: string; sessionId: string; branch: string }) {
+  const name = quoteArgument(branch === '' ? '<branch>' : branch);
+  return (
+    <div className="sect" style={{ border: 0, display: 'grid', gap: 8 }}>
+      <h3>Commands that do the same, and go on</h3>
+      <CommandLine command={fork} />
+      <CommandLine command={`savestate resume ${name} --session ${quoteArgument(sessionId)} -n 5`} />
+    </div>
   );
 }
 
