@@ -65,6 +65,3 @@ type Answer<K extends keyof Routes> = Routes[K] extends { readonly reply: infer 
 export type Handlers = {
   readonly [K in Exclude<keyof Routes, 'GET /v1/events' | 'POST /v1/access'>]: (call: Call<K>) => Promise<Answer<K>>;
 };
-
-/** Some of them. */
-export type SomeHandlers<Keys extends keyof Handlers> = Pick<Handlers, Keys>;

@@ -11,22 +11,11 @@ import { readEffects } from '../../manager/effect/effect-log.ts';
 import { readState } from '../../manager/engine/loading.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import { parseStatePath, setAt } from '../../view/state-path.ts';
-import type { Call, SomeHandlers } from './call.ts';
+import type { Call, Handlers } from './call.ts';
 import { checkInside } from './session-refs.ts';
 
 /** Answers what is asked to be changed. */
-export const CHANGE_HANDLERS: SomeHandlers<
-  | 'POST /v1/checkpoints/{checkpoint}/fork'
-  | 'POST /v1/checkpoints/{checkpoint}/fork/preview'
-  | 'POST /v1/sessions/{session}/rewind'
-  | 'PUT /v1/sessions/{session}/current'
-  | 'DELETE /v1/sessions/{session}/branches/{branch}'
-  | 'PUT /v1/sessions/{session}/tags/{tag}'
-  | 'DELETE /v1/sessions/{session}/tags/{tag}'
-  | 'PUT /v1/checkpoints/{checkpoint}/pin'
-  | 'DELETE /v1/checkpoints/{checkpoint}/pin'
-  | 'PUT /v1/checkpoints/{checkpoint}/note'
-> = {
+export const CHANGE_HANDLERS = {
   'POST /v1/checkpoints/{checkpoint}/fork': async ({ manager, engine, params, body }) => {
     const branching = new Branching(engine);
     const head = await branching.fork(params.checkpoint, toForkOptions(manager, body));
@@ -51,7 +40,7 @@ export const CHANGE_HANDLERS: SomeHandlers<
   'DELETE /v1/checkpoints/{checkpoint}/pin': ({ engine, params }) =>
     done(new Branching(engine).unpin(params.checkpoint)),
   'PUT /v1/checkpoints/{checkpoint}/note': ({ engine, params, body }) => done(setNote(engine, params.checkpoint, body)),
-};
+} satisfies Partial<Handlers>;
 
 async function done(change: Promise<unknown>): Promise<{ readonly isDone: true }> {
   await change;

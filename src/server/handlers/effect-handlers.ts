@@ -5,17 +5,13 @@ import { readEffects } from '../../manager/effect/effect-log.ts';
 import type { RecordedEffect } from '../../manager/effect/effect-record.ts';
 import { fieldsOf } from '../../manager/revision/transcript.ts';
 import { toJsonForm } from '../../view/json-form.ts';
-import type { SomeHandlers } from './call.ts';
+import type { Handlers } from './call.ts';
 import { headOf, openRefs } from './session-refs.ts';
 
 const DEFAULT_EFFECTS = 1_000;
 
 /** Answers what is asked about recorded calls. */
-export const EFFECT_HANDLERS: SomeHandlers<
-  | 'GET /v1/checkpoints/{checkpoint}/effects'
-  | 'GET /v1/sessions/{session}/effects'
-  | 'GET /v1/sessions/{session}/effects/{branch}/{ordinal}'
-> = {
+export const EFFECT_HANDLERS = {
   'GET /v1/checkpoints/{checkpoint}/effects': async ({ manager, params }) => {
     const { sessionId, branch, parentId, header } = await manager.open(params.checkpoint);
     const parent = parentId === undefined ? undefined : await manager.get(parentId);
@@ -48,7 +44,7 @@ export const EFFECT_HANDLERS: SomeHandlers<
       result: toJsonForm(codec.decode(result, await repository.loadChunks(result))) ?? null,
     };
   },
-};
+} satisfies Partial<Handlers>;
 
 function toEffect({ result, ...record }: RecordedEffect) {
   const { branch, ordinal, name, status, attempt, idempotencyKey, work, afterId, startedAtMs, durationMs } = record;

@@ -12,7 +12,7 @@ import { rankSessions } from '../../view/list-sessions.ts';
 import { excerptOf, type Match, searchHistory, searchState } from '../../view/search.ts';
 import { openAt, parseStatePath } from '../../view/state-path.ts';
 import { usageOf } from '../../view/usage.ts';
-import type { Call, SomeHandlers } from './call.ts';
+import type { Call, Handlers } from './call.ts';
 import { diffOf } from './diff.ts';
 import { headOf, openRefs } from './session-refs.ts';
 
@@ -22,14 +22,7 @@ const MATCH_CHARS = 400;
 const MAX_STEP_CHARS = 2_000;
 
 /** Answers what is asked about histories. */
-export const HISTORY_HANDLERS: SomeHandlers<
-  | 'GET /v1/diff'
-  | 'GET /v1/text-diff'
-  | 'GET /v1/sessions/{session}/compare'
-  | 'GET /v1/search'
-  | 'GET /v1/checkpoints/{checkpoint}/blame'
-  | 'GET /v1/checkpoints/{checkpoint}/drift'
-> = {
+export const HISTORY_HANDLERS = {
   'GET /v1/diff': diffOf,
   'GET /v1/text-diff': async ({ states, query }) => {
     const { before, after, path, beforePath = path } = query;
@@ -60,7 +53,7 @@ export const HISTORY_HANDLERS: SomeHandlers<
     const firstAlarm = found.points.find(({ status }) => status === 'drifting')?.checkpointId;
     return { ...found, ...(firstAlarm !== undefined && { firstAlarm }) };
   },
-};
+} satisfies Partial<Handlers>;
 
 async function* search(call: Call<'GET /v1/search'>) {
   const { manager, query, watch } = call;

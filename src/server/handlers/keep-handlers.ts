@@ -5,24 +5,14 @@ import { parseRows, readPages } from '../../manager/engine/records.ts';
 import { Scale } from '../../manager/figures/scale.ts';
 import type { PruneResult } from '../../manager/retention/retention-runner.ts';
 import { type Save, toGrowth } from '../../view/growth.ts';
-import type { Call, SomeHandlers } from './call.ts';
+import type { Call, Handlers } from './call.ts';
 import { openRefs } from './session-refs.ts';
 
 const HEAVIEST = 50;
 const LARGEST = 20;
 
 /** Answers what is asked about what is stored, and what is to be deleted, written or read. */
-export const KEEP_HANDLERS: SomeHandlers<
-  | 'GET /v1/storage'
-  | 'GET /v1/storage/growth'
-  | 'POST /v1/retention/preview'
-  | 'POST /v1/prune'
-  | 'POST /v1/verify'
-  | 'GET /v1/sessions/{session}/export'
-  | 'POST /v1/import'
-  | 'DELETE /v1/sessions/{session}'
-  | 'DELETE /v1/checkpoints/{checkpoint}'
-> = {
+export const KEEP_HANDLERS = {
   'GET /v1/storage': async ({ manager, query, signal }) => {
     const { kind } = manager.engine.storage;
     const { sessions, tombstones, chunks, bytes: storedBytes } = await manager.stats();
@@ -69,7 +59,7 @@ export const KEEP_HANDLERS: SomeHandlers<
   'DELETE /v1/checkpoints/{checkpoint}': async ({ manager, params }) => ({
     isDeleted: await manager.delete(params.checkpoint, { reason: 'deleted by a person' }),
   }),
-};
+} satisfies Partial<Handlers>;
 
 /** The live checkpoints, oldest first, without damaged ones. */
 async function* readAll({ engine }: CheckpointManager, session: string | undefined) {

@@ -3,13 +3,12 @@ import { NotFoundError, UnsupportedError } from '../../core/errors.ts';
 import type { MemoryHit } from '../../memory/find/finding.ts';
 import type { Memory } from '../../memory/memory.ts';
 import type { MemoryRecord } from '../../memory/storage/memory-record.ts';
-import type { MEMORY_ROUTES } from '../contract/memory-routes.ts';
-import type { SomeHandlers } from './call.ts';
+import type { Handlers } from './call.ts';
 
 const DEFAULT_COUNT = 50;
 
 /** Answers what is asked about long-term memory. */
-export const MEMORY_HANDLERS: SomeHandlers<keyof typeof MEMORY_ROUTES> = {
+export const MEMORY_HANDLERS = {
   'GET /v1/memory': async ({ memory, query }) => {
     const { text, user: userId, agent: agentId, at: asOf, limit = DEFAULT_COUNT, expired: showExpired } = query;
     const selection = withoutUndefined({ userId, agentId, asOf, showExpired });
@@ -45,7 +44,7 @@ export const MEMORY_HANDLERS: SomeHandlers<keyof typeof MEMORY_ROUTES> = {
       })),
     };
   },
-};
+} satisfies Partial<Handlers>;
 
 function openMemory(memory: Memory | undefined): Memory {
   if (memory !== undefined) return memory;

@@ -12,7 +12,7 @@ import { APPROVALS } from '../../runtime/workflow/step/approvals.ts';
 import type { RunState } from '../../runtime/workflow/step/run-state.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import { type RankedSession, rankSessions } from '../../view/list-sessions.ts';
-import type { Call, SomeHandlers } from './call.ts';
+import type { Call, Handlers } from './call.ts';
 import { checkInside, headOf, openRefs } from './session-refs.ts';
 
 type RunKind = 'group_chat' | 'fleet' | 'workflow_run';
@@ -30,14 +30,7 @@ const DEFAULT_RUNS = 50;
 const MAX_LOOKED_AT = 500;
 
 /** Answers what is asked about runs. */
-export const RUN_HANDLERS: SomeHandlers<
-  | 'GET /v1/requests'
-  | 'POST /v1/sessions/{session}/requests/{request}'
-  | 'GET /v1/runs'
-  | 'GET /v1/sessions/{session}/run'
-  | 'POST /v1/sessions/{session}/run'
-  | 'DELETE /v1/sessions/{session}/run'
-> = {
+export const RUN_HANDLERS = {
   'GET /v1/requests': async (call) => {
     const { manager, query } = call;
     if (query.session !== undefined) {
@@ -87,7 +80,7 @@ export const RUN_HANDLERS: SomeHandlers<
   },
   'POST /v1/sessions/{session}/run': startRun,
   'DELETE /v1/sessions/{session}/run': ({ teamRuns, params }) => teamRuns.pause(params.session),
-};
+} satisfies Partial<Handlers>;
 
 /** Begins a run, if what it begins at is there: what else is wrong is told where the run is shown. */
 async function startRun({ manager, teamRuns, params, body }: Call<'POST /v1/sessions/{session}/run'>) {

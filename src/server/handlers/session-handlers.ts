@@ -7,7 +7,7 @@ import { isAnswerBranch } from '../../runtime/run/request-answers.ts';
 import { readNames, toOutput } from '../../view/checkpoint-output.ts';
 import { describeSession, type RankedSession, rankSessions } from '../../view/list-sessions.ts';
 import { usageOf } from '../../view/usage.ts';
-import type { Call, SomeHandlers } from './call.ts';
+import type { Call, Handlers } from './call.ts';
 import { headOf, openRefs, refsOf, type SessionRefs, tagOf } from './session-refs.ts';
 import { readTimeline, readTimelineOf } from './timeline.ts';
 
@@ -15,13 +15,7 @@ const DEFAULT_SESSIONS = 100;
 const DEFAULT_CHECKPOINTS = 20_000;
 
 /** Answers what is asked about sessions. */
-export const SESSION_HANDLERS: SomeHandlers<
-  | 'GET /v1/server'
-  | 'GET /v1/sessions'
-  | 'GET /v1/sessions/{session}'
-  | 'GET /v1/sessions/{session}/figures'
-  | 'GET /v1/sessions/{session}/timeline'
-> = {
+export const SESSION_HANDLERS = {
   'GET /v1/server': async ({ manager, version, label, isReadOnly, memory, teamRuns }) => {
     const { kind, watch } = manager.engine.storage;
     return {
@@ -55,7 +49,7 @@ export const SESSION_HANDLERS: SomeHandlers<
     const { limit = DEFAULT_CHECKPOINTS, cursor: after, last: isLast = false } = query;
     return readTimeline(manager, sessionId, { limit, after, isLast, signal });
   },
-};
+} satisfies Partial<Handlers>;
 
 async function listSessions({ manager, query, watch }: Call<'GET /v1/sessions'>) {
   const { limit = DEFAULT_SESSIONS, cursor, status, subgraphs = false } = query;

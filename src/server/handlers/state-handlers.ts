@@ -9,7 +9,7 @@ import { openAt, parseStatePath } from '../../view/state-path.ts';
 import { describeNode, partsOf } from '../../view/state-tree.ts';
 import { viewOf } from '../../view/state-view.ts';
 import { usageOf } from '../../view/usage.ts';
-import type { Call, SomeHandlers } from './call.ts';
+import type { Call, Handlers } from './call.ts';
 import { describeContext } from './context.ts';
 import { toMessage } from './message.ts';
 
@@ -20,14 +20,7 @@ const DEFAULT_PARTS = 1_000;
 const DEFAULT_MESSAGES = 200;
 
 /** Answers what is asked about states. */
-export const STATE_HANDLERS: SomeHandlers<
-  | 'GET /v1/labels'
-  | 'GET /v1/checkpoints/{checkpoint}'
-  | 'GET /v1/checkpoints/{checkpoint}/state'
-  | 'GET /v1/checkpoints/{checkpoint}/value'
-  | 'GET /v1/checkpoints/{checkpoint}/messages'
-  | 'GET /v1/checkpoints/{checkpoint}/context'
-> = {
+export const STATE_HANDLERS = {
   'GET /v1/labels': async ({ manager, query, watch }) => {
     const items = [];
     for await (const id of watch(query.ids, query.ids.length))
@@ -55,7 +48,7 @@ export const STATE_HANDLERS: SomeHandlers<
   },
   'GET /v1/checkpoints/{checkpoint}/messages': listMessagesOf,
   'GET /v1/checkpoints/{checkpoint}/context': describeContext,
-};
+} satisfies Partial<Handlers>;
 
 async function describeCheckpoint({ manager, states, params }: Call<'GET /v1/checkpoints/{checkpoint}'>) {
   const checkpoint = await manager.open(params.checkpoint);
