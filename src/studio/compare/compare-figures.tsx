@@ -17,7 +17,7 @@ export function CompareFigures({ compared }: { compared: Compared }) {
         <table className="table tight">
           <thead>
             <tr>
-              <th>Metric</th>
+              <th style={{ width: 112 }}>Metric</th>
               <th className="num">A</th>
               <th className="num">B</th>
               <th className="num">Change</th>

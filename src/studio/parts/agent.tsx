@@ -16,7 +16,10 @@ export function isPerson(name: string): boolean {
 
 /** Gives agents their colours in the order in which a session names them, so that every screen has the same. */
 export function nameAgents(names: readonly string[]): void {
-  for (const name of names) agentToken(name);
+  for (const name of names) {
+    agentToken(name);
+    agentLetter(name);
+  }
 }
 
 /** The token of an agent's colour. */
@@ -26,9 +29,17 @@ export function agentToken(name: string): string {
   return `agent-${((known.get(name) ?? 0) % AGENT_COLOURS) + 1}`;
 }
 
-/** The letter of an agent. */
+const letters = new Map<string, string>();
+
+/** The letter of an agent: its first one that no other agent has, so that coder and critic are told apart without colour. */
 export function agentLetter(name: string): string {
-  return (name.match(/\p{L}|\p{N}/u)?.[0] ?? '?').toUpperCase();
+  const found = letters.get(name);
+  if (found !== undefined) return found;
+  const own = (name.match(/\p{L}|\p{N}/gu) ?? ['?']).map((letter) => letter.toUpperCase());
+  const taken = new Set(letters.values());
+  const letter = own.find((each) => !taken.has(each)) ?? own[0] ?? '?';
+  letters.set(name, letter);
+  return letter;
 }
 
 /** A square with a letter: who speaks, never by colour alone. */

@@ -32,16 +32,18 @@ export function TagForm({ sessionId, checkpoint }: TagProps) {
   return (
     <form className="sect" onSubmit={add} style={{ display: 'grid', gap: 8 }}>
       <h3>Tags</h3>
-      <div style={{ display: 'flex', gap: 4, flexWrap: 'wrap' }}>
-        {checkpoint.tags?.map((tag) => (
-          <span className="chip filter" key={tag}>
-            {tag}
-            <button type="button" aria-label={`Remove the tag ${tag}`} onClick={() => remove(tag)}>
-              <Icon name="x" small />
-            </button>
-          </span>
-        ))}
-      </div>
+      {checkpoint.tags !== undefined && (
+        <div style={{ display: 'flex', gap: 4, flexWrap: 'wrap' }}>
+          {checkpoint.tags.map((tag) => (
+            <span className="chip filter" key={tag}>
+              {tag}
+              <button type="button" aria-label={`Remove the tag ${tag}`} onClick={() => remove(tag)}>
+                <Icon name="x" small />
+              </button>
+            </span>
+          ))}
+        </div>
+      )}
       <div style={{ display: 'flex', gap: 8 }}>
         <input
           ref={field}
