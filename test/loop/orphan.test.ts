@@ -1,4 +1,4 @@
-import { fork } from 'node:child_process';
+import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -58,5 +58,31 @@ test('[loop.14] the agent of the guide, whose supervisor dies during a turn, end
   expect(last).toMatchObject({ trigger: 'stopped' });
   const state = await manager.load(last?.id ?? '');
   expect(state).toMatchObject({ memory: { session: { isDone: true } }, mailbox: { processedCount: 1, pending: [] } });
+  await manager.close();
+});
+
+test('[loop.14] stop ends a process whose handler never settles, after its grace and with a checkpoint', async () => {
+  const path = join(temporaryFolder(), 'agent.db');
+  const dist = pathToFileURL(`${builtFolder()}/`);
+  const program = `
+import { open } from '${dist}index.js';
+import { AgentLoop } from '${dist}runtime/loop/index.js';
+const manager = await open(${JSON.stringify(path)});
+const createAgent = () => ({ handle: () => (setImmediate(() => loop.stop({ graceMs: 20 })), new Promise(() => {})) });
+const loop = await AgentLoop.open({ manager, agentId: 'clerk-1', createAgent });
+await loop.deliver({ id: 'm1', body: null });
+await loop.run();
+await manager.close();`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let complaints = '';
+  child.stderr.on('data', (text: Buffer) => {
+    complaints += text.toString();
+  });
+  const [code] = await once(child, 'exit');
+  expect({ code, complaints }).toEqual({ code: 0, complaints: '' });
+  const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path }) });
+  expect(await manager.latest({ agentId: 'clerk-1' })).toMatchObject({ trigger: 'stopped' });
   await manager.close();
 });

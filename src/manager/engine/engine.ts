@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import { describeValue } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, type CheckpointIds, createCheckpointIds, type SessionId } from '../../core/record/id.ts';
 import { redactionOf, type SecretsOption } from '../../core/secret/redaction.ts';
@@ -270,11 +271,23 @@ export type ManagerPorts = {
 
 /** The real clock, randomness and timers, where the caller gave none. */
 export function createPorts({
-  now = Date.now,
+  now: given,
   random = randomBytes,
   setTimer = setProcessTimer,
 }: Pick<EngineOptions, 'now' | 'random' | 'setTimer'> = {}): ManagerPorts {
+  const now = given === undefined ? Date.now : () => checkTime(given());
   return { now, nextId: createCheckpointIds({ now, randomBytes: random }), setTimer };
+}
+
+/** The year 10,000: times of ids and headers have room for more. */
+const MAX_TIME_MS = 253_402_300_800_000;
+
+/** Accepts what a clock of the caller tells, or throws before it is stored. */
+function checkTime(ms: unknown): number {
+  if (typeof ms === 'number' && ms >= 0 && ms < MAX_TIME_MS) return ms;
+  throw new InvalidInputError(
+    `now() must return milliseconds since 1970, as Date.now() does; found ${describeValue(ms)}.`,
+  );
 }
 
 /** Something that remembers a state only to make the next save cheap, and can do without. */

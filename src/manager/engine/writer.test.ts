@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../../test/support/storages.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 
@@ -59,3 +60,19 @@ describe.each(STORAGES)('every checkpoint is written in one way, on %s', (_, cre
     await manager.close();
   });
 });
+
+test.each([Number.NaN, undefined, Number.POSITIVE_INFINITY, 1e18, -1, '2026', new Date(0)])(
+  '[input.1] a clock that tells %s is refused before anything is stored',
+  async (told) => {
+    let now: unknown = 1000;
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: () => now as number });
+    const session = await manager.session('s', { initial: { n: 0 } });
+    await session.save();
+    now = told;
+    await expect(session.save({ n: 1 })).rejects.toThrow('now() must return milliseconds since 1970');
+    now = 2000;
+    await session.save({ n: 2 });
+    expect((await manager.list({ sessionId: 's' })).checkpoints).toHaveLength(2);
+    expect((await manager.verify()).status).toBe('clean');
+  },
+);

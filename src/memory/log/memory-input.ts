@@ -46,7 +46,8 @@ const MAX_CONTENT_CHARS = 100_000;
 export type MemoryInput = string | MemoryMessage | readonly MemoryMessage[];
 
 /** Accepts a scope or throws: whose memory it is must always be said. */
-export function parseScope({ userId, agentId, runId }: MemoryScope): MemoryScope {
+export function parseScope(scope: MemoryScope): MemoryScope {
+  const { userId, agentId, runId } = scope ?? {};
   if (userId === undefined && agentId === undefined && runId === undefined) {
     throw new InvalidInputError('Whose memory is it? Give at least one of userId, agentId and runId.');
   }
@@ -105,13 +106,19 @@ export function checkContent(content: unknown): string {
   )
     return content;
   throw new InvalidInputError(
-    `A memory must be well-formed text of at most ${MAX_CONTENT_CHARS} characters; found ${typeof content === 'string' ? `${content.length} characters` : typeof content}. Store documents elsewhere and remember what matters of them.`,
+    `A memory must be well-formed text of at most ${MAX_CONTENT_CHARS} characters; found ${describeContent(content)}. Store documents elsewhere and remember what matters of them.`,
   );
+}
+
+function describeContent(content: unknown): string {
+  if (typeof content !== 'string') return typeof content;
+  return content.length > MAX_CONTENT_CHARS ? `${content.length} characters` : 'a NUL or half a character in it';
 }
 
 /** Names cannot be redacted, because memories are found by them: throws for one with a secret in it. */
 export function refuseSecrets(names: { readonly [field: string]: string | undefined }, codec: StateCodec): void {
-  for (const [field, name] of Object.entries(names)) if (name !== undefined) refuseSecret(name, field, codec);
+  for (const [field, name] of Object.entries(names))
+    if (name !== undefined) refuseSecret(typeof name === 'string' ? name : parseName(name, field), field, codec);
 }
 
 /** The stored form of metadata, which reads back as it was given; throws for what cannot be kept, and names its path. */

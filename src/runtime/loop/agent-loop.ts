@@ -45,7 +45,7 @@ export class AgentLoop implements SelfSaving {
 
   private constructor(parts: LoopParts) {
     this.#parts = parts;
-    this.#inbox = new Inbox(parts.session, parts.live);
+    this.#inbox = new Inbox(parts);
     this.#loop = new TurnLoop(parts);
   }
 
@@ -185,7 +185,7 @@ export class AgentLoop implements SelfSaving {
     if (this.#run === undefined) return;
     const { setTimer } = this.#parts.ports;
     await new Promise<void>((resolve) => {
-      const cancel = setTimer(resolve, { delayMs, keepsProcessAlive: false });
+      const cancel = setTimer(resolve, { delayMs, keepsProcessAlive: true });
       void this.#run?.catch(() => undefined).finally(cancel);
     });
   }

@@ -1,20 +1,27 @@
+import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { type InputDigest, isSameInput } from '../../manager/effect/input-digest.ts';
+import { refuseSecret } from '../../manager/engine/save-options.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { findDigest, findMessage, isKnown, type KeptMessage, type Message, parseMessage } from './state/mailbox.ts';
 import type { LiveAgent } from './turn/live-agent.ts';
 
 const STEP = 'deliver';
 
+type Parts = { readonly session: Session; readonly live: LiveAgent; readonly manager: CheckpointManager };
+
 /** Takes messages in: each is recorded as a step, so it is durable as soon as it is accepted. */
 export class Inbox {
   readonly #session: Session;
   readonly #live: LiveAgent;
+  readonly #codec: StateCodec;
   readonly #arriving = new Map<string, { readonly digest: InputDigest; readonly arrival: Promise<void> }>();
 
-  constructor(session: Session, live: LiveAgent) {
+  constructor({ session, live, manager }: Parts) {
     this.#session = session;
     this.#live = live;
+    this.#codec = manager.engine.codec;
   }
 
   /** Takes in again what an earlier process accepted after its last checkpoint. */
@@ -33,6 +40,7 @@ export class Inbox {
   async deliver(given: Message): Promise<boolean> {
     const message = parseMessage(given);
     const { id } = message;
+    refuseSecret(id, 'The id of a message', this.#codec); // redacted, it would not be known again
     const digest = this.#session.digestOf({ body: message.body });
     const arriving = this.#arriving.get(id);
     if (arriving !== undefined || isKnown(this.#live.state.mailbox, id)) {

@@ -199,3 +199,9 @@ test('[loop.25] secrets in what was done for a message that is set aside are no 
   const { checks } = await verifyAgent(world.look(), 'agent-1');
   expect(checks.filter(({ status }) => status === 'failed')).toEqual([]);
 });
+
+test('[loop.5] a message whose id looks like a secret is refused: redacted, it would not be known again', async () => {
+  const { loop } = await new World().start({ createAgent: () => ({ handle: () => undefined }) }, { run: false });
+  const refused = { code: 'INVALID_INPUT', message: expect.stringContaining('The id of a message holds what looks') };
+  await expect(loop.deliver({ id: API_KEY, body: 1 })).rejects.toMatchObject(refused);
+});
