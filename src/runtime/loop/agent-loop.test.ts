@@ -389,6 +389,21 @@ describe('trouble outside', () => {
     });
   });
 
+  test('[loop.8] one that waits for the lease goes on with what the first did meanwhile', async () => {
+    const world = new World();
+    const first = await world.start({ createAgent: adder([]), lease: { owner: 'one' } });
+    const waiting = world.start({ createAgent: adder([]), lease: { owner: 'two', waitMs: MINUTE } });
+    await world.clock.settle();
+    for (const id of ['m1', 'm2']) await first.loop.deliver({ id, body: 1 });
+    await world.clock.settle();
+    await first.loop.stop();
+    await world.clock.pass(2000);
+    const second = await waiting;
+    await second.loop.deliver({ id: 'm3', body: 1 });
+    await world.clock.settle();
+    expect(second.loop.state.memory.session).toEqual({ sum: 3 });
+  });
+
   test('[input.1] a listener that throws breaks nothing; unknown settings are refused', async () => {
     const world = new World();
     const heard: string[] = [];

@@ -24,6 +24,7 @@ import type { LeaseOptions } from '../../manager/lease/lease.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { type DriftOptions, driftOptions } from '../drift/drift-options.ts';
 import { DriftDetector } from '../drift/index.ts';
+import { openLeased } from '../run/seat.ts';
 import { AgentCheckpoints, type AgentIdentity } from './agent-checkpoints.ts';
 import { type Earlier, findRestore, isRewound, takeUpElsewhere } from './hand-restore.ts';
 import type { AgentMind } from './state/agent-state.ts';
@@ -167,8 +168,13 @@ export type LoopParts = {
 export async function openParts(options: AgentLoopOptions): Promise<LoopParts> {
   checkOptions(options, OPTIONS, 'AgentLoop.open()');
   const mind = readInitial(options.manager, options.initial);
-  const session = await options.manager.session(options.sessionId ?? options.agentId);
+  const session = await openSession(options);
   return orClose(session, () => putTogether(options, session, mind));
+}
+
+async function openSession({ manager, lease, agentId, sessionId = agentId }: AgentLoopOptions): Promise<Session> {
+  if (lease === undefined) return manager.session(sessionId);
+  return (await openLeased(manager, { sessionId }, lease)).session;
 }
 
 /** Lets go of a session, and of its lease, if what was to be done with it fails. */
@@ -192,7 +198,6 @@ function readInitial({ engine }: CheckpointManager, initial: InitialMind = {}): 
 async function putTogether(options: AgentLoopOptions, session: Session, mind: Partial<AgentMind>): Promise<LoopParts> {
   const { manager, agentId, agentType, userId, createAgent } = options;
   const { ports } = manager.engine;
-  if (options.lease !== undefined) await session.lease(options.lease);
   const settings = { ...DEFAULT_SETTINGS, ...withoutUndefined(options.settings ?? {}) };
   const events = new LoopEvents();
   const { tell } = events;

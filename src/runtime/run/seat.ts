@@ -27,7 +27,7 @@ export async function withSeat<Result>(
   checkRecordsSteps(manager.engine, 'A run');
   const { owner, end } = beginOwner(terms.owner);
   try {
-    const { session, lease } = await openFresh(manager, place, { ...terms, owner });
+    const { session, lease } = await openLeased(manager, place, { ...terms, owner });
     try {
       return await run(session, lease);
     } finally {
@@ -45,8 +45,8 @@ async function leave(session: Session): Promise<void> {
   });
 }
 
-/** What was read before the lease was had may be old: then it is read again. */
-async function openFresh(
+/** Opens a session and takes its lease. What was read before the lease was had may be old: then it is read again. */
+export async function openLeased(
   manager: CheckpointManager,
   { sessionId, branch, ...rest }: SeatPlace,
   terms: LeaseOptions,
