@@ -80,6 +80,18 @@ async function install(folder, packages, flags) {
   if (complaint !== undefined) throw new Error(complaint);
 }
 
+/** The registry cannot be reached, or has no set of these peers that fits together: no fault of ours, so the project is skipped. */
+class Unavailable extends Error {}
+const UNREACHABLE = /npm error code (ENOTFOUND|ETIMEDOUT|ECONNRESET|ECONNREFUSED|EAI_AGAIN|E5\d\d)/;
+const UNRESOLVED = /npm error code (ERESOLVE|ETARGET|E404)/;
+
+async function installOrSkip(folder, { packages, flags, isOurs = false }) {
+  await install(folder, packages, flags).catch((error) => {
+    const isUnavailable = UNREACHABLE.test(error.message) || (!isOurs && UNRESOLVED.test(error.message));
+    throw isUnavailable ? new Unavailable(error.message, { cause: error }) : error;
+  });
+}
+
 /** The names of the entries whose peers are there, and of the others. */
 function entriesFor({ peers, without = [] }) {
   const isThere = (entry) =>
@@ -140,8 +152,9 @@ async function check(project, tarball) {
     writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n');
     // Optional packages of others are programs for this machine, and large; ours is SQLite for Node 20.
     const flags = project.flags ?? ['--omit=optional'];
-    await install(folder, ['@types/node', '@photostructure/sqlite', ...project.peers].map(versioned), flags);
-    await install(folder, [tarball], flags);
+    const packages = ['@types/node', '@photostructure/sqlite', ...project.peers].map(versioned);
+    await installOrSkip(folder, { packages, flags });
+    await installOrSkip(folder, { packages: [tarball], flags, isOurs: true });
     const [present, absent] = entriesFor(project);
     writeFileSync(join(folder, 'a.mjs'), loading([present, absent]));
     await succeed(process.execPath, ['a.mjs'], folder);
@@ -157,6 +170,7 @@ async function check(project, tarball) {
 const packed = mkdtempSync(join(tmpdir(), 'savestate-packed-'));
 const begun = performance.now();
 let failed = 0;
+let skipped = 0;
 try {
   const args = ['pack', '--ignore-scripts', '--silent', '--pack-destination', packed];
   const tarball = join(packed, (await succeed('npm', args, ROOT)).stdout.trim().split('\n').at(-1));
@@ -166,8 +180,10 @@ try {
       check(project, tarball).then(
         () => report(`ok      install: ${project.name}`),
         (error) => {
-          failed++;
-          report(`FAILED  install: ${project.name}\n${error.message}\n`);
+          const isSkipped = error instanceof Unavailable;
+          if (isSkipped) skipped++;
+          else failed++;
+          report(`${isSkipped ? 'SKIPPED' : 'FAILED'}  install: ${project.name}\n${error.message}\n`);
         },
       ),
     ),
@@ -175,5 +191,5 @@ try {
 } finally {
   rmSync(packed, { recursive: true, force: true });
 }
-console.log(`install: ${PROJECTS.length - failed} passed, ${failed} failed`);
+console.log(`install: ${PROJECTS.length - failed - skipped} passed, ${failed} failed, ${skipped} skipped`);
 process.exitCode = failed === 0 ? 0 : 1;
