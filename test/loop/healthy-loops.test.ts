@@ -293,6 +293,10 @@ describe('what is planted is found all the same', () => {
         turn.state.context.decisions.push('searched');
       },
     },
+    'a task that polls with a tool and never hears anything else': {
+      tools: { list: () => 'a b' },
+      work: async (turn) => (note(turn) ? finish(turn) : void (await turn.call('list', {}))),
+    },
     'a task whose model says the same in every turn': {
       tools: {},
       work: async (turn) => {

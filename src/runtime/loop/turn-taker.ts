@@ -16,6 +16,8 @@ import { Waits } from './turn/waits.ts';
 
 /** Ends of turns at a task that are remembered; work that goes round through more states is not noticed. */
 const MAX_WORK_ENDS = 16;
+/** Turns in a row that learn and change nothing, and may still be a wait for something, which the loop paces. */
+const MAX_POLLS = 40;
 
 /** Takes turns: lets the agent at a job, within its time, under the eyes of the drift watch. */
 export class TurnTaker {
@@ -175,12 +177,14 @@ export class TurnTaker {
 
   /**
    * What the watch is told that something is done for. A task that got on is another job, and so is what is done after a wait. But a
-   * step after a pause of the loop is not, which may be a model that thinks the same again: only a tool has news by then.
+   * step after a pause of the loop is not, which may be a model that thinks the same again: only a tool has news by then, and only
+   * so often without any.
    */
   #jobsOf(job: Job): (isTool: boolean) => string {
     const { task } = this.#parts.live.state;
     const what = job.kind === 'message' ? `message ${job.messageId}` : `work ${this.#codec.encode(task).root.digest}`;
-    return (isTool) => `${what} ${this.#waits.own}${isTool ? ` ${this.#waits.pauses}` : ''}`;
+    return (isTool) =>
+      `${what} ${this.#waits.own}${isTool && this.idleTurns < MAX_POLLS ? ` ${this.#waits.pauses}` : ''}`;
   }
 
   #observe(event: DriftEvent): boolean {
