@@ -75,7 +75,7 @@ export class TurnTaker {
     const cancel = this.#limit(run);
     let end: { readonly stateDigest?: string } = {};
     try {
-      await this.#letAct(job, run);
+      await this.#letAct(job, run).finally(() => run.end());
       const { mind, patches } = run.finish();
       // What cannot be saved is found here, where it fails its turn, and not where it is saved.
       end = this.#endAt(job, `${this.#digestOf(mind)} ${run.findings}`);

@@ -136,3 +136,59 @@ test('[loop.4] what a turn does after its end is refused', async () => {
     expect(await late?.catch((error: unknown) => error)).toMatchObject({ code: 'CLOSED' });
   expect(runs).toBe(0);
 });
+
+describe('what is under way when a turn fails', () => {
+  const WAYS: readonly [
+    string,
+    (turn: Turn, pay: NonNullable<LoopAgent['tools']>[string]['run']) => Promise<unknown>,
+  ][] = [
+    ['a call', (turn) => turn.call('pay', 17)],
+    ['a step', (turn, pay) => turn.step('pay', (attempt) => pay(17, attempt))],
+    ['an operation, before its first call', (turn) => turn.guard('pay', (operation) => operation.call('pay', 17))],
+    [
+      'an operation, before its last call',
+      (turn) => turn.guard('pay', async ({ call }) => [await call('look', 17), await call('pay', 17)]),
+    ],
+  ];
+
+  /** Pays, and fails meanwhile in its first attempt; the payment ends when the test says so. */
+  async function failWhile(begin: (typeof WAYS)[number][1]) {
+    const world = new World();
+    const keys: string[] = [];
+    let end = (): void => undefined;
+    const ended = new Promise<void>((resolve) => (end = resolve));
+    const pay = (_: unknown, { idempotencyKey }: { readonly idempotencyKey: string }) => {
+      keys.push(idempotencyKey);
+      return ended.then(() => 'paid');
+    };
+    const createAgent = (): LoopAgent => ({
+      tools: { pay: { run: pay, undo: () => void keys.push('undone') }, look: { run: () => 'open' } },
+      handle: async (_, turn) => {
+        const failing = turn.attempt === 1 ? Promise.reject(new Error('look-up failed')) : undefined;
+        await Promise.all([begin(turn, pay), failing]);
+      },
+    });
+    const life = await world.start({ createAgent });
+    await life.loop.deliver({ id: 'm1', body: null });
+    await world.clock.pass(MINUTE);
+    const turns = () => life.events.flatMap((event) => (event.kind === 'turn' ? [event.status] : []));
+    return { world, keys, turns, end };
+  }
+
+  test.each(WAYS)('[loop.3] %s: it is waited for, and not done again', async (_, begin) => {
+    const { world, keys, turns, end } = await failWhile(begin);
+    expect([keys.length, turns()]).toEqual([1, []]);
+    end();
+    await world.clock.pass(MINUTE);
+    expect([keys.length, turns()]).toEqual([1, ['failed', 'done']]);
+  });
+
+  test('[loop.3] what does not end within the time of a turn is done again with its key', async () => {
+    const { world, keys, turns, end } = await failWhile((turn) => turn.call('pay', 17));
+    await world.clock.pass(10 * MINUTE);
+    expect([keys.length, new Set(keys).size, turns()]).toEqual([2, 1, ['failed']]);
+    end();
+    await world.clock.settle();
+    expect([keys.length, turns()]).toEqual([2, ['failed', 'done']]);
+  });
+});

@@ -1,6 +1,6 @@
 import { create, current, type Draft, type Patches } from 'mutative';
 import type { StateCodec } from '../../../core/codec/state-codec.ts';
-import { ClosedError, InvalidInputError } from '../../../core/errors.ts';
+import { InvalidInputError } from '../../../core/errors.ts';
 import { freezeState } from '../../../core/freeze.ts';
 import { anything, callback, checkOptions, checkValue, type OptionChecks, signal } from '../../../core/options.ts';
 import { findLeftOut, marksIn } from '../../../core/secret/left-out.ts';
@@ -23,6 +23,7 @@ import {
   runGuarded,
 } from './operation.ts';
 import { copyOf, guarded, isInsideOperation, type Place, runInside } from './turn-draft.ts';
+import { TurnEnd } from './turn-end.ts';
 import type { Waits } from './waits.ts';
 
 /** What a turn works on and with. */
@@ -60,7 +61,7 @@ export class TurnRun implements Turn {
   readonly #found = new Set<string>();
   #foundSum = 0n;
   #isDrifting = false;
-  #isOver = false;
+  readonly #end = new TurnEnd();
   /** A call that failed, until it is known whether it is made again, the agent goes on after it, or the loop tries again. */
   #failure: FailedCall | undefined;
   /** How often calls failed that have not succeeded since. */
@@ -71,7 +72,7 @@ export class TurnRun implements Turn {
     const [draft, finalize] = create(parts.mind, { enablePatches: true });
     this.#draft = draft;
     this.#finalize = finalize as unknown as () => readonly [AgentMind, Patches, Patches];
-    this.#state = guarded(draft, { copy: (value) => copyOf(parts.codec, value), isOver: () => this.#isOver });
+    this.#state = guarded(draft, { copy: (value) => copyOf(parts.codec, value), isOver: () => this.#end.isClosed });
   }
 
   /** To be changed in place, between steps; nothing of it reaches the mind before the turn ends. */
@@ -101,13 +102,15 @@ export class TurnRun implements Turn {
     return this.#isDrifting;
   }
 
+  /** Ends it from outside: what it does is not waited for any more. */
   abort(reason: DOMException): void {
     this.#abort.abort(reason);
+    this.#end.giveUp();
   }
 
   /** The state as it is now. */
   look(): AgentMind {
-    return current(this.#draft) as AgentMind;
+    return this.#end.read(() => current(this.#draft) as AgentMind);
   }
 
   /**
@@ -141,13 +144,12 @@ export class TurnRun implements Turn {
     options: TurnStepOptions = {},
   ): Promise<Result> {
     checkOptions(options, STEP, 'turn.step()');
-    this.#throwIfOver(name);
     const call = { name, ...options };
     const perform = (): Promise<Result> => this.#stepAndNote(call, run);
     // Without an input nobody knows whether it is the same step again. A prompt that grows is another one each time.
-    return options.input === undefined
-      ? perform()
-      : this.#shown(call, this.#digestOf({ input: options.input }), perform);
+    return this.#end.during(name, () =>
+      options.input === undefined ? perform() : this.#shown(call, this.#digestOf({ input: options.input }), perform),
+    );
   }
 
   async #stepAndNote<Result>(call: WorkCall, run: (attempt: StepAttempt) => Promise<Result> | Result): Promise<Result> {
@@ -182,7 +184,10 @@ export class TurnRun implements Turn {
   }
 
   async call(tool: string, input: unknown): Promise<unknown> {
-    this.#throwIfOver(tool);
+    return this.#end.during(tool, () => this.#call(tool, input));
+  }
+
+  async #call(tool: string, input: unknown): Promise<unknown> {
     const found = this.#findTool(tool);
     if (found === undefined)
       throw new InvalidInputError(
@@ -233,19 +238,14 @@ export class TurnRun implements Turn {
     return false;
   }
 
-  /** What the loop ended itself did not fail, and what is known to fail and fails again is no news. */
+  /** What the loop ended itself, or the agent did not wait for, did not fail, and what is known to fail and fails again is no news. */
   #noteFailure(event: DriftEvent, { error, digest }: Pick<FailedCall, 'error' | 'digest'>): void {
-    if (this.signal.aborted) return;
+    if (this.signal.aborted || this.#end.isEnding) return;
     const tries = (this.#tries.get(digest) ?? 0) + 1;
     const isUnseen = this.#failure?.digest === digest;
     this.#tries.set(digest, tries);
     if (!isUnseen) this.#showFailure();
     if (isUnseen || tries === 1 || tries > MAX_TRIES) this.#failure = { event, error, digest };
-  }
-
-  #throwIfOver(name: string): void {
-    if (!this.#isOver) return;
-    throw new ClosedError(`The turn has ended, so "${name}" was not done. Await all that a turn does before it ends.`);
   }
 
   #findTool(name: string): LoopTool | undefined {
@@ -270,7 +270,6 @@ export class TurnRun implements Turn {
     options?: GuardOptions,
   ): Promise<OperationOutcome<Result>> {
     const checked = checkGuard(name, run, options);
-    this.#throwIfOver(name);
     if (isInsideOperation())
       throw new InvalidInputError(
         `The operation "${name}" is inside another one. Make its calls through the outer operation, or run one after the other.`,
@@ -288,7 +287,7 @@ export class TurnRun implements Turn {
       step: <Value>(key: string, act: (attempt: StepAttempt) => Promise<Value>) =>
         this.#once({ name: key, input: { operation: key } }, 'operation', act),
     };
-    return runGuarded(parts, run, checked);
+    return this.#end.during(name, () => runGuarded(parts, run, checked));
   }
 
   #nextKey(name: string): string {
@@ -313,7 +312,7 @@ export class TurnRun implements Turn {
   #show(event: DriftEvent): void {
     if (!this.#parts.observe(event) || this.#isDrifting) return;
     this.#isDrifting = true;
-    this.abort(new DOMException('The turn was ended because the agent drifts.', 'AbortError'));
+    this.#abort.abort(new DOMException('The turn was ended because the agent drifts.', 'AbortError'));
   }
 
   /** Shows the watch how the turn ended. A failure after which the loop tries again, or that it brought about itself, is none. */
@@ -323,16 +322,21 @@ export class TurnRun implements Turn {
     if (isFinal && !this.signal.aborted) this.#show({ kind: 'error', text: errorText(error).message });
   }
 
+  /** Lets nothing else begin, and waits for what is under way. */
+  end(): Promise<void> {
+    return this.#end.settled();
+  }
+
   /** Lets nobody touch the state any more. */
   close(): void {
-    this.#isOver = true;
+    this.#end.isOver = true;
   }
 
   /** Ends the draft; returns the mind it came to, and what changed, in a form that can be applied again. */
   finish(): { readonly mind: AgentMind; readonly patches: Patches } {
     const { agent, mind: before, onProblem } = this.#parts;
     this.#showFailure();
-    const [mind, patches] = this.#finalize();
+    const [mind, patches] = this.#end.read(this.#finalize);
     freezeState(mind);
     checkSections(mind, before);
     const collected = collectSections(agent.sections, mind, onProblem);
