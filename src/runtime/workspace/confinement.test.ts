@@ -150,9 +150,8 @@ describe('[workspace.5] someone who keeps swapping a folder for a link', () => {
     const state = await captureWorkspace(folder);
     const before = outsideListing();
     startSwapping();
-    const end = performance.now() + 4000;
     const counts = { written: 0, refused: 0, captured: 0, swapped: 0 };
-    while (performance.now() < end) {
+    while (counts.written <= 50 || counts.captured <= 50 || counts.swapped <= 5) {
       try {
         const plan = await planRestore(wanting(state), folder);
         const { done } = await applyRestore(plan, { force: true });
@@ -166,9 +165,6 @@ describe('[workspace.5] someone who keeps swapping a folder for a link', () => {
       expect(JSON.stringify(captured)).not.toContain('"content":"outside"');
     }
     expect(outsideListing()).toEqual(before);
-    expect(counts.written).toBeGreaterThan(50);
-    expect(counts.captured).toBeGreaterThan(50);
-    expect(counts.swapped).toBeGreaterThan(5);
   });
 
   /** The same files with other permissions each time, so that there is always something to write, and to delete. */
