@@ -152,7 +152,14 @@ export class Groups {
   async #readHead(groupId: SessionId): Promise<GroupPlace> {
     const branch = await this.#engine.currentBranch(groupId);
     const headId = await this.#engine.headOf(groupId, branch);
-    const parent = headId === undefined ? undefined : await this.#engine.open(headId);
+    let parent: Checkpoint | undefined;
+    try {
+      parent = headId === undefined ? undefined : await this.#engine.open(headId);
+    } catch (error) {
+      const isMoved = hasErrorCode(error, 'NOT_FOUND') && (await this.#engine.headOf(groupId, branch)) !== headId;
+      if (!isMoved) throw error;
+      return this.#readHead(groupId); // retention ended the session meanwhile
+    }
     if (parent !== undefined && parent.type !== GROUP_TYPE)
       throw new InvalidInputError(
         `Session "${groupId}" is not a group: its checkpoint ${parent.id} is of type "${parent.type}". Choose another groupId.`,
