@@ -230,6 +230,8 @@ describe('limits and errors', () => {
     expect(await problem('/v1/memory?text=x')).toMatchObject({ status: 501, code: 'UNSUPPORTED' });
     const post = (body: string) => problem('/v1/verify', { method: 'POST', headers: JSON_TYPE, body });
     expect(await post('{')).toMatchObject({ status: 400, detail: expect.stringContaining('not JSON') });
+    const deep = `{"readData":${'['.repeat(40_000)}"\\"]"${']'.repeat(40_000)}}`;
+    expect(await post(deep)).toMatchObject({ status: 400, detail: expect.stringContaining('nested deeper') });
     expect(await post('{"readDta":true}')).toMatchObject({ status: 400, detail: expect.stringContaining('readDta') });
   });
 

@@ -292,6 +292,7 @@ test('at the command line: traces of a loop come in, drift finds it, and it goes
 test('what cannot be imported is refused with a sentence, and nothing is stored', async () => {
   const deep = `${'['.repeat(200)}${']'.repeat(200)}`;
   const step = TRAJECTORY.steps[0];
+  const sub = { ...TRAJECTORY, trajectory_id: 'x' };
   const cases: [read: () => unknown, said: RegExp][] = [
     [() => readAtif('{'), /^This is no ATIF trajectory that can be imported: it is not JSON/],
     [() => readAtif('null'), /its schema_version is missing; ATIF-v1.0 to v1.x are known/],
@@ -304,6 +305,7 @@ test('what cannot be imported is refused with a sentence, and nothing is stored'
     [() => readAtif(atif({ steps: [{ ...step, source: 'tool' }] })), /\$\.steps\[0\]\.source/],
     [() => readAtif(atif({ steps: [{ ...step, timestamp: 'yesterday' }] })), /\$\.steps\[0\]\.timestamp/],
     [() => readAtif(atif({ subagent_trajectories: [{ trajectory_id: 'x' }] })), /its schema_version is missing/],
+    [() => readAtif(atif({ subagent_trajectories: [sub, sub] })), /two subagents have the trajectory_id "x"/],
     [
       () => readAtif(atif({ extra: JSON.parse('{"a":{"__proto__":{"isAdmin":true}}}') })),
       /\$\.extra\.a has a field "__proto__"/,

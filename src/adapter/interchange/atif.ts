@@ -57,6 +57,9 @@ function readTrajectory(found: unknown, names: readonly string[]): ImportedRun[]
   const { steps, subagent_trajectories: subagents, agent, ...about } = parseShape(trajectory, found, FORMAT);
   const gap = steps.findIndex(({ step_id: id }, at) => id !== at + 1);
   if (gap >= 0) throw refuse(FORMAT, `$.steps[${gap}].step_id is ${steps[gap]?.step_id}, but steps count from 1`);
+  const ids = (subagents ?? []).map(({ trajectory_id: id }) => id);
+  const twice = ids.find((id, at) => ids.indexOf(id) !== at);
+  if (twice !== undefined) throw refuse(FORMAT, `two subagents have the trajectory_id ${JSON.stringify(twice)}`);
   const own: ImportedRun = {
     format: 'atif',
     names,

@@ -1,6 +1,22 @@
 import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import { HttpError } from './problem.ts';
 
+/** Deeper bodies would end the call stack of whoever walks them. */
+const MAX_DEPTH = 1000;
+const BRACKETS: Readonly<Record<string, number>> = { '[': 1, '{': 1, ']': -1, '}': -1 };
+
+/** Whether brackets outside of strings are nested deeper; reads the text once. */
+function isNestedBeyond(text: string, maxDepth: number): boolean {
+  let [depth, isInString] = [0, false];
+  for (let at = 0; at < text.length && depth <= maxDepth; at++) {
+    const char = text[at];
+    if (isInString && char === '\\') at++;
+    else if (char === '"') isInString = !isInString;
+    else if (!isInString) depth += BRACKETS[char ?? ''] ?? 0;
+  }
+  return depth > maxDepth;
+}
+
 /** The bytes of a body; throws as soon as there are more than the server takes. */
 export async function* readBody(request: Request, maxBytes: number): AsyncGenerator<Uint8Array> {
   const tooLarge = () =>
@@ -23,8 +39,11 @@ export async function readJson(request: Request, maxBytes: number): Promise<unkn
     throw new InvalidInputError(`The body must be application/json; found ${type === '' ? 'no content-type' : type}.`);
   const parts: Uint8Array[] = [];
   for await (const bytes of readBody(request, maxBytes)) parts.push(bytes);
+  const text = Buffer.concat(parts).toString('utf8');
+  if (isNestedBeyond(text, MAX_DEPTH))
+    throw new InvalidInputError(`The body is nested deeper than ${MAX_DEPTH} levels, which no state is.`);
   try {
-    return JSON.parse(Buffer.concat(parts).toString('utf8'));
+    return JSON.parse(text);
   } catch (cause) {
     throw new InvalidInputError(`The body is not JSON: ${messageOf(cause)}.`, { cause });
   }
