@@ -11,8 +11,8 @@ export default defineConfig({
   test: {
     maxWorkers: WORKERS,
     projects: [
-      // Units share the modules of their worker: importing them anew for each file takes as long as the tests.
-      { test: { ...shared, name: 'units', include: ['src/**/*.test.ts'], exclude, globalSetup, isolate: false } },
+      // A process for each file: in a shared one, what a file leaves running slows down all that follow.
+      { test: { ...shared, name: 'units', include: ['src/**/*.test.ts'], exclude, globalSetup } },
       { test: { ...shared, name: 'whole', include: ['test/**/*.test.ts'], exclude, globalSetup } },
     ],
   },
