@@ -55,7 +55,7 @@ const saved: StandardAgentOptions = {
   model,
   tools: [search],
   runtime: { store: true },
-  codeExecution: { workDir: '/work/ann' },
+  codeExecution: { workDir: '/srv/ann' },
 };
 
 test.each<[code: string, options: Optional<StandardAgentOptions>, paths: readonly string[]]>([
@@ -68,8 +68,8 @@ test.each<[code: string, options: Optional<StandardAgentOptions>, paths: readonl
   ['other flags', { runtime: { store: false, checkpoint: false } }, ['runtime.store', 'runtime.checkpoint']],
   ['no code', { codeExecution: undefined }, ['codeExecution']],
   ['code switched off', { codeExecution: false }, ['codeExecution']],
-  ['code in another folder', { codeExecution: { workDir: '/work/bob' } }, ['codeExecution']],
-  ['other limits of code', { codeExecution: { workDir: '/work/ann', timeoutMs: 5 } }, ['codeExecution.timeoutMs']],
+  ['code in another folder', { codeExecution: { workDir: '/srv/bob' } }, ['codeExecution']],
+  ['other limits of code', { codeExecution: { workDir: '/srv/ann', timeoutMs: 5 } }, ['codeExecution.timeoutMs']],
 ])('[agent.5] a restore names what the code has otherwise: %s', async (_, options, paths) => {
   const id = await manager.save(new StandardAgent(saved));
   const given = Object.fromEntries(Object.entries({ ...saved, ...options }).filter(([, value]) => value !== undefined));
@@ -81,7 +81,7 @@ test.each<[code: string, options: Optional<StandardAgentOptions>, paths: readonl
 
 test('[agent.5] code that the checkpoint does not have is named as well', async () => {
   const id = await manager.save(new StandardAgent({ name: 'bob', defaultReply: 'x' }));
-  const options = { name: 'bob', defaultReply: 'x', codeExecution: { workDir: '/work/bob' } };
+  const options = { name: 'bob', defaultReply: 'x', codeExecution: { workDir: '/srv/bob' } };
   const bob = await manager.restore(id, { factory: () => new StandardAgent(options) });
   expect(manager.reportOf(bob as object)?.problems).toMatchObject([{ path: '$.agents.bob.codeExecution' }]);
 });
@@ -92,9 +92,9 @@ test('[orchestrator.2] the registry of an orchestrator has what its agents need'
     new Orchestrator({
       agents: [new StandardAgent({ name: 'ann', ...options })],
       checkpointManager: own,
-      registry: new AgentRegistry({ models: { m: model }, allowCode: ['/work'] }),
+      registry: new AgentRegistry({ models: { m: model }, allowCode: ['/srv'] }),
     });
-  await own.save(make({ model, codeExecution: { workDir: '/work/ann' } }).agent('ann'));
+  await own.save(make({ model, codeExecution: { workDir: '/srv/ann' } }).agent('ann'));
   expect(await make({}).restore()).toMatchObject({ ann: { status: 'complete' } });
 });
 
