@@ -99,11 +99,12 @@ function createTeam(seed: number, { onCall, isDown, finished }: Trouble): GroupC
         ...(random.below(2) === 0 && { maxConsecutiveAutoReplies: random.below(3) }),
       }),
   );
+  const speakerSelection = pick(['auto', 'round_robin', 'random', 'manual'], random.below(4));
   return new GroupChat({
     agents,
-    selector: model,
+    ...(speakerSelection === 'auto' && { selector: model }),
     seed,
-    speakerSelection: pick(['auto', 'round_robin', 'random', 'manual'], random.below(4)),
+    speakerSelection,
     maxRounds: 3 + random.below(6),
     sendIntroductions: random.below(2) === 0,
     allowRepeatSpeaker: random.below(3) === 0,
