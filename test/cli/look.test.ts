@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
 import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
@@ -66,6 +68,23 @@ describe.concurrent('log', () => {
       `#8 ${ids[8]} (main) message_appended FAILED assistant: Answer 8: it is on its way to you.`,
     );
     expect(await ok(['log', '--long', '-n', '1'], { folder })).toContain('metadata  { "round": 8 }');
+  });
+
+  test('[cli.6] a graph of the newest says what was pruned between them, and reads nothing older', async () => {
+    const { folder, ids } = await chat.copy();
+    const path = join(folder, DATABASE);
+    const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path }) });
+    for (const id of [ids[6], ids[3]]) await manager.delete(id ?? '');
+    await manager.close();
+    const database = new DatabaseSync(path);
+    database.prepare("UPDATE checkpoint SET body='{}' WHERE id=?").run(ids[1] ?? '');
+    database.close();
+    const lines = (await ok(['log', '--graph', '-n', '5'], { folder })).split('\n').map((line) => line.slice(0, 12));
+    expect(lines).toMatchObject(
+      ['* #6', '| * #8', '| * #7', '| ┆ 1 pruned', '|/', '* #5', '* #4', '┆ 1 pruned', ''].map((start) =>
+        expect.stringMatching(new RegExp(`^${start.replace(/[*|┆]/g, '[$&]')}`)),
+      ),
+    );
   });
 });
 

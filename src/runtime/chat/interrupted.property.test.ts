@@ -99,7 +99,7 @@ function createTeam(seed: number, { onCall, isDown, finished }: Trouble): GroupC
         ...(random.below(2) === 0 && { maxConsecutiveAutoReplies: random.below(3) }),
       }),
   );
-  const speakerSelection = pick(['auto', 'round_robin', 'random', 'manual'], random.below(4));
+  const speakerSelection = pick(['auto', 'round_robin', 'random', 'manual'] as const, random.below(4));
   return new GroupChat({
     agents,
     ...(speakerSelection === 'auto' && { selector: model }),

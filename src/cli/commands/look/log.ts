@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
-import type { SessionId } from '../../../core/record/id.ts';
-import { readSession } from '../../../manager/engine/records.ts';
+import type { CheckpointId, SessionId } from '../../../core/record/id.ts';
+import { readSession, toEntry } from '../../../manager/engine/records.ts';
 import { parseTime } from '../../../manager/revision/parse-time.ts';
 import { MessageFold, readLive } from '../../../manager/revision/rounds.ts';
 import { type CheckpointOutput, type Names, NO_NAMES, readNames, toOutput } from '../../../view/checkpoint-output.ts';
@@ -47,7 +47,7 @@ export const command: Command = {
     const isTold = !context.isJson && !input.flag('long');
     const told = input.has('n') ? checkpoints : checkpoints.slice(0, MAX_TOLD);
     const words = isTold ? await readWords(context, told, { isEach: isEach(context, input) }) : new Map();
-    const cuts = input.flag('graph') && sessionId !== undefined ? await readCuts(opened, sessionId) : new Map();
+    const cuts = input.flag('graph') ? await readCuts(opened, listed) : new Map();
     await context.answer(outputs, () => format(context, input, { ...listed, outputs, words, cuts }));
     if (outputs.length === 0) context.say('There are no such checkpoints.');
     if (isTold && told.length < checkpoints.length)
@@ -109,11 +109,19 @@ async function* readAll({ storage }: OpenStorage, sessionId: SessionId): AsyncGe
   for await (const { checkpoint } of readSession(storage, sessionId)) if (checkpoint !== undefined) yield checkpoint;
 }
 
-/** What was deleted, and what came before it. */
-async function readCuts({ storage }: OpenStorage, sessionId: SessionId): Promise<Cuts> {
+/** What was deleted between those that are shown, and what came before it. Costs what is told, however long the history is. */
+async function readCuts({ storage }: OpenStorage, { checkpoints, folded }: List): Promise<Cuts> {
   const cuts = new Map<string, string | undefined>();
-  for await (const { id, parentId, tombstone } of readSession(storage, sessionId))
-    if (tombstone !== undefined) cuts.set(id, parentId);
+  const known = new Set<string>([...checkpoints.map(({ id }) => id), ...folded.keys()]);
+  for (const parentId of [...checkpoints.map((shown) => shown.parentId), ...folded.values()])
+    for (let id = parentId; id !== undefined && !known.has(id); ) {
+      known.add(id);
+      const row = await storage.readCheckpoint(id as CheckpointId);
+      if (row?.isDeleted !== true) break;
+      const { parentId: next } = toEntry(row);
+      cuts.set(id, next);
+      id = next;
+    }
   return cuts;
 }
 
