@@ -1,3 +1,4 @@
+import { formatCount } from '../data/format.ts';
 import type { Timeline } from '../data/timeline.ts';
 import { useKeys } from '../frame/keys.ts';
 import { go, sessionAddress } from '../frame/place.ts';
@@ -46,7 +47,7 @@ export function BeginsAt({ timeline, at, sessionId }: { timeline: Timeline; at: 
           <div className="head">
             <h2>Stays on {timeline.branchOf(at)}</h2>
             <span className="grow" />
-            <span className="t3">{after.length} steps</span>
+            <span className="t3">{formatCount(after.length)} steps</span>
           </div>
         )}
         <ul className="lines t3">{after.slice(0, AROUND).map(row)}</ul>

@@ -1,7 +1,9 @@
+import { formatCount } from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
 import { useReply } from '../data/use-reply.ts';
 import { AgentName } from '../parts/agent.tsx';
 import { Loaded } from '../parts/trouble.tsx';
+import { MessageBody } from '../session/message.tsx';
 import type { Edit } from './fork-screen.tsx';
 
 const LIMIT = 50;
@@ -29,39 +31,48 @@ export function MessageEditor({ id, edit, onEdit }: EditorProps) {
             {items.length === 0 && <p className="empty">This state holds no messages. Edit it as JSON.</p>}
             {items.length < total && (
               <p className="sect t3">
-                The last {items.length} of {total} messages.
+                The last {items.length} of {formatCount(total)} messages.
               </p>
             )}
-            {items.map((message) => {
-              const path = `${message.path}.content`;
-              const text = edit.set?.[path] ?? message.text;
-              return (
-                <label className="msg" key={message.path} style={{ display: 'block' }}>
-                  <header>
-                    <AgentName name={message.speaker} />
-                    {text !== message.text && <span className="chip warn">edited</span>}
-                    <span className="grow" />
-                    <span className="mono t3">{path}</span>
-                  </header>
-                  <textarea
-                    className="input"
-                    style={{ height: 'auto', padding: 8, fieldSizing: 'content', lineHeight: '20px' }}
-                    value={text}
-                    disabled={isTooRich(message)}
-                    title={
-                      isTooRich(message)
-                        ? 'This message is too long for the form, or holds calls. Edit it as JSON.'
-                        : undefined
-                    }
-                    onChange={(event) => change(path, message.text, event.target.value)}
-                  />
-                </label>
-              );
-            })}
+            {items.map((message) => (
+              <Field
+                key={message.path}
+                message={message}
+                edited={edit.set?.[`${message.path}.content`]}
+                onChange={(text) => change(`${message.path}.content`, message.text, text)}
+              />
+            ))}
           </>
         )}
       </Loaded>
     </div>
+  );
+}
+
+type FieldProps = { message: ShownMessage; edited: string | undefined; onChange: (text: string) => void };
+
+function Field({ message, edited, onChange }: FieldProps) {
+  const isRich = isTooRich(message);
+  return (
+    <article className="msg">
+      <header>
+        <AgentName name={message.speaker} />
+        {edited !== undefined && <span className="chip warn">edited</span>}
+        <span className="grow" />
+        <span className="mono t3">{isRich ? 'as JSON only' : `${message.path}.content`}</span>
+      </header>
+      {isRich ? (
+        <MessageBody message={message} />
+      ) : (
+        <textarea
+          className="input"
+          aria-label={`${message.path}.content`}
+          style={{ height: 'auto', minHeight: 38, padding: 8, fieldSizing: 'content', lineHeight: '20px' }}
+          value={edited ?? message.text}
+          onChange={(event) => onChange(event.target.value)}
+        />
+      )}
+    </article>
   );
 }
 

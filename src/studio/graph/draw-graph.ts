@@ -1,3 +1,4 @@
+import { formatCount } from '../data/format.ts';
 import { FLAG, type Timeline } from '../data/timeline.ts';
 import { alpha, colourOf, FONT } from '../frame/canvas-colours.ts';
 import { agentLetter, agentToken, isPerson } from '../parts/agent.tsx';
@@ -77,7 +78,7 @@ function drawFold({ g, width }: Surface, { picture, entry, y, text, icon }: Fold
   const right = width - 24 - g.measureText(range).width;
   g.textAlign = 'left';
   g.font = `12px ${FONT}`;
-  const words = `${count} steps${drifting > 0 ? `, ${drifting} drifting` : ''}`;
+  const words = `${formatCount(count)} steps${drifting > 0 ? `, ${drifting} drifting` : ''}`;
   g.fillText(fitText(g, words, right - text), text, y + 0.5);
   if (drifting > 0) drawIcon(g, 'warn', { x: right - 14, y: y - 7, size: 14, colour: colourOf('warn') });
 }

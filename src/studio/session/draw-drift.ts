@@ -13,6 +13,8 @@ const EDGE = { left: 8, right: 16, top: 4, foot: 24 };
 /** Scores above this are not told apart. */
 const TOP_SCORE = 2;
 const MOST_TRACKS = 4;
+/** A number this near to a flag would be half behind it. */
+const FLAG_ROOM = 48;
 
 /** The kinds of signs that are drawn: the strongest first. */
 export function kindsOf(points: readonly Point[]): string[] {
@@ -34,7 +36,7 @@ export function drawDrift({ g, width, height }: Surface, { points, kinds, first,
     g.fillStyle = alpha(colourOf('warn-mark'), 0.08);
     g.fillRect(x(first - 0.5), EDGE.top, width - EDGE.right - x(first - 0.5), bottom - EDGE.top);
   }
-  drawNumbers(g, { points, x, bottom });
+  drawNumbers(g, { points, x, bottom }, [first, selected]);
   const high = (bottom - EDGE.top) / Math.max(1, kinds.length);
   for (const [n, kind] of kinds.entries()) {
     const values = points.map(({ scores }) => scores[kind] ?? 0);
@@ -46,7 +48,7 @@ export function drawDrift({ g, width, height }: Surface, { points, kinds, first,
 
 type Axis = { readonly x: (n: number) => number; readonly bottom: number; readonly points: readonly Point[] };
 
-function drawNumbers(g: CanvasRenderingContext2D, { points, x, bottom }: Axis): void {
+function drawNumbers(g: CanvasRenderingContext2D, { points, x, bottom }: Axis, flags: readonly number[]): void {
   const step = Math.max(1, Math.ceil(points.length / 8));
   g.font = `11px ${FONT}`;
   g.textBaseline = 'middle';
@@ -54,6 +56,7 @@ function drawNumbers(g: CanvasRenderingContext2D, { points, x, bottom }: Axis): 
   for (let n = 0; n < points.length; n += step) {
     g.fillStyle = colourOf('line');
     g.fillRect(Math.round(x(n)), EDGE.top, 1, bottom - EDGE.top);
+    if (flags.some((flag) => flag >= 0 && Math.abs(x(flag) - x(n)) < FLAG_ROOM)) continue;
     g.fillStyle = colourOf('text-3');
     g.fillText(`#${points[n]?.sequence}`, Math.max(x(n), 16), bottom + 12);
   }

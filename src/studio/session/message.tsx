@@ -11,7 +11,7 @@ type MessageProps = { message: ShownMessage; isSelected: boolean; onSelect: (che
 
 /** One message: who, what, and the calls with their results. Stored text is shown as text only. */
 export function Message({ message, isSelected, onSelect }: MessageProps) {
-  const { speaker, text, calls, results, checkpointId, sequence, index } = message;
+  const { speaker, checkpointId, sequence, index } = message;
   return (
     <article className={`msg ${isSelected ? 'is-selected' : ''}`} aria-current={isSelected || undefined}>
       <header>
@@ -27,6 +27,16 @@ export function Message({ message, isSelected, onSelect }: MessageProps) {
           )}
         </span>
       </header>
+      <MessageBody message={message} />
+    </article>
+  );
+}
+
+/** What was said, then each call with its result. */
+export function MessageBody({ message }: { message: Pick<ShownMessage, 'text' | 'calls' | 'results'> }) {
+  const { text, calls, results } = message;
+  return (
+    <>
       {text !== '' && <Clamped text={text} />}
       {calls.map((call, n) => (
         <ToolCall
@@ -40,7 +50,7 @@ export function Message({ message, isSelected, onSelect }: MessageProps) {
         .map((one, n) => (
           <ToolCall key={one.id ?? `result ${n}`} call={undefined} result={one} />
         ))}
-    </article>
+    </>
   );
 }
 

@@ -31,7 +31,12 @@ export function GrowthChart({ growth }: { growth: readonly Point[] }) {
       chart.destroy();
     };
   }, [growth, theme]);
-  if (growth.length < 2) return <p className="empty">Too little is stored to draw how it grew.</p>;
+  if (growth.length < 2)
+    return (
+      <p className="empty" style={{ height: HEIGHT }}>
+        Too little is stored to draw how it grew.
+      </p>
+    );
   return <div ref={box} style={{ padding: '8px 16px' }} />;
 }
 

@@ -42,7 +42,7 @@ export function RetentionSimulator({ isReadOnly }: { isReadOnly: boolean }) {
       <div className="head">
         <h2>Retention simulator</h2>
         <span className="grow" />
-        <span className="t3">nothing is deleted here</span>
+        <span className="t3">only tries it</span>
       </div>
       <div className="scroll grow">
         <div className="sect grid2">

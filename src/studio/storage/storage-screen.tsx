@@ -35,11 +35,10 @@ type Growth = Reply<'GET /v1/storage/growth'>;
 
 function Figures({ figures }: { figures: Growth }) {
   const { logicalBytes, uniqueBytes, checkpoints, sessions, paths, growth } = figures;
-  const shared = uniqueBytes === 0 ? 0 : logicalBytes / uniqueBytes;
   const tiles: readonly (readonly [string, string, string])[] = [
     ['Logical', formatBytes(logicalBytes), 'all states in full'],
     ['Unique', formatBytes(uniqueBytes), 'each chunk once'],
-    ['Shared', `${shared.toFixed(1)}×`, 'uses of each byte'],
+    ['Shared', uniqueBytes === 0 ? '–' : `${(logicalBytes / uniqueBytes).toFixed(1)}×`, 'uses of each byte'],
     ['Checkpoints', formatCount(checkpoints), `in ${formatCount(sessions.length)} sessions`],
   ];
   const most = Math.max(1, ...paths.map((path) => path.uniqueBytes));
