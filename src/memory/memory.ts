@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { StateCodec } from '../core/codec/state-codec.ts';
 import { ClosedError, InvalidInputError } from '../core/errors.ts';
 import { anything, callback, checkOptions, filledString, having, type OptionChecks, oneOf } from '../core/options.ts';
+import { formatRandom, inBulk } from '../core/record/id.ts';
 import { redactionOf, type SecretsOption, secretsOption } from '../core/secret/redaction.ts';
 import type { ForkOptions } from '../manager/branch/branching.ts';
 import type { BranchHead } from '../manager/branch/history.ts';
@@ -219,16 +220,10 @@ function codecOf(secrets: SecretsOption | undefined, manager: CheckpointManager 
   return isAsManager ? engineOf(manager).codec.withoutClasses() : new StateCodec(redactionOf(secrets));
 }
 
-const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 const ID_CHARS = 14;
-
-/** Random bytes are cheap by the hundred only. */
-let spare = randomBytes(0);
+const random = inBulk(randomBytes);
 
 /** Short, because ids are shown in prompts; 70 random bits. */
 function newMemoryId(): string {
-  if (spare.length < ID_CHARS) spare = randomBytes(64 * ID_CHARS);
-  const own = spare.subarray(0, ID_CHARS);
-  spare = spare.subarray(ID_CHARS);
-  return `mem_${Array.from(own, (byte) => ALPHABET[byte & 31]).join('')}`;
+  return `mem_${formatRandom(random(ID_CHARS))}`;
 }

@@ -45,7 +45,7 @@ export function createCheckpointIds({ now, randomBytes }: IdPorts): CheckpointId
     const nowMs = now();
     const floor = after !== undefined && after > last ? after : last;
     const isCounted = nowMs <= lastMs && floor === last;
-    const tail = formatTail(randomBytes(TAIL_CHARS));
+    const tail = formatRandom(randomBytes(TAIL_CHARS));
     const next = isCounted ? countUp(floor, tail) : idAt(nowMs, floor, tail);
     if (next < BEYOND_CLOCKS) [last, lastMs] = [next, isCounted ? lastMs : nowMs];
     return next as CheckpointId;
@@ -77,8 +77,22 @@ function formatBits(bits: bigint): string {
   return text;
 }
 
-function formatTail(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => ALPHABET[byte & 31]).join('');
+/** Random bytes as the characters of ids, five bits each. */
+export function formatRandom(bytes: Uint8Array): string {
+  let text = '';
+  for (const byte of bytes) text += ALPHABET[byte & 31];
+  return text;
+}
+
+/** Asks for random bytes by the hundred: few at a time cost more than all the rest of an id. */
+export function inBulk(randomBytes: IdPorts['randomBytes']): IdPorts['randomBytes'] {
+  let spare: Uint8Array = new Uint8Array();
+  let at = 0;
+  return (sizeBytes) => {
+    if (at + sizeBytes > spare.length) [spare, at] = [randomBytes(64 * sizeBytes), 0];
+    at += sizeBytes;
+    return spare.subarray(at - sizeBytes, at);
+  };
 }
 
 /** The id that follows one directly: for a record that belongs next to another. */

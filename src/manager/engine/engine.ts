@@ -3,7 +3,13 @@ import { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { describeValue } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { type CheckpointId, type CheckpointIds, createCheckpointIds, type SessionId } from '../../core/record/id.ts';
+import {
+  type CheckpointId,
+  type CheckpointIds,
+  createCheckpointIds,
+  inBulk,
+  type SessionId,
+} from '../../core/record/id.ts';
 import { redactionOf, type SecretsOption } from '../../core/secret/redaction.ts';
 import { type SetTimer, setProcessTimer } from '../../core/time/timer.ts';
 import type { ClassCodec, UnknownClasses } from '../../core/value/class-codec.ts';
@@ -272,7 +278,7 @@ export type ManagerPorts = {
 /** The real clock, randomness and timers, where the caller gave none. */
 export function createPorts({
   now: given,
-  random = randomBytes,
+  random = inBulk(randomBytes),
   setTimer = setProcessTimer,
 }: Pick<EngineOptions, 'now' | 'random' | 'setTimer'> = {}): ManagerPorts {
   const now = given === undefined ? Date.now : () => checkTime(given());

@@ -50,6 +50,7 @@ const MAX_STATEMENTS = 100;
 const MAX_PAGED_READS = 3;
 /** Nobody replaces a file, opens the new one and saves to it sooner than this after a look. */
 const LOOK_AGAIN_MS = 10;
+const ALWAYS = -1;
 /** One open database file: prepared statements, transactions that wait for locks without blocking, errors of our own kind. */
 export class SqliteConnection {
   readonly path: string;
@@ -136,16 +137,18 @@ export class SqliteConnection {
     return statement;
   }
 
-  /**
-   * Runs a synchronous read, and again while another process has the file locked (at recovery, for instance). Looks first whether the
-   * file is still the one that was opened: what is not must neither be read nor written.
-   */
-  async read<T>(work: () => T): Promise<T> {
+  /** Runs a synchronous read, and again while another process has the file locked (at recovery, for instance). */
+  read<T>(work: () => T): Promise<T> {
+    return this.#run(work, LOOK_AGAIN_MS);
+  }
+
+  /** Looks first whether the file is still the one that was opened: what is not must neither be read nor written. */
+  async #run<T>(work: () => T, lookAgainMs: number): Promise<T> {
     const deadline = Date.now() + this.#busyTimeoutMs;
     for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, MAX_BACKOFF_MS)) {
       this.#checkOpen();
-      if (performance.now() - this.#lookedAtMs > LOOK_AGAIN_MS) this.#checkFiles('none');
       try {
+        if (performance.now() - this.#lookedAtMs > lookAgainMs) this.#checkFiles('none');
         return work();
       } catch (error) {
         this.#lookedAtMs = Number.NEGATIVE_INFINITY;
@@ -195,17 +198,17 @@ export class SqliteConnection {
    */
   write<T>(work: () => T, options: { readonly isRelaxed?: boolean } = {}): Promise<T> {
     const isRelaxed = options.isRelaxed === true || this.#durability === 'process';
-    return this.read(() => {
+    const commit = (): T => {
       const result = this.#transact(work, isRelaxed ? 'NORMAL' : 'FULL');
       this.#checkFiles('unknown'); // nothing is acknowledged that is gone with a file
       return result;
-    });
+    };
+    return this.#run(commit, ALWAYS); // because SQLite would write on after a hole, and the log would have its length again
   }
 
   /** Synchronous from begin to commit, so that no other call of this process can come in between. */
   #transact<T>(work: () => T, synchronous: string): T {
     if (this.#hasDiskFailed) throw new StorageError(describeDiskFailure(this.path), { details: { path: this.path } });
-    this.#files.checkBeforeWrite(); // because SQLite would write on after a hole, and the log would have its length again
     this.#writes++;
     try {
       this.#begin(synchronous);

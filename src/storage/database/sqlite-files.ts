@@ -48,22 +48,17 @@ export class SqliteFiles {
     this.#selectPages = db.prepare('PRAGMA page_count');
   }
 
-  /** Throws a StorageError if a file is not the one that was opened, or was cut. `unknown`: after a write, which only we made. */
+  /**
+   * Throws a StorageError if a file is not the one that was opened, or was cut. `none`: before anything is read or written; a log that
+   * nobody touched since the last look is whole. `unknown`: after a write, which only we made. Not inside a transaction.
+   */
   check(outcome: Outcome): void {
     const { file, log } = this.#checkPlaces(outcome);
     this.#checkFile(file, outcome);
-    if (log !== undefined && this.#log !== undefined && log.size < this.#log.size) this.checkLog();
-    if (outcome === 'unknown') this.#log = log;
-  }
-
-  /** Throws before anything is written to a file or log that was cut. One that nobody touched since the last look is whole. */
-  checkBeforeWrite(): void {
-    this.#checkIndex(lookAt(this.#path + INDEX));
-    this.#checkFile(lookAt(this.#path), 'none');
-    const now = lookAt(this.#path + LOG);
-    if (now === undefined || isSame(now, this.#log)) return;
-    this.checkLog();
-    this.#log = now;
+    if (log === undefined) return;
+    const isOwn = outcome === 'unknown' && log.size >= (this.#log?.size ?? 0n);
+    if (!isOwn && !isSame(log, this.#log)) this.checkLog();
+    this.#log = log;
   }
 
   /** Throws if the file or the log is shorter than SQLite counts on. Not inside a transaction. */
