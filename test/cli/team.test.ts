@@ -196,6 +196,16 @@ describe.concurrent('resume', () => {
     expect(killed.code).toBeNull();
     expect(await json('continue', [], { folder })).toMatchObject({ branch: 'again', status: 'ended' });
     expect((await run(['resume', 'main', '-n', '1', '--mode', 'frozen'], { folder })).code).toBe(16);
+    type Listed = { readonly branch: string; readonly isCurrent: boolean };
+    const undone: Listed[][] = [];
+    for (const _ of ['the replay', 'the run that was killed']) {
+      expect(await ok(['undo'], { folder })).toContain('Undone: resume chk_');
+      undone.push((await json('branch', [], { folder })) as Listed[]);
+    }
+    // The run that was killed went on since: its branch stays.
+    const ofKilled = [{ branch: 'again' }, { branch: 'main' }];
+    expect(undone).toMatchObject([ofKilled, ofKilled]);
+    expect(undone.map((each) => each.find(({ isCurrent }) => isCurrent)?.branch)).toEqual(['again', 'main']);
     for (const args of [['@', '--mode', 'fast'], ['@', '--on-drift', 'x'], ['@', '-n', '0'], []])
       expect([args, (await run(['resume', ...args], { folder })).code]).toEqual([args, 2]);
     expect((await run(['resume', 'nothing'], { folder })).code).toBe(13);

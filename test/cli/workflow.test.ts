@@ -49,6 +49,7 @@ describe.concurrent('workflows', () => {
     const again = await json('resume', ['#3'], { folder, code: 3 });
     expect(again).toMatchObject({ kind: 'workflow', status: 'waiting', steps: [{ path: 'weather' }] });
     expect(again.branch).not.toBe('main');
+    expect(await ok(['undo', '--list'], { folder })).toContain(`as branch "${again.branch}"`);
     expect(await json('continue', ['--answer', 'agree=approve'], { folder })).toMatchObject({ branch: again.branch });
     expect((await run(['resume', '@~1', '--prompt', 'x'], { folder })).code).toBe(2);
     const rejected = ['packing.yaml', '-s', 'other', ...INPUT];

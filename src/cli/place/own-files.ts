@@ -104,9 +104,11 @@ export class Journal {
     return new Journal(await context.stateFolder());
   }
 
-  add(operation: Pick<Operation, 'sessionId' | 'summary' | 'undo'>): void {
-    const whole: Operation = { id: randomBytes(4).toString('hex'), at: new Date().toISOString(), ...operation };
+  /** Notes an operation, or with its id how else one is undone. Returns its id. */
+  add(operation: Pick<Operation, 'sessionId' | 'summary' | 'undo'>, id = randomBytes(4).toString('hex')): string {
+    const whole: Operation = { id, at: new Date().toISOString(), ...operation };
     this.#lines.add(JSON.stringify(whole));
+    return id;
   }
 
   markUndone(id: string): void {
@@ -117,7 +119,8 @@ export class Journal {
   read(): (Operation & { readonly isUndone: boolean })[] {
     const lines = this.#lines.readValues<Operation | { readonly undone: string }>();
     const undone = new Set(lines.flatMap((line) => ('undone' in line ? [line.undone] : [])));
-    return lines.flatMap((line) => ('undone' in line ? [] : [{ ...line, isUndone: undone.has(line.id) }]));
+    const operations = new Map(lines.flatMap((line) => ('undone' in line ? [] : [[line.id, line]])));
+    return [...operations.values()].map((operation) => ({ ...operation, isUndone: undone.has(operation.id) }));
   }
 }
 

@@ -20,8 +20,8 @@ import { supervise } from '../../runtime/run/supervise.ts';
 import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
 import type { OpenStorage } from '../base/open-storage.ts';
-import { Journal } from '../place/own-files.ts';
 import type { FoundSettings } from '../place/project.ts';
+import { Departing } from './departing.ts';
 import type { Team } from './open-team.ts';
 import { toQuestion } from './run-text.ts';
 import { readOnDifference } from './talk-options.ts';
@@ -156,30 +156,23 @@ export class Talk {
     origin: Checkpoint,
     { following, ...departure }: Departure & { following: Following },
   ): Promise<TeamResult> {
-    const before = await this.#parts.opened.manager.currentBranch(origin.sessionId);
-    const result = await this.#supervise(following, (heard) => this.#depart(origin.id, departure, heard));
-    const { sessionId, branch, checkpointId } = result;
-    if (checkpointId === undefined) return result;
-    (await Journal.open(this.#context)).add({
-      sessionId,
-      summary: `resume ${origin.id} as branch "${branch}"`,
-      undo: [
-        { step: 'switch', name: before },
-        { step: 'delete-branch', name: branch, headId: checkpointId },
-      ],
-    });
-    return result;
+    const departing = await Departing.open(this.#context, this.#parts.opened, origin);
+    try {
+      return await this.#supervise(following, (heard) => this.#depart(origin.id, { ...departure, departing }, heard));
+    } finally {
+      await departing.end();
+    }
   }
 
-  async #depart(checkpointId: string, departure: Departure, following: Following): Promise<TeamResult> {
+  async #depart(
+    checkpointId: string,
+    { departing, ...departure }: Departure & { readonly departing: Departing },
+    following: Following,
+  ): Promise<TeamResult> {
     const { team, opened, logs, onDifference } = this.#parts;
     const { manager } = opened;
-    let isCurrent = false;
     // From its first checkpoint on a run that is killed can be gone on with.
-    const onCheckpoint = async ({ sessionId, branch }: { sessionId: string; branch: string }): Promise<void> => {
-      if (!isCurrent) await manager.switchBranch(sessionId, branch);
-      isCurrent = true;
-    };
+    const onCheckpoint = ({ branch }: { branch: string }): Promise<void> => departing.makeCurrent(branch);
     const run = { ...departure, ...this.#runOptions, ...withoutUndefined({ onDifference }), onCheckpoint };
     // What only the team's module knows, such as its models and where code may run, is registered when the team is made.
     const { registry } = team.create();

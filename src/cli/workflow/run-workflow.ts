@@ -1,6 +1,7 @@
 import { basename, resolve } from 'node:path';
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { checkRegistry } from '../../runtime/workflow/definition/registry.ts';
 import type { RunOptions, WorkflowResult } from '../../runtime/workflow/executor-options.ts';
 import { superviseWorkflow } from '../../runtime/workflow/supervise.ts';
@@ -12,6 +13,7 @@ import { EXIT, type ExitCode } from '../base/exit-code.ts';
 import { BegunRuns, type WorkflowPlace } from '../place/own-files.ts';
 import type { FoundSettings } from '../place/project.ts';
 import { tendCutOff } from '../team/cut-off.ts';
+import { Departing } from '../team/departing.ts';
 import { commandWords, flagWords, NOT_KEPT } from '../team/run-text.ts';
 import { checkKind, parseAnswers, readOnDifference } from '../team/talk-options.ts';
 import { formatTime } from '../terminal/format.ts';
@@ -21,7 +23,7 @@ import { findRegistryPath, openWorkflow, openWorkflowRegistry } from './workflow
 export type WorkflowOrder = WorkflowPlace & {
   readonly sessionId: string;
   /** Goes on from this checkpoint, in a new branch if it is no head. */
-  readonly checkpointId?: string;
+  readonly origin?: Checkpoint;
 };
 
 /** Runs a workflow file, or goes on with a run of it, as the input says; tells how far it came. */
@@ -31,7 +33,7 @@ export async function runWorkflow(
   order: WorkflowOrder,
 ): Promise<ExitCode | undefined> {
   checkKind(input, 'workflow');
-  const { sessionId, checkpointId } = order;
+  const { sessionId, origin } = order;
   const answers = Object.entries(parseAnswers(input.texts('answer')));
   const { workflow, settings } = await openWorkflow(context, order.file);
   context.useSettings(settings);
@@ -53,9 +55,11 @@ export async function runWorkflow(
   for (const [requestId, answer] of answers)
     await executor.answer({ sessionId, requestId, answer, by: context.author ?? 'user' });
   if (isKept) (await BegunRuns.open(context)).add(sessionId, place);
+  const departing = origin && (await Departing.open(context, await context.open(), origin));
   const result = await supervise(context, executor, { settings, run });
   if (result === undefined) return EXIT.interrupted;
-  if (checkpointId !== undefined) await manager.switchBranch(sessionId, result.branch);
+  await departing?.makeCurrent(result.branch);
+  await departing?.end();
   const output = toOutput(result, isKept);
   for (const { text } of result.differences) context.say(text);
   await context.answer(output, () => describeWorkflow(output, flags));
@@ -92,14 +96,14 @@ async function tendRuns(
 function describeRun(
   { env }: Context,
   input: CommandInput,
-  { sessionId, checkpointId, file }: WorkflowOrder,
+  { sessionId, origin, file }: WorkflowOrder,
 ): Omit<RunOptions, 'workflow'> {
   return {
     sessionId,
     metadata: { workflowFile: basename(file) },
     ...withoutUndefined({
       input: parseInput(input.text('input')),
-      checkpointId,
+      checkpointId: origin?.id,
       onDifference: readOnDifference(input),
       userId: input.text('user') ?? (env.SAVESTATE_USER || undefined), // else whose it was
     }),

@@ -202,6 +202,44 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
+  test('[save.3] two writers begin a session: the second is told before a step of it runs, or branches', async () => {
+    const { storage, reopen } = create();
+    const [first, second] = [storage, reopen?.() ?? storage].map((own) => new CheckpointManager({ storage: own }));
+    const one = await first?.session('s');
+    const other = await second?.session('s');
+    const branching = await second?.session('s', { onConflict: 'branch' });
+    const kept = await one?.save({ n: 1 });
+    let hasRun = false;
+    const late = other?.step('call', () => (hasRun = true));
+    await expect(late).rejects.toMatchObject({ code: 'CONFLICT', details: { kind: 'branch', found: kept } });
+    await expect(other?.save({ n: 2 })).rejects.toMatchObject({ code: 'CONFLICT' });
+    expect(hasRun).toBe(false);
+    expect(await one?.step('call', () => 'own')).toBe('own');
+    await branching?.save({ n: 3 });
+    expect(await branching?.step('call', () => 'of the branch')).toBe('of the branch');
+    await branching?.save({ n: 4 });
+    expect(branching?.branch).toMatch(/^main~/);
+    expect(branching?.head).toMatchObject({ sequence: 2, branch: branching?.branch });
+    const resumed = await second?.session('s');
+    expect(resumed?.head?.id).toBe(kept);
+    expect(await resumed?.step('call', () => 'again')).toBe('own');
+    expect(await second?.verify()).toMatchObject({ status: 'clean', checkpoints: 3 });
+    for (const manager of [first, second]) await manager?.close();
+  });
+
+  test('[save.3] a session that another writer began with a step is not begun again by a save', async () => {
+    const { manager, session, again } = await open();
+    const late = await again();
+    const branching = await again({ onConflict: 'branch' });
+    await session.step('call', () => 'own');
+    await expect(late.save({ n: 1 })).rejects.toMatchObject({ code: 'CONFLICT', details: { kind: 'log' } });
+    await branching.save({ n: 2 });
+    expect(branching.branch).toMatch(/^main~/);
+    await session.save({ n: 3 });
+    expect(await (await again()).step('call', () => 'again')).toBe('again');
+    await manager.close();
+  });
+
   test('[effect.4] a step that runs while a checkpoint is saved is known to be in flight, and its result is used after a resume', async () => {
     const { manager, session, again } = await open();
     let finish: (value: string) => void = () => undefined;

@@ -1,4 +1,4 @@
-import { InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError, isOutcomeUnknown } from '../../core/errors.ts';
 import { anything, type OptionChecks, signal } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { SessionId } from '../../core/record/id.ts';
@@ -94,6 +94,8 @@ export class EffectLog {
   /** How many effects the storage has for certain. */
   #storedCount: number;
   readonly #beginnings = new Set<Promise<unknown>>();
+  /** A beginning that got no answer may be stored: nobody knows where the log is. */
+  #isInDoubt = false;
 
   constructor(engine: Engine, line: EffectLine, options: EffectLogOptions) {
     this.#engine = engine;
@@ -118,6 +120,12 @@ export class EffectLog {
     const open = new Set([...this.#inFlight, ...unseen.map(({ ordinal }) => ordinal)]);
     const inFlight = [...open].filter((ordinal) => ordinal < this.#storedCount).toSorted((a, b) => a - b);
     return { effectCount: this.#storedCount, ...(inFlight.length > 0 && { effectsInFlight: inFlight }) };
+  }
+
+  /** Checks that no other writer recorded a step on the branch: a checkpoint would take it for one of its own. */
+  get checks(): RefChange[] {
+    const at = markOf(this.#nextOrdinal);
+    return this.#isInDoubt ? [] : [{ kind: 'log', name: this.#options.branch, expect: at, target: at }];
   }
 
   /** Until its result was seen, a step counts as in flight: a state that is saved before does not hold the result. */
@@ -269,7 +277,7 @@ export class EffectLog {
     await this.#takePlace(record.ordinal, {
       sessionId,
       effects: [formatEffect({ sessionId, branch }, record, result)],
-      refs: [...(isNew ? moveMark(branch, record.ordinal) : []), ...checkHead(branch, this.#line.storedHead)],
+      refs: [...(isNew ? moveMark(branch, record.ordinal) : []), checkHead(branch, this.#line.storedHead)],
       durability: 'relaxed',
     });
   }
@@ -281,6 +289,9 @@ export class EffectLog {
     try {
       await beginning;
       this.#storedCount = Math.max(this.#storedCount, ordinal + 1);
+    } catch (error) {
+      this.#isInDoubt ||= isOutcomeUnknown(error);
+      throw error;
     } finally {
       this.#beginnings.delete(beginning);
       if (this.#beginnings.size === 0) this.#nextOrdinal = this.#storedCount;
@@ -370,12 +381,18 @@ function identityOf(given: StepIdentity & { readonly idempotencyKey: string }) {
 }
 
 /** A branch's mark says how many effects it has. */
-function moveMark(branch: string, ordinal: number): RefChange[] {
-  return [{ kind: 'log', name: branch, expect: ordinal === 0 ? null : `${ordinal}`, target: `${ordinal + 1}` }];
+function markOf(count: number): string | null {
+  return count === 0 ? null : `${count}`;
 }
 
-function checkHead(branch: string, head: Checkpoint | undefined): RefChange[] {
-  return head === undefined ? [] : [{ kind: 'branch', name: branch, expect: head.id, target: head.id }];
+function moveMark(branch: string, ordinal: number): RefChange[] {
+  return [{ kind: 'log', name: branch, expect: markOf(ordinal), target: markOf(ordinal + 1) }];
+}
+
+/** The branch is where this line left it, or not there yet: a step of a writer who is late does not run. */
+function checkHead(branch: string, head: Checkpoint | undefined): RefChange {
+  const at = head?.id ?? null;
+  return { kind: 'branch', name: branch, expect: at, target: at };
 }
 
 /** Reads and checks the effects of a branch, in order. */

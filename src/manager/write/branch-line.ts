@@ -5,6 +5,7 @@ import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Chunk, Digest } from '../../core/tree/chunk.ts';
 import type { Commit, CommitResult } from '../../storage/contract.ts';
 import { isRefused } from '../../storage/refusal.ts';
+import type { EffectLog } from '../effect/effect-log.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type DescribedHeader, SAID_FIELD_NAMES } from '../engine/save-options.ts';
 import type { WritePlace, Writer } from '../engine/writer.ts';
@@ -27,6 +28,8 @@ export type PendingSave = {
   readonly encoded: EncodedState;
   /** What the effect log held then: whatever comes later comes after the checkpoint. */
   readonly effects: NonNullable<WritePlace['effects']>;
+  /** The log of the branch, as this line knows it. */
+  readonly log: Pick<EffectLog, 'checks'>;
   readonly signal: AbortSignal | undefined;
   /** Whether nothing is stored if nothing changed since the last checkpoint. */
   readonly ifChanged: boolean;
@@ -119,12 +122,13 @@ export class BranchLine {
     }
   }
 
-  async #write(writer: Writer, { described, encoded, effects }: PendingSave): Promise<Checkpoint> {
+  async #write(writer: Writer, { described, encoded, effects, log }: PendingSave): Promise<Checkpoint> {
     const { sessionId, branch, lease } = this;
     const parent = this.#head;
     const id = this.#engine.ports.nextId(parent?.id);
     const chunks = [...this.#unstored.values()];
-    const place = { sessionId, branch, parent, expect: this.storedHead?.id ?? null, id, effects, lease };
+    const refs = this.storedHead === undefined ? log.checks : [];
+    const place = { sessionId, branch, parent, expect: this.storedHead?.id ?? null, id, effects, refs, lease };
     try {
       const checkpoint = await writer.write(place, { described, encoded, chunks });
       // One that was stored before under the same key is the head by now, if only the answer to it got lost.

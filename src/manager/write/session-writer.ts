@@ -124,7 +124,6 @@ export class SessionWriter {
       const stateBefore = this.#state;
       const pending = this.#pend(options, life ?? this.#nextLife, capture);
       const fits = this.#checkFits();
-      const log = this.#effects;
       const takeBack = (): void => {
         if (this.#encoded === pending.encoded) this.#state = stateBefore;
       };
@@ -132,7 +131,7 @@ export class SessionWriter {
         if (options.after !== undefined) await options.after;
         return around(async () => {
           await fits;
-          return this.#store(writer, this.#renew(pending, log));
+          return this.#store(writer, this.#renew(pending));
         });
       };
       const checkpoint = await this.#inOrder(store, takeBack);
@@ -160,7 +159,7 @@ export class SessionWriter {
     signal?.throwIfAborted();
     const described = describeCheckpoint(options, this.#engine.codec);
     const effects = options.effects === 'of_parent' ? this.#parentEffects() : this.#effects.position;
-    return { described, encoded: capture(), effects, signal, ifChanged, life };
+    return { described, encoded: capture(), effects, log: this.#effects, signal, ifChanged, life };
   }
 
   /**
@@ -200,8 +199,9 @@ export class SessionWriter {
   }
 
   /** Where the session began anew, or on another branch, since a state was captured, there is another log. */
-  #renew(pending: PendingSave, log: EffectLog): PendingSave {
-    return log === this.#effects ? pending : { ...pending, effects: this.#effects.position };
+  #renew(pending: PendingSave): PendingSave {
+    const log = this.#effects;
+    return log === pending.log ? pending : { ...pending, effects: log.position, log };
   }
 
   #parentEffects(): PendingSave['effects'] {
@@ -241,14 +241,14 @@ export class SessionWriter {
 
   /** Who lost the lease must stop, and not go on elsewhere. */
   #mayBranchOff(error: unknown): boolean {
-    const isHeadMoved = isRefused(error, 'moved') || isRefused(error, 'gone');
-    return isHeadMoved && this.#options.onConflict === 'branch' && this.#line.storedHead !== undefined;
+    if (this.#options.onConflict !== 'branch') return false;
+    return isRefused(error, 'moved') || (isRefused(error, 'gone') && this.#line.storedHead !== undefined);
   }
 
   async #storeInOwnBranch(writer: Writer, pending: PendingSave): Promise<Checkpoint> {
     this.#line.branchOff();
     this.#effects = this.#openLog({ recordings: [], nextOrdinal: 0 });
-    return this.#store(writer, { ...pending, effects: this.#effects.position });
+    return this.#line.store(writer, this.#renew(pending));
   }
 
   /**

@@ -41,7 +41,7 @@ N rounds append N messages, unless the conversation ends before. The run of a wo
     if (place !== undefined) {
       // What has ended there is not done again.
       const { runWorkflow } = await import('../../workflow/run-workflow.ts');
-      return runWorkflow(context, input, { ...place, sessionId: origin.sessionId, checkpointId: origin.id });
+      return runWorkflow(context, input, { ...place, sessionId: origin.sessionId, origin });
     }
     const { holdTalk } = await import('../../team/run-output.ts');
     return holdTalk(context, input, ({ talk, following }) => talk.depart(origin, { ...departure, following }));
