@@ -7,7 +7,8 @@ import type { Commit, RefChange } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
 import { parseOpenName } from '../engine/save-options.ts';
 import type { HeldLease } from '../lease/lease.ts';
-import { type EffectRecord, effectKey, formatEffect, parseEffect, type RecordedEffect } from './effect-record.ts';
+import { type EffectRecord, effectKey, formatEffect, type RecordedEffect } from './effect-record.ts';
+import { checkHead, checkMark, moveMark } from './effect-refs.ts';
 import { digestInput, type InputDigest } from './input-digest.ts';
 import { describeMismatch, type StepIdentity, StepRecordings } from './step-recordings.ts';
 
@@ -124,8 +125,7 @@ export class EffectLog {
 
   /** Checks that no other writer recorded a step on the branch: a checkpoint would take it for one of its own. */
   get checks(): RefChange[] {
-    const at = markOf(this.#nextOrdinal);
-    return this.#isInDoubt ? [] : [{ kind: 'log', name: this.#options.branch, expect: at, target: at }];
+    return this.#isInDoubt ? [] : [checkMark(this.#options.branch, this.#nextOrdinal)];
   }
 
   /** Until its result was seen, a step counts as in flight: a state that is saved before does not hold the result. */
@@ -277,7 +277,7 @@ export class EffectLog {
     await this.#takePlace(record.ordinal, {
       sessionId,
       effects: [formatEffect({ sessionId, branch }, record, result)],
-      refs: [...(isNew ? moveMark(branch, record.ordinal) : []), checkHead(branch, this.#line.storedHead)],
+      refs: [...(isNew ? [moveMark(branch, record.ordinal)] : []), checkHead(branch, this.#line.storedHead)],
       durability: 'relaxed',
     });
   }
@@ -378,27 +378,4 @@ function identityOf(given: StepIdentity & { readonly idempotencyKey: string }) {
     ...(work !== undefined && { work }),
     ...(nth !== undefined && { nth }),
   };
-}
-
-/** A branch's mark says how many effects it has. */
-function markOf(count: number): string | null {
-  return count === 0 ? null : `${count}`;
-}
-
-function moveMark(branch: string, ordinal: number): RefChange[] {
-  return [{ kind: 'log', name: branch, expect: markOf(ordinal), target: markOf(ordinal + 1) }];
-}
-
-/** The branch is where this line left it, or not there yet: a step of a writer who is late does not run. */
-function checkHead(branch: string, head: Checkpoint | undefined): RefChange {
-  const at = head?.id ?? null;
-  return { kind: 'branch', name: branch, expect: at, target: at };
-}
-
-/** Reads and checks the effects of a branch, in order. */
-export async function readEffects(
-  { storage }: Engine,
-  filter: { sessionId: SessionId; branch: string; fromOrdinal: number },
-): Promise<RecordedEffect[]> {
-  return (await storage.readEffects(filter)).map(parseEffect);
 }

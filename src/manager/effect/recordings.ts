@@ -3,8 +3,8 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readPath } from '../engine/records.ts';
-import { type EffectMode, readEffects } from './effect-log.ts';
-import type { RecordedEffect } from './effect-record.ts';
+import type { EffectMode } from './effect-log.ts';
+import { parseEffect, type RecordedEffect } from './effect-record.ts';
 
 /** Where a session's steps find their recordings. */
 export type ReplayOptions = {
@@ -98,4 +98,12 @@ async function nextOrdinal(
   { sessionId, branch }: { sessionId: SessionId; branch: string },
 ): Promise<number> {
   return Number((await repository.readRef(sessionId, 'log', branch)) ?? 0);
+}
+
+/** Reads and checks the effects of a branch, in order. */
+export async function readEffects(
+  { storage }: Engine,
+  filter: { sessionId: SessionId; branch: string; fromOrdinal: number },
+): Promise<RecordedEffect[]> {
+  return (await storage.readEffects(filter)).map(parseEffect);
 }

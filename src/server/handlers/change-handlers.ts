@@ -7,7 +7,7 @@ import { Branching, type ForkOptions } from '../../manager/branch/branching.ts';
 import { editState, type StateEdit } from '../../manager/branch/edit-state.ts';
 import { setNote } from '../../manager/branch/notes.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { readEffects } from '../../manager/effect/effect-log.ts';
+import { readEffects } from '../../manager/effect/recordings.ts';
 import { readState } from '../../manager/engine/loading.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import { parseStatePath, setAt } from '../../view/state-path.ts';

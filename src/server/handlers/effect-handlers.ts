@@ -1,8 +1,8 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { linkChunk } from '../../core/diff/linked.ts';
 import { NotFoundError } from '../../core/errors.ts';
-import { readEffects } from '../../manager/effect/effect-log.ts';
 import type { RecordedEffect } from '../../manager/effect/effect-record.ts';
+import { readEffects } from '../../manager/effect/recordings.ts';
 import { fieldsOf } from '../../manager/revision/transcript.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import type { Handlers } from './call.ts';
