@@ -55,16 +55,27 @@ export async function runWorkflow(
   for (const [requestId, answer] of answers)
     await executor.answer({ sessionId, requestId, answer, by: context.author ?? 'user' });
   if (isKept) (await BegunRuns.open(context)).add(sessionId, place);
-  const departing = origin && (await Departing.open(context, await context.open(), origin));
-  const result = await supervise(context, executor, { settings, run });
+  const result = await departFrom(context, origin, () => supervise(context, executor, { settings, run }));
   if (result === undefined) return EXIT.interrupted;
-  await departing?.makeCurrent(result.branch);
-  await departing?.end();
   const output = toOutput(result, isKept);
   for (const { text } of result.differences) context.say(text);
   await context.answer(output, () => describeWorkflow(output, flags));
   context.say(isKept ? `session ${sessionId}, branch ${result.branch}, ${result.checkpointId}` : NOT_KEPT);
   return EXITS[result.status];
+}
+
+/** Runs it, and makes the branch current that it went on in from a checkpoint. */
+async function departFrom(
+  context: Context,
+  origin: Checkpoint | undefined,
+  run: () => Promise<WorkflowResult | undefined>,
+): Promise<WorkflowResult | undefined> {
+  if (origin === undefined) return run();
+  const departing = await Departing.open(context, await context.open(), origin);
+  const result = await run();
+  if (result !== undefined) await departing.makeCurrent(result.branch);
+  await departing.end();
+  return result;
 }
 
 type Tended = {

@@ -122,13 +122,20 @@ export class BranchLine {
     }
   }
 
-  async #write(writer: Writer, { described, encoded, effects, log }: PendingSave): Promise<Checkpoint> {
-    const { sessionId, branch, lease } = this;
+  /** Where the next checkpoint goes. One that begins a branch checks that nobody else began it with a step. */
+  #next({ effects, log }: PendingSave) {
+    const { sessionId, branch, lease, storedHead } = this;
     const parent = this.#head;
     const id = this.#engine.ports.nextId(parent?.id);
+    const begun = storedHead === undefined ? { expect: null, refs: log.checks } : { expect: storedHead.id };
+    return { sessionId, branch, parent, id, effects, lease, ...begun };
+  }
+
+  async #write(writer: Writer, pending: PendingSave): Promise<Checkpoint> {
+    const { described, encoded } = pending;
+    const place = this.#next(pending);
+    const { id, branch, parent } = place;
     const chunks = [...this.#unstored.values()];
-    const refs = this.storedHead === undefined ? log.checks : [];
-    const place = { sessionId, branch, parent, expect: this.storedHead?.id ?? null, id, effects, refs, lease };
     try {
       const checkpoint = await writer.write(place, { described, encoded, chunks });
       // One that was stored before under the same key is the head by now, if only the answer to it got lost.
