@@ -36,6 +36,11 @@ const ENTRIES: Record<string, Entry> = {
     types:
       'CheckpointQuery CheckpointRow CheckpointRowWithRoot CheckpointWatcher Chunk ChunkContent ChunkStorage CollectResult Commit CommitResult Deletion Digest EffectRow NewCheckpoint Ref RefChange RefKind StorageStats StorageWatch',
   },
+  './encryption': {
+    source: 'storage/encryption/index.ts',
+    values: 'KeyFile Keyring encrypted',
+    types: '',
+  },
   './postgres': {
     source: 'storage/postgres/index.ts',
     values: 'PostgresCheckpointStorage migratePostgres',

@@ -14,4 +14,5 @@ export const ERROR_OUTCOMES = {
   STORAGE: { exitCode: 1, httpStatus: 503 },
   CLOSED: { exitCode: 1, httpStatus: 503 },
   MODEL: { exitCode: 17, httpStatus: 502 },
+  KEY: { exitCode: 18, httpStatus: 423 },
 } as const satisfies Readonly<Record<ErrorCode, ErrorOutcome>>;

@@ -10,7 +10,8 @@ export type ErrorCode =
   | 'REPLAY_MISMATCH'
   | 'STORAGE'
   | 'CLOSED'
-  | 'MODEL';
+  | 'MODEL'
+  | 'KEY';
 
 /** Facts behind an error, safe to log and to send to a client. */
 export type ErrorDetails = Readonly<Record<string, unknown>>;
@@ -79,9 +80,18 @@ export class ClosedError extends errorWith('CLOSED') {}
 /** A model's provider refused, failed or could not be read; what was recorded before stands, so the run can be resumed. */
 export class ModelError extends errorWith('MODEL') {}
 
+/** What was asked for is encrypted, and its key is not at hand (`details.reason: 'missing'`) or was thrown away (`'removed'`). */
+export class KeyError extends errorWith('KEY') {}
+
 /** Whether a value is an error of this package, also when two copies of it are loaded. */
 export function hasErrorCode(error: unknown, code: ErrorCode): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
+}
+
+/** Whether what was asked for is lost, which must not hold up the rest: it is damaged, or its key was thrown away. */
+export function isLost(error: unknown): boolean {
+  const isShredded = hasErrorCode(error, 'KEY') && (error as SavestateError).details?.reason === 'removed';
+  return isShredded || hasErrorCode(error, 'CORRUPT');
 }
 
 /** What went wrong, in words, whatever was thrown. */

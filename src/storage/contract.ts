@@ -191,7 +191,7 @@ export interface ChunkStorage {
    * If damage hides what is needed, it removes nothing and throws a CorruptError that names the damage.
    */
   collect(options?: { readonly signal?: AbortSignal }): Promise<CollectResult>;
-  /** Digests of all stored chunks, in order; for verify. */
+  /** Digests of all stored chunks, page by page, in an order of the storage's own; for verify. */
   listChunks(page: { readonly after?: Digest; readonly limit: number }): Promise<Digest[]>;
   /** What the backend's own checks find damaged, in plain words; empty if nothing. */
   checkIntegrity(): Promise<string[]>;

@@ -119,7 +119,7 @@ function matchesMetadata(found: CheckpointHeader['metadata'], wanted: { readonly
 }
 
 /** The fields of an encoded object by their names; objects with odd keys are tagged. */
-function fieldsOf(encoded: { readonly [key: string]: JsonValue }): ReadonlyMap<string, JsonValue> {
+export function fieldsOf(encoded: { readonly [key: string]: JsonValue }): ReadonlyMap<string, JsonValue> {
   const tagged = Object.keys(encoded)[0] === '$' ? encoded.$ : undefined;
   if (!Array.isArray(tagged)) return new Map(Object.entries(encoded));
   const [tag, content] = tagged as [string, JsonValue];

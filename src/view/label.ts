@@ -1,4 +1,4 @@
-import { hasErrorCode } from '../core/errors.ts';
+import { isLost } from '../core/errors.ts';
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import { fieldsOf, listMessages } from '../manager/revision/transcript.ts';
@@ -35,7 +35,7 @@ export async function findBrought(manager: CheckpointManager, { id, parentId }: 
 
 /** What is left of a parent that is damaged is no reason to say nothing about its child. */
 function unlessDamaged(error: unknown): undefined {
-  if (!hasErrorCode(error, 'CORRUPT')) throw error;
+  if (!isLost(error)) throw error;
 }
 
 /** Tells what a checkpoint brought. */

@@ -1,6 +1,6 @@
 import { placeOf, sessionOf } from '../adapter/langgraph/record/thread-session.ts';
 import { withoutUndefined } from '../core/defined.ts';
-import { hasErrorCode } from '../core/errors.ts';
+import { hasErrorCode, isLost } from '../core/errors.ts';
 import type { CheckpointId, SessionId } from '../core/record/id.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import { checkRef } from '../storage/ref.ts';
@@ -67,7 +67,7 @@ export async function describeSession(manager: CheckpointManager, { id, heads, n
 }
 
 function isDamage(error: unknown): boolean {
-  return hasErrorCode(error, 'CORRUPT') || hasErrorCode(error, 'NOT_FOUND');
+  return isLost(error) || hasErrorCode(error, 'NOT_FOUND');
 }
 
 /** Takes the sessions of subgraphs out of the list; answers them by their threads. */

@@ -127,7 +127,7 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(await ok(['show', `by-hand:${FIRST}.data.content`], { folder })).toContain('written');
   });
 
-  test('[langgraph.24] a move says that the graph does not follow, and how it does', async () => {
+  test('[langgraph.12] a move says that the graph does not follow, and how it does', async () => {
     const folder = await newThread();
     const { stderr } = await run(['rewind', '@~4', '-b', 'back'], { folder });
     expect(stderr).toContain('LangGraph does not follow branches');
@@ -221,7 +221,7 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(left).toEqual(all.filter((id) => !planned.sessions.includes(id)));
   });
 
-  test('[langgraph.24] "resume" and "continue" name the call that lets the graph go on', async () => {
+  test('[langgraph.12] "resume" and "continue" name the call that lets the graph go on', async () => {
     const folder = await newDesk();
     const back = await run(['resume', '@~2', '-s', 'ann'], { folder });
     expect(back.code).toBe(15);

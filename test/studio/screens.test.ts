@@ -80,7 +80,7 @@ test('[studio.2] runs of plain steps are folded, and unfolded on request', async
   expect(await rowsOf(page)).not.toContain('#2 to #17: 16 steps on main');
 });
 
-test('[studio.3] stored text is shown as text, whatever is in it', async () => {
+test('[studio.1] stored text is shown as text, whatever is in it', async () => {
   const studio = await openStudio({ isEmpty: true });
   const session = await studio.manager.session('<img src=x onerror=alert(1)>');
   const content =

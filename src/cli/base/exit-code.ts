@@ -15,6 +15,7 @@ export const EXIT = {
   unsupported: ERROR_OUTCOMES.UNSUPPORTED.exitCode,
   replayMismatch: ERROR_OUTCOMES.REPLAY_MISMATCH.exitCode,
   model: ERROR_OUTCOMES.MODEL.exitCode,
+  key: ERROR_OUTCOMES.KEY.exitCode,
   interrupted: 130,
 } as const;
 

@@ -1,5 +1,5 @@
 import { StateCodec } from '../codec/state-codec.ts';
-import { CorruptError, InvalidInputError } from '../errors.ts';
+import { CorruptError, InvalidInputError, KeyError } from '../errors.ts';
 import { freezeState } from '../freeze.ts';
 import type { Digest } from '../tree/chunk.ts';
 import { TAG_START } from '../value/grammar.ts';
@@ -132,6 +132,7 @@ function isReordered(json: object): boolean {
 /** Reads a stored header; throws a CorruptError if the text does not match its digest, or is no header. */
 export function parseCheckpointBody(body: string, digest: Digest): CheckpointHeader {
   if (digestCheckpoint(body) !== digest) {
+    if (/"sealed":"[^"]+"\}$/.test(body)) throw encryptedRecord();
     throw new CorruptError(
       'A checkpoint record is damaged: it does not match its digest. Run verify to see what it affects.',
       {
@@ -140,6 +141,12 @@ export function parseCheckpointBody(body: string, digest: Digest): CheckpointHea
     );
   }
   return freezeState(checkHeader(parseBody(body), { hasTags: body.includes(TAG_START) }));
+}
+
+function encryptedRecord(): KeyError {
+  return new KeyError('This storage is encrypted. Open it with its keys: encrypted(storage, { keys }).', {
+    details: { reason: 'missing' },
+  });
 }
 
 function parseBody(body: string): unknown {

@@ -1,4 +1,4 @@
-import { ConflictError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
+import { ConflictError, isLost, NotFoundError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { Ref } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
@@ -65,7 +65,7 @@ async function describe(
     const isPoisoned = isPoison(lease);
     return [{ sessionId, branch, owner, attempts, isPoisoned, lapsedAtMs: isPoisoned ? undefined : dueAtMs }];
   } catch (error) {
-    if (!hasErrorCode(error, 'CORRUPT')) throw error;
+    if (!isLost(error)) throw error;
     return []; // verify names it
   }
 }

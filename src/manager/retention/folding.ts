@@ -1,4 +1,4 @@
-import { hasErrorCode } from '../../core/errors.ts';
+import { isLost } from '../../core/errors.ts';
 import type { Tombstone } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { Breather } from '../../storage/breather.ts';
@@ -79,7 +79,7 @@ export class TombstoneFolder {
         await pass.read(rows);
       await pass.finish();
     } catch (error) {
-      if (!hasErrorCode(error, 'CORRUPT')) throw error;
+      if (!isLost(error)) throw error;
     }
     return pass.rows;
   }

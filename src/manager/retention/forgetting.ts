@@ -1,4 +1,4 @@
-import { hasErrorCode } from '../../core/errors.ts';
+import { isLost } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { CheckpointRow, Ref } from '../../storage/contract.ts';
@@ -127,7 +127,7 @@ async function readLive({ storage }: Engine, sessionId: SessionId): Promise<Chec
     for await (const { checkpoint } of readSession(storage, sessionId))
       if (checkpoint !== undefined) live.push(checkpoint);
   } catch (error) {
-    if (!hasErrorCode(error, 'CORRUPT')) throw error;
+    if (!isLost(error)) throw error;
   }
   return live;
 }

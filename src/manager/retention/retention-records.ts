@@ -1,4 +1,4 @@
-import { ConflictError, hasErrorCode } from '../../core/errors.ts';
+import { ConflictError, isLost } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
@@ -71,7 +71,7 @@ export async function orIfDamaged<Result>(work: Promise<Result>, result: Result)
   try {
     return await work;
   } catch (error) {
-    if (hasErrorCode(error, 'CORRUPT')) return result;
+    if (isLost(error)) return result;
     throw error;
   }
 }

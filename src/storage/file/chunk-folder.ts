@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import { hash } from 'node:crypto';
 import { CorruptError, InvalidInputError } from '../../core/errors.ts';
 import { type Chunk, type ChunkContent, type Digest, formatChunk, parseChunk } from '../../core/tree/chunk.ts';
 import type { CollectResult } from '../contract.ts';
+import { isNamed } from '../named-bytes.ts';
 import { mapBounded } from './bounded.ts';
 import type { DurableFiles } from './durable-files.ts';
 import type { FileSystem } from './file-system.ts';
@@ -14,7 +14,7 @@ const DIGEST = /^[0-9a-f]{64}$/;
 const PREFIX = /^[0-9a-f]{2}$/;
 const PREFIX_CHARS = 2;
 
-/** Chunks as files: `ab/<64 characters>` holds the canonical form, so `sha256sum` of a file prints its name. */
+/** Chunks as files: `ab/<64 characters>` holds the canonical form, so `sha256sum` of a file prints its name, unless it is encrypted. */
 export class ChunkFolder {
   readonly #files: DurableFiles;
   readonly #fileSystem: FileSystem;
@@ -76,7 +76,7 @@ export class ChunkFolder {
     return mapBounded(digests, PARALLEL_READS, async (digest) => {
       const bytes = DIGEST.test(digest) ? await this.#fileSystem.readFile(this.#path(digest)) : undefined;
       if (bytes === undefined) return [];
-      if (hash('sha256', bytes) !== digest) throw this.#damaged(digest);
+      if (!isNamed(bytes, digest)) throw this.#damaged(digest);
       return this.#parse(bytes, digest).refs;
     });
   }

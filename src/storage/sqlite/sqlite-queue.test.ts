@@ -126,7 +126,7 @@ test('a collection gives space back to the disk and wipes what it removed', asyn
   expect(after).toBeLessThan(before - 1_000_000);
   expect(await storage.checkIntegrity()).toEqual([]);
   await storage.close();
-  expect(statSync(path).size).toBe(after); // [storage.21] the log is not counted
+  expect(statSync(path).size).toBe(after); // [storage.19] the log is not counted
   expect(statSync(path).size).toBeLessThan(200_000);
   const { readFileSync } = await import('node:fs');
   expect(readFileSync(path).includes(secret)).toBe(false);

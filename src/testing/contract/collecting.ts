@@ -97,7 +97,7 @@ export const collectingRules = [
     assertSame(await storage.readChunks([chunk.digest]), [chunk]);
   }),
 
-  rule('[storage.17] a chunk lives as long as one checkpoint of any session reaches it', async ({ storage, make }) => {
+  rule('[storage.16] a chunk lives as long as one checkpoint of any session reaches it', async ({ storage, make }) => {
     const shared = make.chunk();
     const users = ['s-1', 's-1', 's-2'].map((sessionId) => make.checkpoint({ sessionId, root: contentOf(shared) }));
     for (const checkpoint of users) await storage.commit(commitOf(checkpoint, { chunks: [shared] }));
@@ -108,7 +108,7 @@ export const collectingRules = [
     }
   }),
 
-  rule('[storage.17] effects keep their chunks until they or their session go', async ({ storage, make }) => {
+  rule('[storage.16] effects keep their chunks until they or their session go', async ({ storage, make }) => {
     const sessionId = session('s-1');
     const [leaf, second] = [make.chunk(), make.chunk()];
     const node = createChunk(contentOf(leaf));
@@ -152,7 +152,7 @@ export const collectingRules = [
     assertSame(await storage.readChunks([chunk.digest]), [chunk]);
   }),
 
-  rule('[storage.18] commits beside collections lose nothing', async ({ storage, make }) => {
+  rule('[storage.17] commits beside collections lose nothing', async ({ storage, make }) => {
     const writers = Array.from({ length: WRITERS }, (_, n) => writeAndForget(storage, make, `writer-${n}`));
     const work = Promise.all(writers);
     await collectDuring(storage, work);
@@ -163,7 +163,7 @@ export const collectingRules = [
     assertSame(await listDigests(storage), wanted.toSorted());
   }),
 
-  rule('[storage.18] garbage that is brought again beside collections is there', async ({ storage, make }) => {
+  rule('[storage.17] garbage that is brought again beside collections is there', async ({ storage, make }) => {
     const hot = make.chunk();
     const writers = Array.from({ length: 4 }, () => bringAgain(storage, make, hot));
     await collectDuring(storage, Promise.all(writers));
@@ -171,7 +171,7 @@ export const collectingRules = [
     assertSame(await listDigests(storage), []);
   }),
 
-  rule('[storage.18] collections at the same time are harmless', async ({ storage, make }) => {
+  rule('[storage.17] collections at the same time are harmless', async ({ storage, make }) => {
     const [live, dead] = [make.chunk(), make.chunk()];
     await storage.commit(commitOf(make.checkpoint({ root: contentOf(live) }), { chunks: [live, dead] }));
     const results = await Promise.all([storage.collect(), storage.collect(), storage.collect()]);

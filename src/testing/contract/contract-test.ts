@@ -99,8 +99,9 @@ export async function readAll(storage: ChunkStorage): Promise<Record<string, unk
   return structuredClone({ rows, checkpoints, sessions, effects, chunks, refs: await storage.readRefs() });
 }
 
-/** Digests of all stored chunks. */
-export const listDigests = (storage: ChunkStorage): Promise<Digest[]> => storage.listChunks({ limit: ALL });
+/** Digests of all stored chunks, ascending. */
+export const listDigests = async (storage: ChunkStorage): Promise<Digest[]> =>
+  (await storage.listChunks({ limit: ALL })).sort();
 
 /** Asserts that a storage holds nothing at all of a session. */
 export async function assertNoTrace(storage: ChunkStorage, sessionId: SessionId): Promise<void> {

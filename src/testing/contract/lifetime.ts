@@ -60,7 +60,7 @@ const CALLS: readonly ((storage: ChunkStorage, make: Builders) => Promise<unknow
 ];
 
 export const lifetimeRules = [
-  rule('[storage.18] a hundred commits at once on a hundred sessions are all stored', async ({ storage, make }) => {
+  rule('[storage.17] a hundred commits at once on a hundred sessions are all stored', async ({ storage, make }) => {
     const shared = make.chunk();
     const checkpoints = Array.from({ length: 100 }, (_, n) =>
       make.checkpoint({ sessionId: `s-${n}`, root: contentOf(shared) }),
@@ -75,7 +75,7 @@ export const lifetimeRules = [
     assertSame(await listDigests(storage), [shared.digest]);
   }),
 
-  rule('[storage.18] of twenty commits at once on one branch, one leaves a trace', async ({ storage, make }) => {
+  rule('[storage.17] of twenty commits at once on one branch, one leaves a trace', async ({ storage, make }) => {
     const base = make.checkpoint();
     await storage.commit(commitOf(base, { refs: [moveBranch('main', base)] }));
     const rivals = Array.from({ length: 20 }, () => {
@@ -97,7 +97,7 @@ export const lifetimeRules = [
     assertSame(await listDigests(storage), winner?.root.refs);
   }),
 
-  rule('[storage.18] a refused commit does not hurt those that are under way beside it', async ({ storage, make }) => {
+  rule('[storage.17] a refused commit does not hurt those that are under way beside it', async ({ storage, make }) => {
     const commits = Array.from({ length: 40 }, (_, n): Commit => {
       const checkpoint = make.checkpoint({ sessionId: `s-${n}` });
       return commitOf(checkpoint, n % 2 === 0 ? {} : { requires: [make.id()] });
@@ -112,7 +112,7 @@ export const lifetimeRules = [
     );
   }),
 
-  rule('[storage.19] a closed storage is CLOSED to every call but close', async ({ storage, make }) => {
+  rule('[storage.18] a closed storage is CLOSED to every call but close', async ({ storage, make }) => {
     await storage.commit(commitOf(make.checkpoint()));
     await Promise.all([storage.close(), storage.close()]);
     await storage.close();
@@ -123,7 +123,7 @@ export const lifetimeRules = [
       );
   }),
 
-  rule('[storage.19] closing waits for the commits under way', async ({ storage, make }) => {
+  rule('[storage.18] closing waits for the commits under way', async ({ storage, make }) => {
     let stored = 0;
     const commits = Array.from({ length: 20 }, async (_, n) => {
       const result = await storage.commit(commitOf(make.checkpoint({ sessionId: `s-${n}` })));
@@ -136,7 +136,7 @@ export const lifetimeRules = [
     await Promise.all(commits);
   }),
 
-  reopenRule('[storage.19] commits under way at closing are there again', async ({ storage, make, reopen }) => {
+  reopenRule('[storage.18] commits under way at closing are there again', async ({ storage, make, reopen }) => {
     const checkpoints = Array.from({ length: 20 }, (_, n) => make.checkpoint({ sessionId: `s-${n}` }));
     const commits = checkpoints.map((checkpoint) => storage.commit(commitOf(checkpoint)));
     const again = await reopen(storage);
@@ -144,7 +144,7 @@ export const lifetimeRules = [
     for (const item of checkpoints) assertSame(await again.readCheckpoint(item.header.id), rowWithRootOf(item));
   }),
 
-  reopenRule('[storage.20] everything is there after opening again', async ({ storage, make, reopen }) => {
+  reopenRule('[storage.18] everything is there after opening again', async ({ storage, make, reopen }) => {
     await populate(storage, make);
     const [before, { bytes: _, ...counts }] = [await readAll(storage), await storage.stats()];
     const again = await reopen(storage);
@@ -155,7 +155,7 @@ export const lifetimeRules = [
     assertSame(await readAll(await reopen(again)), before);
   }),
 
-  reopenRule('[storage.20] keys, expectations and filters hold', async ({ storage, make, reopen }) => {
+  reopenRule('[storage.18] keys, expectations and filters hold', async ({ storage, make, reopen }) => {
     await populate(storage, make);
     const again = await reopen(storage);
     const [head] = await again.readRefs({ sessionId: 's-1', kind: 'branch' });
@@ -171,7 +171,7 @@ export const lifetimeRules = [
     assert.equal(found.length, 3);
   }),
 
-  reopenRule('[storage.20] what was deleted and collected stays away', async ({ storage, make, reopen }) => {
+  reopenRule('[storage.18] what was deleted and collected stays away', async ({ storage, make, reopen }) => {
     await populate(storage, make);
     for (const sessionId of await storage.listSessions({ limit: ALL })) {
       if (sessionId !== 's-2') await storage.deleteSession(sessionId);
@@ -184,7 +184,7 @@ export const lifetimeRules = [
     assertSame(await readAll(again), before);
   }),
 
-  rule('[storage.21] stats count what is there, and bytes grow', async ({ storage, make }) => {
+  rule('[storage.19] stats count what is there, and bytes grow', async ({ storage, make }) => {
     const { bytes: emptyBytes, ...empty } = await storage.stats();
     assertSame(empty, { checkpoints: 0, tombstones: 0, chunks: 0, sessions: 0 });
     const chunk = make.chunk([], JSON.stringify(Array.from({ length: 30_000 }, () => make.random.below(1_000_000))));
@@ -197,7 +197,7 @@ export const lifetimeRules = [
     assert.ok(bytes > emptyBytes);
   }),
 
-  rule('[storage.22] a healthy storage finds nothing damaged', async ({ storage, make }) => {
+  rule('[storage.19] a healthy storage finds nothing damaged', async ({ storage, make }) => {
     assertSame(await storage.checkIntegrity(), []);
     await populate(storage, make);
     assertSame(await storage.checkIntegrity(), []);
@@ -206,7 +206,7 @@ export const lifetimeRules = [
     assertSame(await storage.checkIntegrity(), []);
   }),
 
-  rule('[storage.23] changing what was passed in changes nothing inside', async ({ storage, make }) => {
+  rule('[storage.1] changing what was passed in changes nothing inside', async ({ storage, make }) => {
     const chunk = make.chunk();
     const node = make.chunk([chunk.digest], '[{"$":0}]');
     const checkpoint = make.checkpoint({
@@ -230,7 +230,7 @@ export const lifetimeRules = [
     assert.equal((await storage.collect()).chunks, 0);
   }),
 
-  rule('[storage.23] changing what was returned changes nothing inside', async ({ storage, make }) => {
+  rule('[storage.1] changing what was returned changes nothing inside', async ({ storage, make }) => {
     await populate(storage, make);
     const before = await readAll(storage);
     const rows = await storage.listCheckpoints(everything({ include: 'all' }));

@@ -61,7 +61,7 @@ describe.each(STORAGES)('[langgraph.13] a thread is an ordinary session on %s', 
     await storage.close();
   });
 
-  test('[langgraph.12] retention also frees what tasks wrote to the checkpoints it deletes', async () => {
+  test('[langgraph.9] retention also frees what tasks wrote to the checkpoints it deletes', async () => {
     const { storage } = create();
     const draft = (step: number) => Array.from({ length: 40 }, (_, at) => `draft ${step}, line ${at}, `.repeat(40));
     const graph = new StateGraph(Annotation.Root({ step: Annotation<number>(), text: Annotation<string[]>() }))

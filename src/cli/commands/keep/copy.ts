@@ -1,5 +1,5 @@
 import { sessionsBelow } from '../../../adapter/session-name.ts';
-import { hasErrorCode, InvalidInputError } from '../../../core/errors.ts';
+import { hasErrorCode, InvalidInputError, isLost } from '../../../core/errors.ts';
 import { copySession } from '../../../manager/transfer/copy-session.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import { formatStorageAddress, parseStorageAddress } from '../../../storage/open/address.ts';
@@ -72,8 +72,7 @@ async function copyAll(context: Context, target: ChunkStorage): Promise<Copied[]
 
 /** What is wrong with one session does not stop the others. */
 function toProblem(error: unknown): { problem: string } {
-  if (error instanceof Error && (hasErrorCode(error, 'CONFLICT') || hasErrorCode(error, 'CORRUPT')))
-    return { problem: error.message };
+  if (error instanceof Error && (hasErrorCode(error, 'CONFLICT') || isLost(error))) return { problem: error.message };
   throw error;
 }
 

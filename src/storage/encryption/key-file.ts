@@ -1,0 +1,118 @@
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { KeyError, messageOf, NotFoundError, StorageError } from '../../core/errors.ts';
+import { Keyring } from './keyring.ts';
+import type { Keys } from './keys.ts';
+
+const OWNER_ONLY = 0o600;
+const OTHERS = 0o077;
+const TRIES = 100;
+const TRY_AGAIN_MS = 50;
+
+/** Keys in a file that only its owner may read. Keep it, and its backups, apart from the storage. */
+export class KeyFile implements Keys {
+  readonly path: string;
+  #last: { readonly stamp: string; readonly ring: Keyring } | undefined;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  async read(): Promise<Keyring> {
+    const { path } = this;
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found === undefined)
+      throw new NotFoundError(
+        `There is no key file ${path}. Make one with "savestate key add", or bring the right one.`,
+        {
+          details: { path },
+        },
+      );
+    if (process.platform !== 'win32' && (found.mode & OTHERS) !== 0)
+      throw new KeyError(`Others may read the key file ${path}. Make it yours alone: chmod 600 ${path}`, {
+        details: { reason: 'exposed', path },
+      });
+    const stamp = `${found.mtimeMs} ${found.ino} ${found.size}`;
+    if (this.#last?.stamp !== stamp) this.#last = { stamp, ring: Keyring.parse(readFileSync(path, 'utf8')) };
+    return this.#last.ring;
+  }
+
+  /** Adds a key for a name, unless another process did so just now. */
+  async add(name: string): Promise<Keyring> {
+    return this.update((ring) => {
+      const isThere = ring.list().some((key) => key.name === name && key.isNewest);
+      return isThere ? ring : ring.add(name);
+    });
+  }
+
+  /** Changes the file for good, one process at a time; makes it if `change` takes no keyring for granted. */
+  async update(change: (ring: Keyring) => Keyring): Promise<Keyring> {
+    const unlock = await this.#lock();
+    try {
+      const ring = change(await this.read());
+      this.#write(ring);
+      return ring;
+    } finally {
+      unlock();
+    }
+  }
+
+  /** Makes the file with its first key. A file that is there stays. */
+  async create(): Promise<Keyring> {
+    const unlock = await this.#lock();
+    try {
+      if (statSync(this.path, { throwIfNoEntry: false }) !== undefined) return await this.read();
+      const ring = Keyring.create();
+      this.#write(ring);
+      return ring;
+    } finally {
+      unlock();
+    }
+  }
+
+  /** The new content is whole and on the disk before it takes the place of the old. */
+  #write(ring: Keyring): void {
+    const draft = `${this.path}.new`;
+    rmSync(draft, { force: true }); // of a process that died
+    withFile(draft, 'wx', (file) => {
+      writeSync(file, ring.format());
+      fsyncSync(file);
+    });
+    renameSync(draft, this.path);
+    if (process.platform !== 'win32') withFile(dirname(this.path), 'r', fsyncSync);
+  }
+
+  async #lock(): Promise<() => void> {
+    const lock = `${this.path}.lock`;
+    for (let n = 0; n < TRIES; n++) {
+      if (isMade(lock)) return () => rmSync(lock, { force: true });
+      await pause(TRY_AGAIN_MS);
+    }
+    throw new StorageError(
+      `Another process is changing ${this.path}. If none is, one died: delete ${lock} and retry.`,
+      {
+        details: { path: lock },
+      },
+    );
+  }
+}
+
+function isMade(lock: string): boolean {
+  try {
+    withFile(lock, 'wx', () => undefined);
+    return true;
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw new StorageError(`The key file cannot be changed: ${messageOf(cause)}.`, { cause });
+  }
+}
+
+function withFile(path: string, flags: string, work: (file: number) => void): void {
+  const file = openSync(path, flags, OWNER_ONLY);
+  try {
+    work(file);
+  } finally {
+    closeSync(file);
+  }
+}

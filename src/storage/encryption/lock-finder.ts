@@ -1,0 +1,78 @@
+import { KeyError } from '../../core/errors.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { ChunkStorage } from '../contract.ts';
+import { MAIN_KEY } from './keyring.ts';
+import { Recent } from './recent.ts';
+import { sealedTextOf, sealSession } from './sealed-rows.ts';
+import type { Lock, Vault } from './vault.ts';
+import type { VaultDoor } from './vault-door.ts';
+
+const MAX_SESSIONS = 10_000;
+const MAX_CHECKPOINTS = 50_000;
+
+/** Knows which lock a session is under: the one it was begun with, whatever `keyFor` says later. */
+export class LockFinder {
+  readonly #inner: ChunkStorage;
+  readonly #door: VaultDoor;
+  readonly #keyFor: ((sessionId: string) => string) | undefined;
+  readonly #names = new Recent<SessionId, Promise<string>>(MAX_SESSIONS);
+  /** Locks of checkpoints, by name. */
+  readonly #checkpoints = new Recent<CheckpointId, string>(MAX_CHECKPOINTS);
+
+  constructor(inner: ChunkStorage, door: VaultDoor, keyFor: ((sessionId: string) => string) | undefined) {
+    this.#inner = inner;
+    this.#door = door;
+    this.#keyFor = keyFor;
+  }
+
+  /** The lock of every session, if nobody chooses and there is one. */
+  single(vault: Vault): Lock | undefined {
+    return this.#keyFor === undefined ? vault.onlyLock : undefined;
+  }
+
+  /** The lock for what is written to a session; its key is made if it is the first. */
+  async find(vault: Vault, sessionId: SessionId): Promise<Lock> {
+    const naming = this.#names.get(sessionId, () => this.#nameOf(vault, sessionId));
+    const name = await naming.catch((error: unknown) => {
+      this.drop(sessionId);
+      throw error;
+    });
+    const lock = vault.lock(name) ?? (await this.#door.add(name))?.lock(name);
+    if (lock !== undefined) return lock;
+    throw new KeyError(`There is no key "${name}", which session "${sessionId}" needs. Add one with that name.`, {
+      details: { reason: 'missing', name },
+    });
+  }
+
+  async #nameOf(vault: Vault, sessionId: SessionId): Promise<string> {
+    const [row] = await this.#inner.listCheckpoints({ sessionId: sealSession(vault, sessionId), limit: 1 });
+    if (row !== undefined) return vault.lockOf(sealedTextOf(row), `Session "${sessionId}"`).name;
+    return this.#keyFor?.(sessionId) ?? MAIN_KEY;
+  }
+
+  drop(sessionId: SessionId): void {
+    this.#names.delete(sessionId);
+  }
+
+  /** Whether a commit requires a checkpoint that is under another lock. */
+  async hasForeign(
+    vault: Vault,
+    lock: Lock,
+    { requires, own }: { readonly requires: readonly CheckpointId[]; readonly own: CheckpointId | undefined },
+  ): Promise<boolean> {
+    if (own !== undefined) this.#checkpoints.set(own, lock.name);
+    for (const id of requires) if ((await this.#lockNameOf(vault, id)) !== lock.name) return true;
+    return false;
+  }
+
+  /** Undefined if it is not there, or deleted; then the commit is refused below. */
+  async #lockNameOf(vault: Vault, id: CheckpointId): Promise<string | undefined> {
+    const known = this.#checkpoints.find(id);
+    if (known !== undefined) return known;
+    const row = await this.#inner.readCheckpoint(id);
+    if (row === undefined || row.isDeleted) return undefined;
+    const { name } = vault.lockOf(sealedTextOf(row), `Checkpoint ${id}`);
+    this.#checkpoints.set(id, name);
+    return name;
+  }
+}

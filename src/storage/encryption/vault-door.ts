@@ -1,0 +1,79 @@
+import { hasErrorCode, SavestateError } from '../../core/errors.ts';
+import type { Keyring } from './keyring.ts';
+import type { Keys } from './keys.ts';
+import { Vault } from './vault.ts';
+
+/** Keys are read again after so long: a process notices a new key, and stops using a removed one, within a minute. */
+const READ_AGAIN_MS = 60_000;
+
+/** Opens the vault with the keys as they are, and goes through it with every call. */
+export class VaultDoor {
+  readonly #keys: Keys;
+  #vault: Promise<Vault> | undefined;
+  #readAtMs = 0;
+
+  constructor(keys: Keys) {
+    this.#keys = keys;
+  }
+
+  /** Runs a call. If it meets a key that is not known, it is run once more with the keys as they are then. Errors are in the caller's terms. */
+  async through<Result>(work: (vault: Vault) => Promise<Result>): Promise<Result> {
+    const vault = await this.#open();
+    try {
+      return await work(vault);
+    } catch (error) {
+      const fresh = isMissingKey(error) ? await this.#read(vault) : vault;
+      if (fresh === vault) throw inTheClear(error, vault);
+      return await work(fresh);
+    }
+  }
+
+  /** The vault after a key was added for a name; undefined if these keys cannot be added to. */
+  async add(name: string): Promise<Vault | undefined> {
+    if (this.#keys.add === undefined) return undefined;
+    const vault = new Vault(await this.#keys.add(name));
+    this.#vault = Promise.resolve(vault);
+    return vault;
+  }
+
+  #open(): Promise<Vault> {
+    if (this.#vault !== undefined && performance.now() - this.#readAtMs < READ_AGAIN_MS) return this.#vault;
+    const before = this.#vault;
+    this.#readAtMs = performance.now();
+    const opening = Promise.resolve(before).then((vault) => this.#read(vault));
+    this.#vault = opening;
+    opening.catch(() => {
+      this.#vault = undefined; // the next call tries again
+    });
+    return opening;
+  }
+
+  /** The same vault if the keys did not change: it remembers names. */
+  async #read(before: Vault | undefined): Promise<Vault> {
+    const ring = await this.#keys.read();
+    if (before !== undefined && isSame(before.ring, ring)) return before;
+    const vault = new Vault(ring);
+    this.#vault = Promise.resolve(vault);
+    return vault;
+  }
+}
+
+const isSame = (a: Keyring, b: Keyring): boolean => a === b || a.format() === b.format();
+
+function isMissingKey(error: unknown): boolean {
+  return hasErrorCode(error, 'KEY') && (error as SavestateError).details.reason === 'missing';
+}
+
+/** An error of the storage below with its names in the clear. */
+function inTheClear(error: unknown, vault: Vault): unknown {
+  if (!(error instanceof SavestateError)) return error;
+  const message = vault.openText(error.message);
+  const details = Object.fromEntries(
+    Object.entries(error.details).map(([key, value]) => [
+      key,
+      typeof value === 'string' ? vault.openText(value) : value,
+    ]),
+  );
+  if (message === error.message && JSON.stringify(details) === JSON.stringify(error.details)) return error;
+  return Reflect.construct(error.constructor, [message, { details, cause: error.cause }]) as unknown;
+}
