@@ -81,6 +81,9 @@ const MANAGER: OptionChecks<CheckpointManagerOptions> = {
   setTimer: callback,
 };
 
+/** Accepts what may be done about differences between the code and a checkpoint. */
+export const onDifference = oneOf('fail', 'warn', 'accept');
+
 const CHECKS = {
   'new CheckpointManager()': MANAGER,
   'open()': { ...MANAGER, storage: () => 'must be left out: the address says which it is' },
@@ -90,6 +93,7 @@ const CHECKS = {
     factory: callback,
     as: accepts('a class', (value) => typeof value === 'function'),
     allowOther: flag,
+    onDifference,
   } satisfies OptionChecks<RestoreOptions>,
   'session()': SESSION_CHECKS,
   'recoverAbandoned()': {
@@ -127,6 +131,7 @@ const CHECKS = {
     factory: recordOf(callback),
     only: listOf(name),
     allowOther: flag,
+    onDifference,
   } satisfies OptionChecks<RestoreGroupOptions>,
   'joinGroup()': {
     onCut: { required: callback },

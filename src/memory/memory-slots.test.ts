@@ -85,6 +85,11 @@ describe('what was superseded is not served as true', () => {
     ['My name is Bob.', 'My name is not Bob.', 'My name is not Eve.'],
     ['I live in Berlin.', "I don't live in Berlin any more.", "I don't live in Paris."],
     ['I like tea.', "I don't like tea any more.", "I don't like coffee."],
+    ['I prefer tea over coffee.', 'I prefer coffee over tea now.', 'I prefer wine over tea.'],
+    ['I like tea more than coffee.', 'I like tea less than coffee.', 'I like tea more than wine.'],
+    ['I prefer green tea without milk.', 'I prefer green tea with milk.', 'I prefer black tea with milk.'],
+    ['I prefer flights before 9 am.', 'I prefer flights after 9 am.', 'I prefer trains after 9 am.'],
+    ['Always answer in French.', 'Never answer in French.', 'Never answer in German.'],
   ])('[memory.3] %s %s', async (before, denial, other) => {
     const memory = open();
     await memory.add(before, scope);
@@ -94,6 +99,16 @@ describe('what was superseded is not served as true', () => {
     expect((await memory.add(denial, scope)).superseded).toHaveLength(1);
     expect(await known()).not.toContain(before);
     expect(await known()).toContain(denial);
+  });
+
+  test('[memory.3] a sentence with one other word is another one, and not the same again', async () => {
+    const memory = open();
+    const rule = 'Always send the weekly report of the sales team in Lisbon to Ann by mail on Monday.';
+    await memory.add(rule, scope);
+    await memory.add(rule.replace('Ann', 'Bob'), scope);
+    expect(await found(memory, 'Who gets the weekly report?')).toContain(rule.replace('Ann', 'Bob'));
+    const { results } = await memory.search('weekly report', { ...scope, filters: { kind: 'instruction' } });
+    expect(results).toHaveLength(2);
   });
 
   test('[memory.3] with showExpired the old ranks below what replaced it, and is marked', async () => {

@@ -1,3 +1,4 @@
+export type { OnDifference } from '../manager/agent/agent-saving.ts';
 export type { AgentOverride, StandardAgentOptions } from './agent/agent-options.ts';
 export type { AgentRegistryOptions, SpeakerSelector } from './agent/agent-registry.ts';
 export { AgentRegistry } from './agent/agent-registry.ts';
@@ -23,4 +24,4 @@ export { fromLanguageModel } from './model/from-language-model.ts';
 export type { LlmConfig } from './model/llm-config.ts';
 export type { RetryPolicy } from './model/with-retries.ts';
 export { withRetries } from './model/with-retries.ts';
-export type { Difference, OnDifference } from './run/differences.ts';
+export type { Difference } from './run/differences.ts';

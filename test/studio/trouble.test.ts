@@ -65,3 +65,38 @@ test('[studio.1] an enormous value is shown in part, and whole on request', asyn
   expect(await page.locator('*').count()).toBeLessThan(3_000);
   expect(troubles).toEqual([]);
 });
+
+test('[studio.1] two tabs that fork under one name: the second is told in place, and keeps what was typed', async () => {
+  const studio = await openStudio();
+  const context = await browser.open();
+  const pages = await Promise.all(
+    [1, 2].map(async () => (await visit(context, studio, '/s/pricing-report/fork')).page),
+  );
+  for (const page of pages) await page.getByLabel('Branch').fill('mine');
+  for (const page of pages)
+    await page
+      .getByRole('textbox')
+      .first()
+      .fill(`Edited in tab ${pages.indexOf(page)}.`);
+  const [first, second] = pages;
+  await first?.getByRole('button', { name: 'Fork with the edit' }).click();
+  await first?.waitForURL(/branch=mine/);
+  await second?.getByText('There is a branch of this name.').waitFor();
+  expect(await second?.getByRole('button', { name: 'Fork with the edit' }).isDisabled()).toBe(true);
+  expect(await second?.getByRole('textbox').first().inputValue()).toBe('Edited in tab 1.');
+});
+
+test('[studio.1] a storage that another program has locked: reading goes on, a change says why it cannot be made', async () => {
+  const studio = await openStudio();
+  const { page } = await visit(await browser.open(), studio, '/s/pricing-report/fork');
+  await page.getByText('No change yet').waitFor();
+  const other = openDatabase(studio.path);
+  other.exec('BEGIN IMMEDIATE');
+  await page.getByLabel('Branch').fill('late');
+  await page.getByRole('button', { name: 'Fork' }).click();
+  await page.getByText('is locked by another process').waitFor({ timeout: 60_000 });
+  await page.goto(`${studio.url}/s/support-chat-8841`);
+  await page.getByRole('treegrid', { name: 'Checkpoints' }).getByRole('row').first().waitFor();
+  other.exec('ROLLBACK');
+  other.close();
+});

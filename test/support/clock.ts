@@ -10,7 +10,10 @@ const QUIET_TURNS = 5;
 /** A clock that stands still until it is told to go on, and timers that go by it. */
 export class TestClock {
   #nowMs = Date.UTC(2026, 0, 1);
+  /** Calls under way. */
   #calls = 0;
+  /** Calls so far: those that came and went within a turn of the event loop are followed by others. */
+  #made = 0;
   readonly #timers = new Set<Timer>();
 
   readonly now = (): number => this.#nowMs;
@@ -46,7 +49,11 @@ export class TestClock {
 
   /** Waits until no call to a watched storage is under way, and none follows. */
   async settle(): Promise<void> {
-    for (let quiet = 0; quiet < QUIET_TURNS; quiet = this.#calls === 0 ? quiet + 1 : 0) await nextTurn();
+    let made = -1;
+    for (let quiet = 0; quiet < QUIET_TURNS; quiet = this.#calls === 0 && this.#made === made ? quiet + 1 : 0) {
+      made = this.#made;
+      await nextTurn();
+    }
   }
 
   /** The same storage; time waits for its calls, and if it has a clock, that is this one. */
@@ -63,6 +70,7 @@ export class TestClock {
   #count(result: unknown): unknown {
     if (!(result instanceof Promise)) return result;
     this.#calls++;
+    this.#made++;
     return result.finally(() => {
       this.#calls--;
     });

@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import type { OnDifference } from '../../runtime/run/differences.ts';
+import type { OnDifference } from '../../manager/agent/agent-saving.ts';
 import type { OptionRow } from '../base/command.ts';
 import { type CommandInput, flagOf } from '../base/command-input.ts';
 

@@ -3,8 +3,16 @@ import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import { describeValue, isRecord } from '../../core/options.ts';
 import { formatPath } from '../../core/path.ts';
 import { findLeftOutSecrets, type RestoreProblem } from '../engine/loading.ts';
-import { COMPARES_CODE, type CodeComparing, hasMethod, type StatefulAgent, stateOf } from './agent.ts';
-import { keptField, putFields } from './put-fields.ts';
+import {
+  COMPARES_CODE,
+  type CodeComparing,
+  type ComparedState,
+  hasMethod,
+  type StatefulAgent,
+  stateOf,
+} from './agent.ts';
+import { changedField, findChanged, keptField } from './field-kinds.ts';
+import { putFields } from './put-fields.ts';
 
 /** How a state is put into an agent. */
 export type Loading = {
@@ -15,14 +23,26 @@ export type Loading = {
   readonly keep?: readonly string[];
   /** Fields that held instances of classes when they were saved. */
   readonly instances?: readonly string[];
+  /** What the code lacks, or has otherwise, is left as the code says. */
+  readonly isCodeKept?: boolean;
 };
 
 /** Puts a state into an agent; returns what could not be put back, and what the agent has from elsewhere. */
 export async function loadInto(agent: object, state: unknown, loading: Loading): Promise<readonly RestoreProblem[]> {
-  const changed = comparesCode(agent) ? agent[COMPARES_CODE](state) : [];
-  if (hasMethod(agent, 'loadState'))
-    return [...changed, ...(await loadByItself(agent as StatefulAgent, state, loading.codec))];
-  return putInto(agent, state as Fields, loading); // as checkFields found
+  if (!hasMethod(agent, 'loadState')) return putInto(agent, state as Fields, loading); // as checkFields found
+  const { problems, taken } = comparesCode(agent)
+    ? agent[COMPARES_CODE](state, loading.isCodeKept === true)
+    : findChanges(agent, state, loading);
+  const known = new Set(problems.map(({ path }) => path));
+  const found = await loadByItself(agent as StatefulAgent, taken, loading.codec);
+  return [...problems, ...found.filter(({ path }) => !known.has(path))];
+}
+
+/** What an agent that was just made has of another kind than its checkpoint; what becomes of it is up to its loadState. */
+function findChanges(agent: object, state: unknown, { isNew }: Loading): ComparedState {
+  const own = isNew && hasMethod(agent, 'saveState') ? saveAgain(agent as StatefulAgent) : undefined;
+  const changed = isRecord(own) && isRecord(state) ? findChanged(state, own) : [];
+  return { problems: changed.map((one) => changedField(one, false)), taken: state };
 }
 
 /** Sets the fields of an agent, and asks one with `saveState` how it is then: it may keep its state elsewhere. */
@@ -35,7 +55,8 @@ function putInto(agent: object, state: Fields, { codec, ...rest }: Loading): Res
   const saved = digestsOf(state, codec); // before objects of the agent's own take places in it
   const problems = putFields(agent, state, { ...putting, isDescribed: true });
   const fields = new Set([...saved.keys()].map((key) => formatPath([key])));
-  const isLost = ({ path, isOwn }: RestoreProblem): boolean => isOwn === true && fields.has(path);
+  const isLost = ({ path, kind }: RestoreProblem): boolean =>
+    kind !== undefined && rest.isCodeKept !== true && fields.has(path);
   const known = [...left, ...problems.filter((problem) => !isLost(problem))].map(({ path }) => path);
   const found = compareAgain(agent as StatefulAgent, saved, codec).filter(
     ({ path }) => !known.some((one) => one.startsWith(path)),

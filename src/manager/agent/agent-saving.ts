@@ -31,6 +31,7 @@ import {
 import { type AgentIdentity, describeAgent, identifyAgent, parseInstances } from './agent-description.ts';
 import { liveState, loadInto } from './agent-loading.ts';
 import { AgentSessions, type Assignment } from './agent-sessions.ts';
+import { captureAgent } from './capture-agent.ts';
 
 /** Where a state is put on restore; without either, the checkpoint's agent type is looked up. */
 export type RestoreOptions<Agent extends object = object> = {
@@ -41,7 +42,15 @@ export type RestoreOptions<Agent extends object = object> = {
   readonly as?: (abstract new (...args: never[]) => Agent) | undefined;
   /** Takes the state of another agent or class, too. The agent stays who it is, and its saves go to a session of its own. */
   readonly allowOther?: boolean | undefined;
+  /**
+   * If the code differs from the checkpoint, or something cannot be put back: `warn` (default) puts back what it can and names the rest in
+   * the report, `fail` refuses and leaves the agent as it was, `accept` leaves what differs as the code says now.
+   */
+  readonly onDifference?: OnDifference | undefined;
 };
+
+/** What is done about differences between the code and a checkpoint. */
+export type OnDifference = 'fail' | 'warn' | 'accept';
 
 /** A checkpoint that was read and checked, and the agent that is to take its state, if it goes into one. */
 export type PreparedRestore = {
@@ -50,6 +59,7 @@ export type PreparedRestore = {
   readonly agent: object | undefined;
   /** Where the saves of an agent go that takes the state of another one. */
   readonly elsewhere?: Assignment;
+  readonly onDifference?: OnDifference | undefined;
 };
 
 /** A frozen state is saved once; the next one is another object, and would silently begin another session. */
@@ -154,8 +164,20 @@ export class AgentSaving {
     return this.#engine.trace({ kind: 'restore', sessionId: checkpoint.sessionId }, async (tell) => {
       tell({ checkpoint });
       const prepared = await this.prepare(stored, options);
-      return (await this.finish(prepared, await this.load(prepared))).restored;
+      return (await this.finish(prepared, await this.#loadOrLeave(prepared, options.into))).restored;
     });
+  }
+
+  /** Puts the state into the agent; a live one that refuses differences is left as it was. */
+  async #loadOrLeave(prepared: PreparedRestore, live: object | undefined): Promise<readonly RestoreProblem[]> {
+    if (live === undefined || prepared.onDifference !== 'fail') return this.load(prepared);
+    const undo = captureAgent(live, this.#engine.plainCodec);
+    try {
+      return await this.load(prepared);
+    } catch (error) {
+      await undo();
+      throw error;
+    }
   }
 
   /** The first part of a restore: everything that can fail before an agent is touched. */
@@ -166,7 +188,7 @@ export class AgentSaving {
     const loaded = await loadState(this.#engine, stored);
     const agent = this.#createAgent(checkpoint, options);
     checkClass(checkpoint, agent, options.as);
-    const prepared = { checkpoint, loaded, agent };
+    const prepared = { checkpoint, loaded, agent, onDifference: options.onDifference };
     if (agent !== undefined) checkFields(agent, loaded.state);
     if (agent === undefined || !this.#isOther(prepared, agent, options)) return prepared;
     if (options.allowOther !== true) throw otherAgentError(checkpoint, ownerOf(prepared), this.#identify(agent));
@@ -195,12 +217,19 @@ export class AgentSaving {
 
   /** The part of a restore that touches the agent; returns what could not be put back. */
   async load(prepared: PreparedRestore): Promise<readonly RestoreProblem[]> {
-    const { checkpoint, loaded, agent, elsewhere } = prepared;
+    const problems = await this.#put(prepared);
+    if (prepared.onDifference === 'fail' && problems.length > 0) throw differenceError(prepared.checkpoint, problems);
+    return problems;
+  }
+
+  async #put(prepared: PreparedRestore): Promise<readonly RestoreProblem[]> {
+    const { checkpoint, loaded, agent, elsewhere, onDifference } = prepared;
     if (agent === undefined) return [];
     const loading = {
       codec: this.#engine.codec,
       isNew: this.#agentSessions.get(agent) === undefined,
       instances: parseInstances(checkpoint.fingerprint),
+      isCodeKept: onDifference === 'accept',
     };
     if (elsewhere === undefined) return loadInto(agent, loaded.state, loading);
     const identity = this.#identify(agent);
@@ -246,6 +275,14 @@ export class AgentSaving {
   reportOf(agent: object): RestoreReport | undefined {
     return this.#reports.get(agent);
   }
+}
+
+function differenceError({ id }: Checkpoint, problems: readonly RestoreProblem[]): InvalidInputError {
+  const found = problems.map(({ path, problem }) => `${path}: ${problem}`).join(' ');
+  return new InvalidInputError(
+    `Checkpoint ${id} was not restored, and the agent is as it was: ${found} Restore with onDifference "warn", as the checkpoint says, or "accept", as the code says now.`,
+    { details: { option: 'onDifference', id, problems } },
+  );
 }
 
 function toText(agentId: GivenId | undefined): string | undefined {

@@ -20,8 +20,11 @@ export const COMPARES_CODE: unique symbol = Symbol.for('savestate.comparesCode')
 
 /** An agent that knows what of its state comes from the code. */
 export interface CodeComparing {
-  [COMPARES_CODE](state: unknown): readonly RestoreProblem[];
+  [COMPARES_CODE](state: unknown, isCodeKept: boolean): ComparedState;
 }
+
+/** In what a state differs from the code, and what is taken over of it: as it is, or with what the code says in its place. */
+export type ComparedState = { readonly problems: readonly RestoreProblem[]; readonly taken: unknown };
 
 /** Makes an empty agent that a checkpoint is then restored into. Code cannot be saved, so it is looked up by name. */
 export type AgentFactory<Agent extends object = object> = (checkpoint: Checkpoint) => Agent;

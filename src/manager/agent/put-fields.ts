@@ -1,10 +1,10 @@
-import { findIn, type StateCodec } from '../../core/codec/state-codec.ts';
 import { messageOf } from '../../core/errors.ts';
 import { describeValue, isRecord } from '../../core/options.ts';
 import { formatPath, type PathStep } from '../../core/path.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import { findLeftOutSecrets, isSecretSet, type RestoreProblem } from '../engine/loading.ts';
-import { hasMethod, isHandle, type StatefulAgent } from './agent.ts';
+import { isHandle } from './agent.ts';
+import { changedField, findChanged, keptField, lostField } from './field-kinds.ts';
 
 /** How fields are put into an agent: what it has now, and when two values are the same. */
 export type Putting = {
@@ -18,35 +18,34 @@ export type Putting = {
   readonly isDescribed?: boolean;
   /** Fields that held instances of classes when they were saved. */
   readonly instances?: readonly string[];
+  /** What the code lacks, or has otherwise, is left as the code says. */
+  readonly isCodeKept?: boolean;
 };
 
 type Fields = Readonly<Record<string, unknown>>;
 type Path = readonly PathStep[];
-
-/** The problem of a field that an agent has and a checkpoint lacks. */
-export function keptField(path: Path): RestoreProblem {
-  const problem = `The checkpoint does not have ${describeValue(path.at(-1))}; the agent keeps its own value.`;
-  return { path: formatPath(path), problem, isOwn: true };
-}
-
-function lostField(key: string): RestoreProblem {
-  const problem = `The class does not have ${describeValue(key)}; the agent has it from the checkpoint.`;
-  return { path: formatPath([key]), problem, isOwn: true };
-}
 
 /**
  * Puts fields into an agent; returns what could not be put back, and what the agent has from elsewhere. Data is put back by value.
  * An object of the agent that has code (a class, methods, getters) stays, and gets the saved fields.
  */
 export function putFields(agent: object, saved: Fields, putting: Putting): RestoreProblem[] {
-  const { keep = [], own } = putting;
+  const { keep = [], isNew, isCodeKept = false } = putting;
+  const own = isRecord(putting.own) ? putting.own : {};
   const putter = new Putter(putting);
-  const set = Object.fromEntries(Object.entries(saved).filter(([key]) => !keep.includes(key)));
-  putter.noteKept(isRecord(own) ? own : {}, saved, []);
-  const isLost = (key: string) => set[key] !== undefined && findProperty(agent, key) === undefined;
-  const lost = isPlain(agent) ? [] : Object.keys(set).filter(isLost); // the class of the agent lacks it
-  putter.fill(agent, set, []);
-  return [...putter.problems, ...lost.filter((key) => Object.hasOwn(agent, key)).map(lostField)];
+  putter.noteKept(own, saved, []);
+  const isLost = (key: string) => saved[key] !== undefined && findProperty(agent, key) === undefined;
+  const lost = isPlain(agent) ? [] : Object.keys(saved).filter(isLost); // the class of the agent lacks it
+  const changed = isNew ? findChanged(saved, own) : [];
+  const left = new Set([...keep, ...(isCodeKept ? [...lost, ...changed.map(({ field }) => field)] : [])]);
+  putter.fill(agent, Object.fromEntries(Object.entries(saved).filter(([key]) => !left.has(key))), []);
+  const known = new Set(putter.problems.map(({ path }) => path));
+  const isNamed = (key: string) => !keep.includes(key) && (isCodeKept || Object.hasOwn(agent, key));
+  return [
+    ...putter.problems,
+    ...lost.filter(isNamed).map((key) => lostField(key, isCodeKept)),
+    ...changed.map((one) => changedField(one, isCodeKept)).filter(({ path }) => !known.has(path)),
+  ];
 }
 
 class Putter {
@@ -346,40 +345,4 @@ function kindOfProperty({ get, set, value }: PropertyDescriptor): FieldKind {
   if (set !== undefined) return 'setter';
   if (get !== undefined) return 'computed';
   return typeof value === 'function' ? 'method' : 'field';
-}
-
-/** Notes what a live agent is now; returns how to make it that again. Throws if its state cannot be copied. */
-export function captureAgent(agent: object, codec: StateCodec): () => Promise<unknown> {
-  if (!hasMethod(agent, 'saveState') || !hasMethod(agent, 'loadState')) return captureFields(agent);
-  const stateful = agent as StatefulAgent;
-  const { root, chunks } = codec.encode(stateful.saveState());
-  const find = findIn(new Map(chunks.map((chunk) => [chunk.digest, chunk])));
-  return async () => stateful.loadState(codec.decode(root, find));
-}
-
-/** Data is replaced by a restore and not changed; what has code is written to, so that its fields are noted. */
-function captureFields(agent: object): () => Promise<void> {
-  const undos = [...objectsWithCode(agent)].map(captureObject);
-  return async () => {
-    for (const undo of undos) undo();
-  };
-}
-
-function captureObject(target: object): () => void {
-  const before = Object.getOwnPropertyDescriptors(target);
-  const set = settable(target).map((key) => [key, Reflect.get(target, key)] as const);
-  return () => {
-    for (const key of Object.keys(target)) if (!Object.hasOwn(before, key)) Reflect.deleteProperty(target, key);
-    Object.defineProperties(target, before);
-    for (const [key, value] of set) Reflect.set(target, key, value);
-  };
-}
-
-/** The names of what an object lets be read and set by code of its own. */
-function settable(target: object): string[] {
-  const names: string[] = [];
-  for (let at: object | null = target; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at))
-    for (const [key, found] of Object.entries(Object.getOwnPropertyDescriptors(at)))
-      if (found.get !== undefined && found.set !== undefined) names.push(key);
-  return names;
 }

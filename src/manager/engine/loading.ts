@@ -117,8 +117,8 @@ function checkSteps(version: number | undefined, migrations: readonly Migration[
 export type RestoreProblem = {
   readonly path: string;
   readonly problem: string;
-  /** Nothing of what was saved is lost: the agent keeps what its code gave it, or has from the checkpoint what its code lacks. */
-  readonly isOwn?: true;
+  /** How the code differs: it lacks a field, has one besides, or otherwise. Absent if what was saved could not be put back. */
+  readonly kind?: 'changed' | 'missing' | 'added';
 };
 
 /** What a restore did. `complete` only if every item was put back. */

@@ -1,8 +1,8 @@
 import { CorruptError, InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { AgentFactory } from '../agent/agent.ts';
-import type { PreparedRestore } from '../agent/agent-saving.ts';
-import { captureAgent } from '../agent/put-fields.ts';
+import type { PreparedRestore, RestoreOptions } from '../agent/agent-saving.ts';
+import { captureAgent } from '../agent/capture-agent.ts';
 import { type RestoreProblem, type RestoreReport, readState } from '../engine/loading.ts';
 import { GROUP_TYPE } from '../engine/save-options.ts';
 import type { MemberSaving } from './group-member.ts';
@@ -17,12 +17,10 @@ import {
 } from './group-state.ts';
 
 /** Where the states of a group's members go, by their names; what is not said is as with `restore`. */
-export type RestoreGroupOptions = {
+export type RestoreGroupOptions = Pick<RestoreOptions, 'allowOther' | 'onDifference'> & {
   /** Live agents that take the states over. */
   readonly into?: { readonly [name: string]: object } | undefined;
   readonly factory?: { readonly [name: string]: AgentFactory } | undefined;
-  /** As with `restore`. */
-  readonly allowOther?: boolean | undefined;
   /** Bring back just these members. Default: all. */
   readonly only?: readonly string[] | undefined;
 };
@@ -92,13 +90,13 @@ function checkIsGroup({ id, type }: Checkpoint): void {
 async function prepare(
   { engine, saving }: MemberSaving,
   entry: MemberEntry,
-  { into, factory, allowOther }: RestoreGroupOptions,
+  { into, factory, allowOther, onDifference }: RestoreGroupOptions,
 ): Promise<PreparedMember> {
   const stored = await engine.repository.open(entry.checkpointId);
   if (stored.checkpoint.digest !== entry.digest)
     throw new CorruptError(`Checkpoint ${entry.checkpointId} is not the one that the group was saved with.`);
   const live = ownValue(into, entry.name);
-  const options = { into: live, factory: ownValue(factory, entry.name), allowOther };
+  const options = { into: live, factory: ownValue(factory, entry.name), allowOther, onDifference };
   return { ...(await saving.prepare(stored, options)), name: entry.name, entry, isLive: live !== undefined };
 }
 

@@ -1,13 +1,9 @@
 import { applyEvent, type FoldedMemory, holdsAt, sinceMs } from '../log/fold.ts';
 import { endedBy, speaksOfSame } from '../log/slots.ts';
-import { isNegated } from '../log/voice.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
 import type { EventPlace, MemoryEvent, NewMemoryEvent } from '../storage/memory-storage.ts';
-import { similarity, termsOf } from '../text/terms.ts';
+import { includesTerms, isAbout, isOpposite } from './likeness.ts';
 import type { Proposal } from './proposal.ts';
-
-/** From this likeness on two memories say the same. */
-const SAME_FROM = 0.8;
 
 /** What became of a proposal. `NONE`: it was there already, from the same source. */
 export type Decision = {
@@ -85,7 +81,10 @@ export class Decisions {
     if (equal !== undefined || fields.kind === 'episode') return equal;
     return [...this.#known.values()].find(
       (memory) =>
-        isAlike(memory.fields, fields) && !isOpposite(memory.fields, fields) && this.#holds(memory.id, fields),
+        isAlike(memory.fields, fields) &&
+        includesTerms(memory.fields.content, fields.content) &&
+        !isOpposite(memory.fields.content, fields.content) &&
+        this.#holds(memory.id, fields),
     )?.id;
   }
 
@@ -146,7 +145,7 @@ export class Decisions {
 /** Whether the newer memory leaves no room for the older one: the same slot of the same subject, the end of what was in it, or the opposite. */
 function contradicts(newer: MemoryFields, older: MemoryFields): boolean {
   if (older.kind === 'episode' || older.subject !== newer.subject) return false;
-  if (older.slot === undefined) return isAlike(older, newer) && isOpposite(older, newer);
+  if (older.slot === undefined) return isAlike(older, newer) && isOpposite(older.content, newer.content);
   const ended = endedBy(newer.slot);
   if (ended === undefined) return older.slot === newer.slot;
   return older.slot === ended && speaksOfSame(ended, newer.content, older.content);
@@ -154,16 +153,7 @@ function contradicts(newer: MemoryFields, older: MemoryFields): boolean {
 
 function isAlike(first: MemoryFields, second: MemoryFields): boolean {
   const isSameSort = first.subject === second.subject && first.kind === second.kind && first.slot === second.slot;
-  return isSameSort && saysSame(first, second);
-}
-
-function saysSame(first: MemoryFields, second: MemoryFields): boolean {
-  return similarity(termsOf(first.content), termsOf(second.content)) >= SAME_FROM;
-}
-
-/** "I like tea", "I don't like tea any more": the same words, and one of them says no. */
-function isOpposite(first: MemoryFields, second: MemoryFields): boolean {
-  return isNegated(first.content) !== isNegated(second.content);
+  return isSameSort && isAbout(first.content, second.content);
 }
 
 function isSameScope(first: MemoryScope, second: MemoryScope): boolean {

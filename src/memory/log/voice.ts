@@ -186,10 +186,3 @@ export function isPlain(sentence: string, at: number): boolean {
   if (before !== '' && (DOUBT.test(before) || OTHERS_SAY.test(before) || CONDITION.test(before))) return false;
   return !UNPLAIN.test(rest.replace(/(?:;|\b(?:and|but|so)\b).*/is, ''));
 }
-
-const NEGATION = /\b(?:not|never|no longer|cannot|neither|nor|hardly)\b|n['’]t\b/i;
-
-/** Whether a sentence says that something is not so. */
-export function isNegated(sentence: string): boolean {
-  return NEGATION.test(sentence);
-}

@@ -164,24 +164,99 @@ describe('a subclass that says itself what is saved', () => {
     }
   }
 
+  test.each(['fail', 'warn', 'accept'] as const)(
+    '[run.7] %s decides about fields that the code gained, lost or has otherwise, everywhere',
+    async (onDifference) => {
+      const before = class Clerk extends StandardAgent {
+        lost = 'old';
+        stage = 'NEW';
+        count: number | string = 0;
+        plan: string[] | null = null;
+        work(): this {
+          return Object.assign(this, { count: 5, plan: ['go'], memo: 'not in the class' });
+        }
+      };
+      const after = class Clerk extends StandardAgent {
+        stage = 'NEW';
+        count: number | string = 'none';
+        plan: string[] | null = null;
+        gained = 1;
+      };
+      const make = () => new after({ name: 'ann', defaultReply: 'Yes.' });
+      const was = new before({ name: 'ann', defaultReply: 'Yes.' });
+      const ways = await putBack(was, make, { onDifference, begin: () => was.work() });
+      const same = () => new before({ name: 'ann', defaultReply: 'Yes.' });
+      const again = await putBack(same(), same, { onDifference: 'fail', begin: (agent) => agent.work() });
+      expect([(await again.restore()).report.status, (await again.resume()).differences]).toEqual(['complete', []]);
+      const differences = [
+        { path: '$.agents.ann.fields.lost', kind: 'missing', text: 'The field "lost" of "ann" is not in its code.' },
+        {
+          path: '$.agents.ann.fields.count',
+          kind: 'changed',
+          text: 'The field "count" of "ann" was a number in its code, and is a string.',
+        },
+        { path: '$.agents.ann.fields.gained', kind: 'added', text: 'The field "gained" of "ann" is new.' },
+      ];
+      if (onDifference === 'fail') {
+        for (const way of [ways.restore, ways.proceed, ways.resume, ways.orchestrate, ways.alone]) {
+          const error = await way().then(
+            () => undefined,
+            (thrown: unknown) => thrown as { message: string; details: unknown },
+          );
+          for (const { path } of differences)
+            expect(error).toMatchObject({
+              code: 'INVALID_INPUT',
+              message: expect.stringContaining(path.split('.').at(-1) ?? ''),
+            });
+        }
+        return;
+      }
+      const isKept = onDifference === 'warn';
+      const held = make();
+      const resumed = await ways.resume(held);
+      const { chat, report } = await ways.restore();
+      for (const agent of [chat.agent('ann'), held, await ways.orchestrate()])
+        expect(agent).toMatchObject({ stage: 'NEW', plan: ['go'], gained: 1, count: isKept ? 5 : 'none' });
+      for (const agent of [chat.agent('ann'), held]) expect(Object.hasOwn(agent ?? {}, 'lost')).toBe(isKept);
+      expect([chat.agent('ann'), held]).toMatchObject([{ memo: 'not in the class' }, { memo: 'not in the class' }]);
+      for (const found of [report.differences, (await ways.proceed()).differences, resumed.differences])
+        expect(found).toEqual(differences);
+      const problems = (await ways.alone())?.problems ?? [];
+      expect(problems.map(({ path, kind }) => `${kind} ${path}`)).toEqual(
+        expect.arrayContaining(differences.map(({ path, kind }) => `${kind} ${path}`)),
+      );
+    },
+  );
+
   /** Saves an agent in a team and alone; returns what each way of putting it back says. */
-  async function putBack(agent: StandardAgent, make: () => StandardAgent) {
+  async function putBack<Agent extends StandardAgent>(
+    agent: Agent,
+    make: () => StandardAgent,
+    { begin, ...deciding }: { begin?: (agent: Agent) => unknown; onDifference?: 'fail' | 'warn' | 'accept' } = {},
+  ) {
     const manager = openManager();
     const hold = (one: StandardAgent) => {
       const options = { speakerSelection: 'round_robin', allowRepeatSpeaker: true, maxRounds: 1 } as const;
       const chat = new GroupChat({ agents: [one], ...options });
       return new CheckpointingGroupChatManager({ chat, manager, sessionId: 's', logs: false });
     };
-    const { checkpointId = '' } = await hold(agent).run({ message: 'Go.' });
+    const held = hold(agent);
+    begin?.(agent);
+    const { checkpointId = '' } = await held.run({ message: 'Go.' });
     const registry = new AgentRegistry({ agents: { [agent.constructor.name]: make } });
     const restorer = new CheckpointRestorer({ manager, registry });
-    const id = await manager.save(agent);
+    const id = await manager.save(agent, { sessionId: 'ann' });
     return {
       manager,
-      restore: () => restorer.restore(checkpointId),
-      proceed: () => restorer.continue(checkpointId, { rounds: 1, logs: false }),
-      resume: () => hold(make()).resume(),
-      alone: async () => manager.reportOf(await manager.restore<object>(id, { factory: make })),
+      restore: () => restorer.restore(checkpointId, deciding),
+      proceed: () => restorer.continue(checkpointId, { rounds: 1, logs: false, ...deciding }),
+      resume: (one = make()) => hold(one).resume(deciding),
+      alone: async () => manager.reportOf(await manager.restore<object>(id, { factory: make, ...deciding })),
+      orchestrate: async () => {
+        const one = make();
+        await new Orchestrator({ agents: [one], checkpointManager: manager }).restore(deciding);
+        return one;
+      },
     };
   }
 
@@ -203,17 +278,15 @@ describe('a subclass that says itself what is saved', () => {
     expect(await alone()).toMatchObject({ status: 'complete' });
   });
 
-  test('[restore.2] may leave a field out: it keeps what the code gave it, and is named', async () => {
+  test('[restore.2] may leave a field out: it keeps what the code gave it, and nothing is missing', async () => {
     const make = () => new Leaving({ name: 'ann', defaultReply: 'Yes.' });
     const { restore, proceed, resume, alone } = await putBack(Object.assign(make(), { stage: 'ASKED' }), make);
     const { chat, report } = await restore();
     expect(chat.agent('ann')).toMatchObject({ stage: 'ASKED', client: { send: expect.any(Function) } });
-    const text = 'The checkpoint does not have "client"; the agent keeps its own value.';
-    const named = [{ path: '$.agents.ann.fields.client', kind: 'added', text }];
-    expect(report).toEqual({ status: 'partial', differences: named });
-    expect((await proceed()).report.differences).toEqual(named);
-    expect((await resume()).differences).toEqual(named);
-    expect((await alone())?.problems).toMatchObject([{ path: '$.agents.ann.fields.client', problem: text }]);
+    expect(report.status).toBe('complete');
+    expect((await proceed()).report.differences).toEqual([]);
+    expect((await resume()).differences).toEqual([]);
+    expect(await alone()).toMatchObject({ status: 'complete' });
   });
 
   test('[restore.4] may begin to leave a field out: what the checkpoint has of it is named for what it is', async () => {
@@ -229,7 +302,7 @@ describe('a subclass that says itself what is saved', () => {
     };
     const make = () => new leaving({ name: 'ann', defaultReply: 'Yes.' });
     const { resume, alone } = await putBack(new keeping({ name: 'ann', defaultReply: 'Yes.' }), make);
-    await expect(resume()).rejects.toThrow('The checkpoint has "note", which saveState does not return any more');
+    await expect(resume()).rejects.toThrow('The field "note" of "ann" is not in its code. Go on with');
     expect((await alone())?.problems).toMatchObject([{ path: '$.agents.ann.fields.note' }]);
   });
 
@@ -277,5 +350,32 @@ describe('agents of a team restored on their own', () => {
     await expect(make(StandardAgent)).rejects.toThrow('"ann" was of the class "Memo", and what is registered');
     await expect(make(class Clerk extends StandardAgent {})).rejects.toThrow('makes a Clerk');
     expect((await make(Memo)).report.status).toBe('complete');
+  });
+
+  test('[run.7] what a maker gives an agent, and the code of then did not, is a difference', async () => {
+    const manager = openManager();
+    const agents = [new Memo({ name: 'ann', defaultReply: 'Yes.', systemMessage: 'OLD' })];
+    const chat = new GroupChat({ agents, speakerSelection: 'round_robin', allowRepeatSpeaker: true, maxRounds: 1 });
+    const team = new CheckpointingGroupChatManager({ chat, manager, sessionId: 's', logs: false });
+    const { checkpointId = '' } = await team.run({ message: 'Go.' });
+    const edit = [{ op: 'replace', path: '/agents/ann/systemMessage', value: 'EDITED' }] as const;
+    const { headId } = await manager.fork(checkpointId, { edit });
+    const restore = (id: string, maker: (state: AgentState) => StandardAgent, options = {}) => {
+      const registry = new AgentRegistry({ agents: { Memo: maker } });
+      return new CheckpointRestorer({ manager, registry }).restore(id, options);
+    };
+    const changed = () => new Memo({ name: 'ann', systemMessage: 'NEW', maxToolRounds: 2 });
+    await expect(restore(checkpointId, changed)).rejects.toThrow(
+      'The prompt of "ann" changed. The setting "maxToolRounds" of "ann" changed from 8 to 2.',
+    );
+    const { chat: accepted } = await restore(checkpointId, changed, { onDifference: 'accept' });
+    expect(accepted.agent('ann')?.saveState()).toMatchObject({ systemMessage: 'NEW', maxToolRounds: 2 });
+    const { chat: warned } = await restore(checkpointId, changed, { onDifference: 'warn' });
+    expect(warned.agent('ann')?.systemMessage).toBe('OLD');
+    for (const maker of [
+      () => new Memo({ name: 'ann', systemMessage: 'OLD' }),
+      ({ name, systemMessage }: AgentState) => new Memo({ name, systemMessage }),
+    ])
+      for (const id of [checkpointId, headId]) expect((await restore(id, maker)).report.status).toBe('complete');
   });
 });

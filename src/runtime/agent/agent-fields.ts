@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isRecord } from '../../core/options.ts';
 import { publicFields } from '../../manager/agent/agent.ts';
+import { changedField, compareKinds, type FieldKinds, kindsOf } from '../../manager/agent/field-kinds.ts';
 import { putFields } from '../../manager/agent/put-fields.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 
@@ -11,10 +12,44 @@ export function readFields(agent: object): Fields {
   return copyFields(publicFields(agent));
 }
 
-/** Puts saved fields into an agent; returns what could not be put back, and what the agent has from elsewhere. */
-export function loadFields(agent: object, saved: Fields, at: string): RestoreProblem[] {
-  const own = publicFields(agent);
+type Saving = object & { saveState(): { readonly fields?: Fields } };
+
+const made = new WeakMap<object, FieldKinds>();
+
+/** What the code gives an agent in each field that is saved of it: as it was when this was first asked for, before it works. */
+export function madeFields(agent: Saving): FieldKinds {
+  const known = made.get(agent) ?? kindsOf(agent.saveState().fields ?? {});
+  made.set(agent, known);
+  return known;
+}
+
+/** Names the saved fields that the code of an agent has otherwise, or not at all; returns what is put back, with them or without. */
+export function compareFields(agent: Saving, saved: Fields, { at, isCodeKept }: { at: string; isCodeKept: boolean }) {
+  const found = compareKinds(kindsOf(saved), madeFields(agent)).filter(({ kind }) => kind !== 'added');
+  const left = new Set(isCodeKept ? found.map(({ field }) => field) : []);
+  return {
+    problems: moveTo(
+      at,
+      found.map((one) => changedField(one, isCodeKept)),
+    ),
+    fields: Object.fromEntries(Object.entries(saved).filter(([field]) => !left.has(field))),
+  };
+}
+
+/**
+ * Puts saved fields into an agent; returns what could not be put back, and what the agent has besides. What its class lacks is for those
+ * to name who know the class of then: an agent may add fields while it works.
+ */
+export function loadFields(agent: Saving, saved: Fields, at: string): RestoreProblem[] {
+  const own = agent.saveState().fields ?? {}; // what a class leaves out is not missed
   const problems = putFields(agent, copyFields(saved), { own, isNew: false, isSame: isDeepStrictEqual });
+  return moveTo(
+    at,
+    problems.filter(({ kind }) => kind !== 'missing'),
+  );
+}
+
+function moveTo(at: string, problems: readonly RestoreProblem[]): RestoreProblem[] {
   return problems.map((problem) => ({ ...problem, path: `${at}${problem.path.slice(1)}` }));
 }
 

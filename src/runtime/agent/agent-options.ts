@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import {
   accepts,
@@ -115,12 +116,35 @@ export function givenState(options: StandardAgentOptions, state: AgentState): Gi
   };
 }
 
+/** A state with what options said in place of what it has, and the tools that are found. */
+export function adoptGiven(
+  { runtime, tools, ...given }: GivenState,
+  saved: AgentState,
+  find: (tool: string) => Tool | undefined,
+): AgentState {
+  const found = Object.keys({ ...saved.tools, ...tools }).flatMap((name) => find(name) ?? []);
+  return {
+    ...saved,
+    ...(saved.description === saved.systemMessage && { description: given.systemMessage ?? saved.description }),
+    ...given,
+    ...(given.modelId !== undefined && { llmConfig: null }),
+    ...(given.llmConfig !== undefined && { modelId: null }),
+    runtime: { ...saved.runtime, ...withoutUndefined(runtime ?? {}) },
+    tools: Object.fromEntries(found.map((one) => [one.name, fingerprintTool(one)])),
+  };
+}
+
 /** Names what options said and a state has otherwise, and the model and code that a state needs and the registry lacks. */
-export function compareGiven(given: GivenState, saved: AgentState, registry: AgentRegistry): RestoreProblem[] {
+export function compareGiven(
+  given: GivenState,
+  saved: AgentState,
+  { registry, isCodeKept }: { readonly registry: AgentRegistry; readonly isCodeKept: boolean },
+): RestoreProblem[] {
   const at = `$.agents.${saved.name}`;
   const changed = (word: string): RestoreProblem => {
-    const problem = `The ${word} of "${saved.name}" changed in the code, or had secrets in it: the agent has what the checkpoint says.`;
-    return { path: `${at}.${word}`, problem };
+    const source = isCodeKept ? 'code' : 'checkpoint';
+    const problem = `The ${word} of "${saved.name}" changed in the code, or had secrets in it: the agent has what the ${source} says.`;
+    return { path: `${at}.${word}`, problem, kind: 'changed' };
   };
   const missing = [...findMissingModel(saved, registry), ...refuseCode(saved, registry)];
   const settings = Object.values(FROM_CODE).flatMap(([key, word]) => {
@@ -131,10 +155,11 @@ export function compareGiven(given: GivenState, saved: AgentState, registry: Age
       ? []
       : [changed(`runtime.${flag}`)];
   });
-  const tools = Object.keys(given.tools ?? {}).flatMap((name) => {
+  const tools = Object.keys(given.tools ?? {}).flatMap((name): RestoreProblem[] => {
     if (Object.hasOwn(saved.tools, name)) return [];
-    const problem = `The checkpoint does not have the tool "${name}", so that "${saved.name}" does not offer it to its model.`;
-    return [{ path: `${at}.tools.${name}`, problem }];
+    const offers = isCodeKept ? 'offers' : 'does not offer';
+    const problem = `The checkpoint does not have the tool "${name}": "${saved.name}" ${offers} it to its model.`;
+    return [{ path: `${at}.tools.${name}`, problem, kind: 'added' }];
   });
   const code = findNarrowed(saved.name, saved.codeExecution, given.codeExecution ?? saved.codeExecution);
   const known = missing.map(({ path }) => path);

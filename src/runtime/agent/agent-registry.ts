@@ -95,10 +95,10 @@ export class AgentRegistry {
   }
 
   /** Adds what an agent that a program made brings along: its tools, its model, and which code it may run. */
-  addAgent({ name, tools, model, codeLimits }: StandardAgent): void {
+  addAgent({ name, tools, model, given: { codeExecution } }: StandardAgent): void {
     for (const tool of tools) this.addTool(tool);
     if (model !== undefined) this.addModel(modelIdOf(model), model);
-    if (codeLimits !== undefined) this.limitCode(name, codeLimits);
+    if (codeExecution !== undefined) this.limitCode(name, codeExecution);
   }
 
   /** Says which code an agent may run at most, whatever a restored state asks for. */

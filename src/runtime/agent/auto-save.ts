@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers';
 import { InvalidInputError, NotFoundError, UnsupportedError } from '../../core/errors.ts';
 import {
   accepts,
@@ -17,13 +16,16 @@ import {
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { name, parseName } from '../../core/record/id.ts';
 import type { RestoreOptions } from '../../manager/agent/agent-saving.ts';
-import { manager } from '../../manager/call-options.ts';
+import { captureAgent } from '../../manager/agent/capture-agent.ts';
+import { manager, onDifference } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { RestoreReport } from '../../manager/engine/loading.ts';
 import { WholeCheckpointStorage } from '../../storage/whole/whole-storage.ts';
+import { madeFields } from './agent-fields.ts';
 import { runtimeFlags } from './agent-options.ts';
 import { AgentRegistry, registry } from './agent-registry.ts';
 import { DEFAULT_RUNTIME, type RuntimeFlags } from './agent-state.ts';
+import { AutoSaves, type FailedSave } from './auto-saves.ts';
 import type { ChatMessage } from './chat-message.ts';
 import { StandardAgent } from './standard-agent.ts';
 
@@ -65,7 +67,8 @@ const OPTIONS: OptionChecks<OrchestratorOptions> = {
 };
 
 const REPLY: OptionChecks<{ readonly signal?: AbortSignal }> = { signal };
-const RESTORE: OptionChecks<Pick<RestoreOptions, 'allowOther'>> = { allowOther: flag };
+type OrchestratorRestore = Pick<RestoreOptions, 'allowOther' | 'onDifference'>;
+const RESTORE: OptionChecks<OrchestratorRestore> = { allowOther: flag, onDifference };
 
 type Watchable = { onChange(listener: () => void): () => void };
 
@@ -166,17 +169,27 @@ export class Orchestrator {
     });
   }
 
-  /** Brings every agent back as it was last saved; returns what each restore did. Agents that were never saved stay as they are. */
-  async restore(options: Pick<RestoreOptions, 'allowOther'> = {}): Promise<Readonly<Record<string, RestoreReport>>> {
+  /**
+   * Brings every agent back as it was last saved; returns what each restore did. Agents that were never saved stay as they are, and with
+   * `onDifference: 'fail'` all do if one is refused.
+   */
+  async restore(options: OrchestratorRestore = {}): Promise<Readonly<Record<string, RestoreReport>>> {
     checkOptions(options, RESTORE, 'restore()');
     const { checkpointManager } = this.#options;
     const reports: Record<string, RestoreReport> = {};
-    for (const [name, agent] of this.#agents) {
-      const latest = await findLatest(agent, checkpointManager);
-      if (latest === undefined) continue;
-      await checkpointManager.restore(latest.id, { ...options, into: agent });
-      const report = checkpointManager.reportOf(agent);
-      if (report !== undefined) reports[name] = report;
+    const undos: (() => Promise<unknown>)[] = [];
+    try {
+      for (const [name, agent] of this.#agents) {
+        const latest = await findLatest(agent, checkpointManager);
+        if (latest === undefined) continue;
+        if (options.onDifference === 'fail') undos.push(captureAgent(agent, checkpointManager.engine.plainCodec));
+        await checkpointManager.restore(latest.id, { ...options, into: agent });
+        const report = checkpointManager.reportOf(agent);
+        if (report !== undefined) reports[name] = report;
+      }
+    } catch (error) {
+      for (const undo of undos) await undo();
+      throw error;
     }
     return reports;
   }
@@ -211,7 +224,10 @@ export class Orchestrator {
         { details: { agents: [twin.name, name], id } },
       );
     this.#agents.set(name, agent);
-    if (agent instanceof StandardAgent) agent.useRegistry(this.#registry);
+    if (agent instanceof StandardAgent) {
+      agent.useRegistry(this.#registry);
+      madeFields(agent); // before it works
+    }
     this.#equip(agent);
     if (this.#options.autoCheckpoint === true && isWatchable(agent))
       this.#unwatch.push(agent.onChange(() => this.changed(agent)));
@@ -282,99 +298,4 @@ async function findLatest(agent: NamedAgent, checkpoints: CheckpointManager): Pr
 
 function isWatchable(agent: object): agent is Watchable {
   return 'onChange' in agent && typeof agent.onChange === 'function';
-}
-
-/** How a failed save is told. */
-export type FailedSave = { readonly agent: object; readonly error: unknown };
-
-type AutoSavesParts = {
-  readonly manager: CheckpointManager;
-  /** Those that are saved by themselves. */
-  readonly agents: () => Iterable<object>;
-  readonly onFailure: (failed: FailedSave) => void;
-};
-
-/** How often agents are looked at that do not tell of their changes; and how much of the time that may take. */
-const LOOK_EVERY_MS = 1_000;
-const MAX_SHARE = 0.05;
-
-/**
- * Saves agents that changed. One that tells of its changes is saved once per turn of the event loop: several changes in one turn are one
- * checkpoint, with the state at its end. The others are looked at again and again, and at every flush. Whether an agent changed is seen
- * from its state, whatever that is made of; a session stores saves in the order they were made.
- */
-export class AutoSaves {
-  readonly #parts: AutoSavesParts;
-  readonly #changed = new Set<object>();
-  readonly #unsaved = new Map<object, unknown>();
-  readonly #underWay = new Set<Promise<void>>();
-  #isScheduled = false;
-  #stopLooking: () => void = () => undefined;
-
-  constructor(parts: AutoSavesParts) {
-    this.#parts = parts;
-  }
-
-  /** Looks at all agents from time to time, until it is stopped. Does not keep the process alive. */
-  start(delayMs = LOOK_EVERY_MS): void {
-    const { setTimer } = this.#parts.manager.engine.ports;
-    this.#stopLooking = setTimer(() => this.#look(), { delayMs, keepsProcessAlive: false });
-  }
-
-  stop(): void {
-    this.#stopLooking();
-  }
-
-  #look(): void {
-    const { now } = this.#parts.manager.engine.ports;
-    const beginMs = now();
-    if (this.#underWay.size === 0) this.#saveAll(this.#parts.agents());
-    this.start(Math.max(LOOK_EVERY_MS, (now() - beginMs) / MAX_SHARE));
-  }
-
-  /** Notes that an agent is not as it was saved. */
-  mark(agent: object): void {
-    this.#changed.add(agent);
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      this.#saveAll(this.#changed);
-      this.#changed.clear();
-    });
-  }
-
-  /** Ends when every agent is stored as it is now; throws if one could not be saved. */
-  async flush(): Promise<void> {
-    for (const agent of this.#parts.agents()) this.mark(agent);
-    if (this.#isScheduled) await endOfTurn();
-    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
-    const [error] = this.#unsaved.values();
-    if (this.#unsaved.size > 0) throw error;
-  }
-
-  #saveAll(agents: Iterable<object>): void {
-    for (const agent of agents) {
-      const save = this.#save(agent).finally(() => this.#underWay.delete(save));
-      this.#underWay.add(save);
-    }
-  }
-
-  async #save(agent: object): Promise<void> {
-    try {
-      await this.#parts.manager.save(agent, { type: 'auto', trigger: 'state_changed', ifChanged: true });
-      this.#unsaved.delete(agent);
-    } catch (error) {
-      const isKnown = this.#unsaved.has(agent) && String(this.#unsaved.get(agent)) === String(error);
-      this.#unsaved.set(agent, error);
-      if (!isKnown) this.#parts.onFailure({ agent, error });
-    }
-  }
-}
-
-/** Later than what was to be done at the end of the turn before it was called. */
-function endOfTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }

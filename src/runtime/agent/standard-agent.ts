@@ -2,7 +2,7 @@ import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
 import { checkValue, filledString } from '../../core/options.ts';
-import { COMPARES_CODE } from '../../manager/agent/agent.ts';
+import { COMPARES_CODE, type ComparedState } from '../../manager/agent/agent.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import type { CodeBlock, CodeExecutionConfig } from '../code/code-executor.ts';
 import { narrowCode } from '../code/code-limits.ts';
@@ -10,9 +10,10 @@ import { extractCodeBlocks } from '../code/extract-code-blocks.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, requestSettings } from '../model/llm-config.ts';
-import { loadFields, readFields } from './agent-fields.ts';
+import { compareFields, loadFields, readFields } from './agent-fields.ts';
 import {
   type AgentOverride,
+  adoptGiven,
   checkAgent,
   checkOverride,
   checkReply,
@@ -115,9 +116,9 @@ export class StandardAgent {
     return this.#model;
   }
 
-  /** Which code the program that made this agent lets it run, if it says so; a restored state does not change it. */
-  get codeLimits(): CodeExecutionConfig | undefined {
-    return this.#given.codeExecution;
+  /** What the program that made this agent said of it; a restored state does not change it. */
+  get given(): GivenState {
+    return this.#given;
   }
 
   /** Gets tools that it may have to use; its own of the same name come first. */
@@ -240,7 +241,7 @@ export class StandardAgent {
     const last = this.history(partner).at(-1);
     if (last === undefined || last.name === this.name) return undefined;
     const permitted = registry.permitCode(this.#state);
-    const config = narrowCode(permitted, this.codeLimits ?? permitted);
+    const config = narrowCode(permitted, this.#given.codeExecution ?? permitted);
     const blocks = config === false ? [] : extractCodeBlocks(last.content);
     return config === false || blocks.length === 0 ? undefined : { blocks, config };
   }
@@ -335,8 +336,15 @@ export class StandardAgent {
   }
 
   /** Names what the code gives the agent and a state has otherwise, or needs besides; the state is put back all the same. */
-  [COMPARES_CODE](state: unknown): readonly RestoreProblem[] {
-    return compareGiven(this.#given, parseAgentState(state), this.#openRegistry());
+  [COMPARES_CODE](state: unknown, isCodeKept: boolean): ComparedState {
+    const saved = parseAgentState(state);
+    const registry = this.#openRegistry();
+    const problems = compareGiven(this.#given, saved, { registry, isCodeKept });
+    const find = (name: string) => this.#tools.get(name) ?? registry.tool(name);
+    const taken = isCodeKept ? adoptGiven(this.#given, saved, find) : saved;
+    if (saved.fields === undefined) return { problems, taken };
+    const compared = compareFields(this, saved.fields, { at: `$.agents.${saved.name}.fields`, isCodeKept });
+    return { problems: [...problems, ...compared.problems], taken: { ...taken, fields: compared.fields } };
   }
 
   /** Calls a listener after every change of the state, except that a whole state is loaded; answers how to stop. */

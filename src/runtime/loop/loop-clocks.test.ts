@@ -22,6 +22,23 @@ describe('the schedule', () => {
     expect((await world.history()).map(({ trigger }) => trigger)).toEqual(['started', 'schedule', 'schedule']);
   });
 
+  test('work that waits for nothing gives way to timers', async () => {
+    let hasGivenWay = false;
+    let turns = 0;
+    const work: LoopAgent['work'] = ({ state }) => {
+      state.memory.session.turns = ++turns;
+      if (state.task !== null && (hasGivenWay || turns === 5000)) state.task.status = 'done';
+    };
+    const task = { id: 'count', status: 'active', progress: 0 } as const;
+    const { loop } = await new World().start({ createAgent: () => ({ ...idle(), work }), initial: { task } });
+    setImmediate(() => {
+      hasGivenWay = true;
+    });
+    await new Promise<void>((resolve) => loop.on(() => loop.state.task?.status === 'done' && resolve()));
+    await loop.stop();
+    expect(turns).toBeLessThan(5000);
+  });
+
   test('[retention.14] with each checkpoint it prunes its own session only', async () => {
     const world = new World();
     const past = new CheckpointManager({ storage: world.storage, now: () => world.clock.now() - 192 * HOUR });

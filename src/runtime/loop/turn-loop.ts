@@ -1,4 +1,5 @@
 import { hasErrorCode } from '../../core/errors.ts';
+import { Breather } from '../../storage/breather.ts';
 import { Alarm, LoopClocks } from './loop-clocks.ts';
 import { type LoopParts, retryDelayMs } from './loop-options.ts';
 import { Recovery } from './recovery.ts';
@@ -57,8 +58,10 @@ export class TurnLoop {
   }
 
   async run(): Promise<LoopEnding> {
+    const breather = new Breather(); // turns of an agent that waits for nothing, on a storage that does not either
     while (this.#ending === undefined) {
       try {
+        await breather.breathe();
         await this.#advance();
       } catch (error) {
         this.#bear(error);

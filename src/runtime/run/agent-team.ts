@@ -1,5 +1,6 @@
 import { freezeState } from '../../core/freeze.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
+import { madeFields } from '../agent/agent-fields.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { type AgentTotals, addTotals } from '../agent/agent-state.ts';
 import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
@@ -23,6 +24,7 @@ export abstract class AgentTeam<State extends AgentStates = AgentStates, Record 
     this.#agents = this.#made;
     this.#record = record;
     for (const agent of agents) registry.addAgent(agent);
+    for (const agent of agents) madeFields(agent); // before they work
   }
 
   /** Under this name agents keep their copy of the team's conversation. */

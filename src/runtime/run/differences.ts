@@ -1,5 +1,6 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { OnDifference } from '../../manager/agent/agent-saving.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { createReport, type RestoreProblem } from '../../manager/engine/loading.ts';
 
@@ -11,9 +12,6 @@ export type Difference = {
   /** In a sentence. */
   readonly text: string;
 };
-
-/** What is done about differences. */
-export type OnDifference = 'fail' | 'warn' | 'accept';
 
 /** Decides about differences, in the same way wherever something saved goes on. */
 export type DifferenceOptions = {
@@ -48,7 +46,7 @@ export function report(differences: readonly Difference[]): DifferenceReport {
 export function refuse(differences: readonly Difference[], decision: OnDifference, what: string): void {
   if (decision !== 'fail' || differences.length === 0) return;
   const found = differences.map(({ text }) => text).join(' ');
-  const isMissing = differences.every(({ kind }) => kind === 'missing');
+  const isMissing = differences.every(({ kind, path }) => kind === 'missing' && !AGENT_FIELD.test(path));
   const [subject, source] = differences.every(({ path }) => isSetting(path))
     ? ['settings are', 'settings say']
     : ['code is', 'code says'];
@@ -65,19 +63,19 @@ function isSetting(path: string): boolean {
   return path.startsWith('$.settings.') || AGENT_SETTING.test(path);
 }
 
+const AGENT_FIELD = /^\$\.agents\..*\.fields\b/;
+
 const AGENT_SETTING =
   /^\$\.agents\..*\.(humanInputMode|maxConsecutiveAutoReplies|maxToolRounds|defaultReply|runtime|codeExecution(\.\w+)?)$/;
 
-/** The problems of a restore that lose something of what was saved: what the code gained is only named. */
+/** The problems of a restore that lose something of what was saved. In what the code differs is compared with the code of then. */
 export function findLosses(problems: readonly RestoreProblem[]): readonly RestoreProblem[] {
-  return problems.filter(({ isOwn }) => isOwn !== true);
+  return problems.filter(({ kind }) => kind === undefined);
 }
 
 /** Problems of a restore as differences; what is known already by its path is left out. */
 export function addProblems(known: readonly Difference[], problems: readonly RestoreProblem[]): readonly Difference[] {
-  const more = problems.map(({ path, problem, isOwn }): Difference => {
-    return { path, kind: isOwn === true ? 'added' : 'missing', text: problem };
-  });
+  const more = problems.map(({ path, problem, kind = 'missing' }): Difference => ({ path, kind, text: problem }));
   return addDifferences(known, more);
 }
 

@@ -20,15 +20,13 @@ import {
   wholeFrom,
 } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
-import { manager } from '../../manager/call-options.ts';
+import { manager, onDifference } from '../../manager/call-options.ts';
 import { registry } from '../agent/agent-registry.ts';
 import type { HumanInTheLoopSettings } from '../config/config-schema.ts';
 import type { DifferenceOptions } from './differences.ts';
 import type { FilesOptions } from './files/session-files.ts';
 import type { RestoreOptions, RestorerParts } from './team-restorer.ts';
 
-/** What may be done about differences. */
-export const onDifference = oneOf('fail', 'warn', 'accept');
 const mode = oneOf('live', 'recorded', 'frozen');
 const rounds = wholeFrom(1);
 

@@ -1,8 +1,14 @@
-import { isRecord } from '../../core/options.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { describeValue, isRecord } from '../../core/options.ts';
+import { formatPath } from '../../core/path.ts';
 import { digestText } from '../../core/tree/chunk.ts';
+import { compareKinds, type FieldDifference, type FieldKinds } from '../../manager/agent/field-kinds.ts';
+import { madeFields } from '../agent/agent-fields.ts';
+import type { GivenState } from '../agent/agent-options.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import type { AgentStates } from '../agent/load-agents.ts';
 import { describeCode } from '../code/code-limits.ts';
+import type { AgentTeam } from './agent-team.ts';
 import type { Difference } from './differences.ts';
 
 type Facts = Readonly<Record<string, string>>;
@@ -15,6 +21,8 @@ type AgentFacts = {
   readonly settings?: Facts;
   /** Which code it may run. */
   readonly code?: Facts;
+  /** What its class gives it in each field. Absent if nobody knows: older versions did not say. */
+  readonly fields?: FieldKinds;
 };
 
 /** What the code says of a team, each thing by its value or a short digest. */
@@ -45,9 +53,35 @@ const CODE_FIELDS = [
 const AGENT_SETTINGS = CODE_FIELDS.slice(5, -1);
 const DIGEST_CHARS = 16;
 
-/** The facts of a team and its settings. */
-export function factsOf({ agents }: Pick<AgentStates, 'agents'>, settings: object): TeamFacts {
-  return { ...factsOfAgents(agents), settings: factsOfSettings(Object.entries(settings)) };
+/** The facts of a team, as a state has it, and its settings. */
+export function factsOf(team: AgentTeam, { agents }: Pick<AgentStates, 'agents'>, settings: object): TeamFacts {
+  const facts = Object.entries(factsOfAgents(agents).agents).map(([name, one]) => [name, withFields(one, team, name)]);
+  return { agents: Object.fromEntries(facts), settings: factsOfSettings(Object.entries(settings)) };
+}
+
+/** The facts of an agent with what its maker gave it, and did not take from what was saved. */
+export function withGivenFacts(
+  facts: AgentFacts,
+  given: GivenState,
+  { made, saved }: { readonly made: AgentState; readonly saved: AgentState },
+): AgentFacts {
+  const { prompt, model, settings = {} } = factsOfAgent(made);
+  const isSaid = (...keys: readonly string[]): boolean =>
+    keys.some(
+      (key) => Object.hasOwn(given, key) && !isDeepStrictEqual(Reflect.get(made, key), Reflect.get(saved, key)),
+    );
+  return {
+    ...facts,
+    ...(isSaid('systemMessage', 'description') && { prompt }),
+    ...(isSaid('llmConfig', 'modelId') && { model }),
+    settings: { ...facts.settings, ...Object.fromEntries(Object.entries(settings).filter(([key]) => isSaid(key))) },
+  };
+}
+
+/** The facts of an agent with the fields that its class has. */
+export function withFields(facts: AgentFacts, team: AgentTeam, name: string): AgentFacts {
+  const agent = team.agent(name);
+  return agent === undefined ? facts : { ...facts, fields: madeFields(agent) };
 }
 
 function factsOfAgents(agents: AgentStates['agents']): TeamFacts {
@@ -135,7 +169,36 @@ function compareAgents(
     ...[...tools].flatMap((tool) => compareTool({ name, place, tool }, before.tools[tool], now.tools[tool])),
     ...compareSettings({ path, of: ` of "${name}"` }, before.settings, now.settings),
     ...compareSettings({ path, of: ` of "${name}"` }, before.code, now.code),
+    ...(before.fields === undefined ? [] : compareKinds(before.fields, now.fields ?? {})).map((difference) =>
+      describeField(name, difference),
+    ),
   ];
+}
+
+const FIELD_TEXTS: { readonly [Kind in FieldDifference['kind']]: (field: FieldDifference) => string } = {
+  added: () => 'is new',
+  missing: () => 'is not in its code',
+  changed: ({ was, is }) => `was ${was} in its code, and is ${is}`,
+};
+
+function pathOf(name: string, field: string): string {
+  return `$.agents.${name}.fields${formatPath([field]).slice(1)}`;
+}
+
+function describeField(name: string, difference: FieldDifference): Difference {
+  const { field, kind } = difference;
+  const text = `The field ${describeValue(field)} of "${name}" ${FIELD_TEXTS[kind](difference)}.`;
+  return { path: pathOf(name, field), kind, text };
+}
+
+/** A state without the saved fields that the code lacks, or has another kind of value for: they are what the code says. */
+export function leaveFields<State extends AgentStates>(state: State, differences: readonly Difference[]): State {
+  const left = new Set(differences.filter(({ kind }) => kind !== 'added').map(({ path }) => path));
+  const agents = Object.entries(state.agents).map(([name, agent]) => {
+    const kept = Object.entries(agent.fields ?? {}).filter(([field]) => !left.has(pathOf(name, field)));
+    return [name, agent.fields === undefined ? agent : { ...agent, fields: Object.fromEntries(kept) }];
+  });
+  return { ...state, agents: Object.fromEntries(agents) };
 }
 
 function isSame(before: string | undefined, now: string | undefined): boolean {

@@ -3,6 +3,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { checkOptions, filledString, isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { ClassCodec } from '../../core/value/class-codec.ts';
+import { COMPARES_CODE } from '../../manager/agent/agent.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EffectMode } from '../../manager/effect/effect-log.ts';
 import type { Revision } from '../../manager/revision/revision.ts';
@@ -29,7 +30,15 @@ import {
 import { PARTS } from './run-options.ts';
 import { type SeatPlace, withSeat } from './seat.ts';
 import { codeOf, findMissingModels, readOrigin, type TeamKind, type TeamTypes } from './team.ts';
-import { compareTeams, digestPrompt, type TeamFacts, type TeamFingerprint } from './team-facts.ts';
+import {
+  compareTeams,
+  digestPrompt,
+  leaveFields,
+  type TeamFacts,
+  type TeamFingerprint,
+  withFields,
+  withGivenFacts,
+} from './team-facts.ts';
 
 /** A checkpoint: by its id or the beginning of it, a revision of a session, or the file it was written to. */
 export type CheckpointSource = Revision | { readonly file: string };
@@ -135,12 +144,18 @@ export class TeamRestorer<Of extends TeamTypes> {
   ): Promise<Rebuilt<Of['team']>> {
     const decision = decide(options);
     const { fingerprint } = await readOrigin(this.manager, checkpoint, state);
-    const team = this.#kind.make(makeAgents(state, this.registry), this.registry, state);
+    const make = () => this.#kind.make(makeAgents(state, this.registry), this.registry, state);
+    let team = make();
+    const made = team.saveState();
     const problems = team.loadState(state);
     const code = codeOf(team);
-    const now = withTools(fingerprint, code);
+    const now = withCode(fingerprint, { team, made, code });
     const changed = [...compareTeams(fingerprint, now, 'registered'), ...findCutPrompts(state, fingerprint)];
-    if (decision === 'accept') team.loadState(this.#kind.adopt(state, code));
+    if (decision === 'accept') {
+      const adopted = leaveFields(this.#kind.adopt(state, withGiven(team, code)), changed);
+      team = make();
+      team.loadState(adopted);
+    }
     this.#override(team, options.overrides);
     const asked = changed.filter(({ path }) => !isOverridden(path, options.overrides?.agents));
     const found = addDifferences(asked, this.#findMissing(team));
@@ -265,13 +280,27 @@ export class TeamRestorer<Of extends TeamTypes> {
   }
 }
 
-/** Agents are rebuilt as they were: only their tools come from the code. */
-function withTools<Known extends TeamFacts>(known: Known, { agents }: AgentStates): Known {
-  const now = Object.entries(known.agents).map(([name, facts]) => [
-    name,
-    { ...facts, tools: agents[name]?.tools ?? {} },
-  ]);
+/** A team before and after its state was put in. */
+type RebuiltTeam = { readonly team: AgentTeam; readonly made: AgentStates; readonly code: AgentStates };
+
+/** Agents are rebuilt as they were: their tools, the fields of their classes and what their makers give them come from the code. */
+function withCode<Known extends TeamFacts>(known: Known, { team, made, code }: RebuiltTeam): Known {
+  const now = Object.entries(known.agents).map(([name, facts]) => {
+    const agent = team.agent(name);
+    if (agent === undefined) return [name, facts];
+    const [fresh, saved] = [made.agents[name] as AgentState, code.agents[name] as AgentState];
+    const given = withGivenFacts(facts, agent.given, { made: fresh, saved });
+    return [name, withFields({ ...given, tools: saved.tools }, team, name)];
+  });
   return { ...known, agents: Object.fromEntries(now) };
+}
+
+/** What the makers of agents give them, in place of what was saved. */
+function withGiven<State extends AgentStates>(team: AgentTeam, code: State): State {
+  const agents = team.agents.map((agent) => {
+    return [agent.name, agent[COMPARES_CODE](code.agents[agent.name], true).taken];
+  });
+  return { ...code, agents: Object.fromEntries(agents) };
 }
 
 /** A prompt that is not the one that was in force lost something on the way. */

@@ -1,4 +1,5 @@
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { OnDifference } from '../../manager/agent/agent-saving.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';
@@ -8,20 +9,13 @@ import type { Lesson, Situation } from '../agent/run-memory.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { AgentTeam } from './agent-team.ts';
 import type { AgentRequest } from './asking.ts';
-import {
-  addDifferences,
-  addProblems,
-  type Difference,
-  findLosses,
-  type OnDifference,
-  refuse,
-  tellRestored,
-} from './differences.ts';
+import { addDifferences, addProblems, type Difference, findLosses, refuse, tellRestored } from './differences.ts';
 import type { RequestAnswer, RequestForm } from './request-answers.ts';
 import {
   compareTeams,
   digestPrompt,
   factsOf,
+  leaveFields,
   readFingerprint,
   type TeamFacts,
   type TeamFingerprint,
@@ -111,7 +105,7 @@ export type MadeTeam<State> = { readonly code: State; readonly facts: TeamFacts 
 export function madeOf<Of extends TeamTypes>(kind: TeamKind<Of>, team: Of['team']): MadeTeam<Of['state']> {
   const code: Of['state'] = codeOf(team);
   const own = unconfigured.get(team) ?? code;
-  return { code, facts: factsOf(own, kind.settingsOf(own)) };
+  return { code, facts: factsOf(team, own, kind.settingsOf(own)) };
 }
 
 /** A checkpoint that a team goes on from, with what is known of the code it was saved with. */
@@ -172,10 +166,11 @@ export async function resumeTeam<Of extends TeamTypes>(
 ): Promise<Resumed> {
   const { state: saved, fingerprint } = await readOrigin(manager, head, kind.parse(given.state));
   // Older versions took the settings of a file for code.
-  const former = new Set(compareTeams(fingerprint, factsOf(code, kind.settingsOf(code))).map(({ path }) => path));
+  const former = new Set(compareTeams(fingerprint, factsOf(team, code, kind.settingsOf(code))).map(({ path }) => path));
   const all = compareTeams(fingerprint, now).filter(({ path }) => former.has(path));
   const changed = all.filter(({ path }) => !isGiven(path));
-  const state = decision === 'accept' ? kind.adopt(saved, code) : withWholePrompts(saved, code, fingerprint);
+  const state =
+    decision === 'accept' ? leaveFields(kind.adopt(saved, code), changed) : withWholePrompts(saved, code, fingerprint);
   const missing = [...findMissingModels(state, team.registry), ...kind.findMissing(state, team.registry)];
   const found = addDifferences(changed, missing);
   refuse(found, decision, kind.noun);

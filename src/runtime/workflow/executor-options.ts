@@ -16,12 +16,13 @@ import {
   wholeFrom,
 } from '../../core/options.ts';
 import { type CheckpointId, name } from '../../core/record/id.ts';
-import { manager } from '../../manager/call-options.ts';
+import type { OnDifference } from '../../manager/agent/agent-saving.ts';
+import { manager, onDifference } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { LEASE_CHECKS, type LeaseOptions } from '../../manager/lease/lease.ts';
 import type { HumanInTheLoopSettings } from '../config/config-schema.ts';
-import type { Difference, OnDifference } from '../run/differences.ts';
-import { checkTrust, humanInTheLoop, metadataBut, onDifference } from '../run/run-options.ts';
+import type { Difference } from '../run/differences.ts';
+import { checkTrust, humanInTheLoop, metadataBut } from '../run/run-options.ts';
 import type { WorkflowRegistry } from './definition/registry.ts';
 import type { Workflow } from './definition/workflow.ts';
 import type { WorkflowMigration } from './migration.ts';

@@ -1,5 +1,6 @@
 import { UnsupportedError } from '../../core/errors.ts';
-import type { Difference, OnDifference } from '../run/differences.ts';
+import type { OnDifference } from '../../manager/agent/agent-saving.ts';
+import type { Difference } from '../run/differences.ts';
 import { type Fingerprint, firstChange, stepOf } from './definition/fingerprint.ts';
 import type { ApprovalRequest, RunState } from './step/run-state.ts';
 

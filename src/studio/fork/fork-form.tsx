@@ -63,7 +63,7 @@ export function ForkForm({ sessionId, id, kind, edit, preview, timeline, at }: F
         {run.error !== undefined && <Trouble error={run.error} />}
       </div>
       <div className="foot">
-        {!isValid && <span className="t3">Mend the edit first</span>}
+        {!isValid && <span className="t3">{isTaken ? 'Choose another name' : 'Mend the edit'} first</span>}
         <button
           type="button"
           className={`btn ${run.team === undefined ? 'primary' : ''}`}

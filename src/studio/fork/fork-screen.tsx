@@ -1,10 +1,10 @@
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { shortId } from '../data/format.ts';
 import { useReplyIf } from '../data/use-reply.ts';
 import { useTimeline } from '../data/use-timeline.ts';
 import { useKeys } from '../frame/keys.ts';
 import { Link } from '../frame/link.tsx';
-import { go, sessionAddress } from '../frame/place.ts';
+import { go, sessionAddress, setQuery } from '../frame/place.ts';
 import { nameAgents } from '../parts/agent.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Loaded, NotThere, Trouble } from '../parts/trouble.tsx';
@@ -28,6 +28,10 @@ export function ForkScreen({ sessionId, query }: { sessionId: string; query: URL
   const asked = query.get('at') ?? undefined;
   const at = asked === undefined ? timeline.length - 1 : timeline.find(asked);
   const id = timeline.ids[at];
+  // The newest when the page opened, and that one from then on: saves go on beside it.
+  useEffect(() => {
+    if (asked === undefined && id !== undefined) setQuery({ at: id }, { replace: true });
+  }, [asked, id]);
   const checkpoint = useReplyIf(
     'GET /v1/checkpoints/{checkpoint}',
     id === undefined ? undefined : { params: { checkpoint: id } },

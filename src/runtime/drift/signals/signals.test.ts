@@ -298,6 +298,11 @@ describe('stall', () => {
     );
   });
 
+  test('[drift.6] words that no single earlier message has are not called a repetition', () => {
+    const events = times(14, (at) => ({ ...say(`${order}, page ${at % 3}.`), job: `message ${at}` }));
+    expect(only('stall', events).alarm?.evidence.at(-1)?.reason).toBe('Only 0 % of what worker says is new.');
+  });
+
   test('[drift.6] a talk that brings something new each time is none', () => {
     const events = times(12, (at) => [say(page(at), 'lead'), say(page(at + 40), 'surfer')]);
     expect(only('stall', events).alarm).toBeUndefined();

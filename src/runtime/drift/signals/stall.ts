@@ -98,9 +98,14 @@ function judgeTalk(state: StallMemory, { step, twin, similarity }: StepReading):
     agent,
     nats: Math.max(-MAX_NATS, Math.min(MAX_NATS, nats)),
     steps: twin === undefined ? [index] : [twin.index, index],
-    reason: `${agent} repeats ${Math.round(similarity * 100)} % of an earlier message, and only ${Math.round(inputNovelty * 100)} % of this one is new.`,
+    reason:
+      similarity > 0
+        ? `${agent} repeats ${percent(similarity)} of an earlier message, and only ${percent(inputNovelty)} of this one is new.`
+        : `Only ${percent(inputNovelty)} of what ${agent} says is new.`,
   };
 }
+
+const percent = (share: number): string => `${Math.round(share * 100)} %`;
 
 /** Cycles in a row without a call that may leave a state as it was there before; more of them are evidence. */
 const MAX_IDLE_CYCLES = 4;

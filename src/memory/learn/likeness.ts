@@ -1,0 +1,54 @@
+import { similarity, termsOf, wordsOf } from '../text/terms.ts';
+
+/** From this likeness on two texts are about the same. */
+const ALIKE_FROM = 0.8;
+const NEGATION = /\b(?:not|never|no longer|cannot|neither|nor|hardly)\b|n['’]t\b/i;
+/** Words of which each turns a sentence that had the other. */
+const TURNS = [
+  ['with', 'without'],
+  ['before', 'after'],
+  ['above', 'below'],
+  ['more', 'less'],
+] as const;
+const TURNING = new Set<string>([...TURNS.flat(), 'always', 'never']);
+const COMPARISONS = [/^(.*)\b(?:over|than|instead of)\b(.*)$/is, /^(.*\bprefer\b.*)\bto\b(.*)$/is];
+
+/** Whether two texts have nearly the same terms, whatever they say with them. */
+export function isAbout(first: string, second: string): boolean {
+  return similarity(matterOf(first), matterOf(second)) >= ALIKE_FROM;
+}
+
+/** Whether one text has all the terms of the other: a term in the place of another may be another name, place or number. */
+export function includesTerms(first: string, second: string): boolean {
+  const [fewer, more] = [new Set(matterOf(first)), new Set(matterOf(second))].sort((a, b) => a.size - b.size);
+  return [...(fewer ?? [])].every((term) => more?.has(term));
+}
+
+/** Of two texts with nearly the same terms: "like", "don't like"; "with milk", "without milk"; "tea over coffee", "coffee over tea". */
+export function isOpposite(first: string, second: string): boolean {
+  const [one, two] = [new Set(wordsOf(first)), new Set(wordsOf(second))];
+  const turns = TURNS.filter(([a, b]) => (one.has(a) && two.has(b)) || (one.has(b) && two.has(a))).length;
+  const isDenied = NEGATION.test(first) !== NEGATION.test(second);
+  return (turns + Number(isDenied) + Number(isSwapped(sidesOf(first), sidesOf(second)))) % 2 === 1;
+}
+
+function matterOf(text: string): string[] {
+  return termsOf(
+    wordsOf(text)
+      .filter((word) => !TURNING.has(word))
+      .join(' '),
+  );
+}
+
+/** The terms before and after the word that compares; none if nothing is compared. */
+function sidesOf(text: string): readonly string[][] {
+  const found = COMPARISONS.map((comparison) => comparison.exec(text)).find((match) => match !== null);
+  return found?.slice(1).map(termsOf) ?? [[], []];
+}
+
+function isSwapped(
+  [left = [], right = []]: readonly string[][],
+  [otherLeft = [], otherRight = []]: readonly string[][],
+) {
+  return left.some((term) => otherRight.includes(term)) && right.some((term) => otherLeft.includes(term));
+}
