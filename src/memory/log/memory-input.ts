@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { accepts, anything, date, flag, isRecord, type OptionChecks, string } from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
+import { digestText } from '../../core/tree/chunk.ts';
 import type { JsonValue } from '../../core/value/json.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import { redactText, refuseSecret } from '../../manager/engine/save-options.ts';
@@ -155,5 +155,5 @@ export function hashContent(content: string, { subject, isEpisode }: { subject: 
 
 /** A short name for some values. */
 export function digest(values: readonly unknown[]): string {
-  return createHash('sha256').update(JSON.stringify(values)).digest('hex').slice(0, 32);
+  return digestText(JSON.stringify(values)).slice(0, 32);
 }

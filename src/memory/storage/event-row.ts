@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { CorruptError } from '../../core/errors.ts';
+import { digestText } from '../../core/tree/chunk.ts';
 import type { MemoryScope } from './memory-record.ts';
 import type { MemoryEvent, MemoryOperation, NewMemoryEvent } from './memory-storage.ts';
 
@@ -101,9 +101,7 @@ export function scopeKey({ userId, agentId, runId }: MemoryScope): string {
 
 /** A scope as words of an index: whatever its names are made of. */
 export function scopeTokens(scope: MemoryScope): string[] {
-  return scopeColumns(scope).map(
-    ({ column, value }) => column.charAt(0) + createHash('sha256').update(value).digest('hex').slice(0, 16),
-  );
+  return scopeColumns(scope).map(({ column, value }) => column.charAt(0) + digestText(value).slice(0, 16));
 }
 
 const MAX_TOKEN_CHARS = 64;

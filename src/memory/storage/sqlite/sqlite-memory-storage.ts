@@ -86,7 +86,9 @@ export class SqliteMemoryStorage extends SqlMemoryReader<SqliteConnection> imple
 
   /** @internal */
   protected among(where: Conditions<unknown>, column: string, values: readonly string[]): Conditions<unknown> {
-    return where.add(`${column} IN (SELECT value FROM json_each(?))`, JSON.stringify(values));
+    return values.length === 1
+      ? where.add(`${column} = ?`, values[0])
+      : where.add(`${column} IN (SELECT value FROM json_each(?))`, JSON.stringify(values));
   }
 
   /** @internal */
