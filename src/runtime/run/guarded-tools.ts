@@ -25,17 +25,19 @@ export function refuseCall(call: ActingCall, text: string): ToolOutcome | { read
 /** Refuses to act with what stands for a secret: after a resume, longer strings have a mark where the secret was. */
 export class GuardedTools implements Effects {
   readonly #works: MoveWorks;
+  readonly #effects: Effects;
   readonly #restored: unknown;
   #marks: ReadonlySet<string> | undefined;
 
-  constructor(works: MoveWorks, restored: unknown) {
+  constructor(works: MoveWorks, restored: unknown, effects: Effects = works) {
     this.#works = works;
+    this.#effects = effects;
     this.#restored = restored;
   }
 
   async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
     const place = isActing(call) ? this.#findSecret(call) : undefined;
-    if (place === undefined || !isActing(call)) return this.#works.run(call, perform);
+    if (place === undefined || !isActing(call)) return this.#effects.run(call, perform);
     const what = call.kind === 'tool' ? 'the tool was not called. Call it again' : 'the code was not run. Run it again';
     const text = `The secret at ${place} of the input was left out when the run was stored, so ${what} with the secret.`;
     return this.#works.run(call, async () => refuseCall(call, text) as Result);

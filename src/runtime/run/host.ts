@@ -9,6 +9,7 @@ import { type GivenAnswer, type RequestAnswer, RequestAnswers } from './request-
 import { openOutcome, withSeat } from './seat.ts';
 import { type MadeTeam, madeOf, type Resumed, resumeTeam, type TeamKind, type TeamTypes } from './team.ts';
 import type { Hold, RunOptions } from './team-run.ts';
+import { readUndone } from './undone-calls.ts';
 
 /** Where a team is held, and with which decision about differences. */
 export type HeldOptions = DifferenceOptions & {
@@ -19,7 +20,7 @@ export type HeldOptions = DifferenceOptions & {
 };
 
 /** How a team goes on: the code its checkpoints name, what differs, and what its first checkpoint is about. */
-export type Prepared<Of extends TeamTypes> = Pick<Hold<Of>, 'facts' | 'differences' | 'first' | 'answers'>;
+export type Prepared<Of extends TeamTypes> = Pick<Hold<Of>, 'facts' | 'differences' | 'first' | 'answers' | 'undone'>;
 
 /** How a session goes on; `rounds` are given by the caller, so that another limit of the code is no difference. */
 export type LoadOptions = DifferenceOptions & { readonly rounds?: number | undefined };
@@ -77,7 +78,8 @@ export class RunHost<Of extends TeamTypes, Result extends { readonly status: str
   }
 
   /** Puts the state of the head into the team, as was decided about differences. */
-  async load({ id, head, state }: Session, { rounds, ...deciding }: LoadOptions = {}): Promise<Resumed> {
+  async load(session: Session, { rounds, ...deciding }: LoadOptions = {}): Promise<Resumed & Pick<Hold<Of>, 'undone'>> {
+    const { id, head, state } = session;
     if (head === undefined)
       throw new NotFoundError(`Session "${id}" has no ${this.#kind.noun} yet. Use run() to begin.`, {
         details: { sessionId: id },
@@ -86,7 +88,8 @@ export class RunHost<Of extends TeamTypes, Result extends { readonly status: str
     const isGiven = (path: string): boolean => rounds !== undefined && path === `$.settings.${limit}`;
     const decision = decide({ ...options, ...deciding });
     const made = { ...this.made, team, manager: options.manager };
-    return resumeTeam(this.#kind, made, { head, state, isGiven, decision });
+    const resumed = await resumeTeam(this.#kind, made, { head, state, isGiven, decision });
+    return { ...resumed, undone: await readUndone(options.manager, session) };
   }
 
   /** What people are asked now. */

@@ -77,7 +77,7 @@ const RUN = {
   memory: anything,
 } as const;
 
-const OWN_METADATA = ['round', 'endReason', 'continuedFrom', 'continuedFromSession'] as const;
+const OWN_METADATA = ['round', 'endReason', 'continuedFrom', 'continuedFromSession', 'rewoundTo'] as const;
 
 /** What every run of a chat accepts. */
 export const CHAT_RUN = {

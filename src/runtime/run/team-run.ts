@@ -23,6 +23,7 @@ import { GuardedTools } from './guarded-tools.ts';
 import { RequestAnswers } from './request-answers.ts';
 import type { TeamKind, TeamTypes } from './team.ts';
 import { fingerprintOf, type TeamFacts } from './team-facts.ts';
+import { type Undone, UndoneCalls } from './undone-calls.ts';
 import { MoveWorks } from './work.ts';
 
 /** What a run may use besides its team. */
@@ -114,6 +115,8 @@ export type Hold<Of extends TeamTypes> = {
   /** The code that it runs with. */
   readonly facts: TeamFacts;
   readonly differences?: readonly Difference[];
+  /** What was done after the checkpoint that the session was rewound to. */
+  readonly undone?: Undone | undefined;
 };
 
 /** These are not the agents' failures: going on would hide them. */
@@ -179,7 +182,7 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
   #taught: ChatMessage | undefined;
 
   constructor(hold: Hold<Of>, options: RunOptions<Of['team']>) {
-    const { kind, team, session, manager, ask } = hold;
+    const { kind, team, session, manager, ask, undone } = hold;
     this.#hold = hold;
     this.#options = options;
     // What is done with a user's session is the user's, too: it is listed and forgotten with the rest.
@@ -188,7 +191,8 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
     this.recall = createRecall(this.#memory, session, () => kind.situation(team));
     const saved = session.state === undefined ? [] : kind.worksOf(session.state);
     this.#works = new MoveWorks(session, () => kind.workOf(team), saved);
-    this.effects = new GuardedTools(this.#works, session.state);
+    const made = undone && new UndoneCalls(this.#works, (value) => session.digestOf(value), undone);
+    this.effects = new GuardedTools(this.#works, session.state, made);
     this.#taught = team.record.messages.at(-1);
     this.#inbox = new RequestAnswers(manager, kind.requests);
     this.#asking = new Asking({
@@ -311,7 +315,7 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
   }
 
   #describe(trigger: string, facts: SaveFacts<Of['end']>): SaveOptions {
-    const { kind, team, facts: code } = this.#hold;
+    const { kind, team, facts: code, undone } = this.#hold;
     const { last, place } = kind.describe(team, facts.end);
     return {
       type: trigger === 'run_failed' ? 'recovery' : 'auto',
@@ -321,7 +325,7 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
       ...('error' in facts && { reason: messageOf(facts.error).slice(0, REASON_CHARS) }),
       ...(last !== undefined && { contextSummary: `${last.name}: ${last.content}`.slice(0, SUMMARY_CHARS) }),
       fingerprint: fingerprintOf(code, team.saveState()),
-      metadata: { ...this.#options.metadata, ...place },
+      metadata: { ...this.#options.metadata, ...place, ...(undone && { rewoundTo: undone.rewoundTo }) },
     };
   }
 

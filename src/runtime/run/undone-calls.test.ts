@@ -1,0 +1,115 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { createCrew, createRunner } from '../../../test/fleet/crew.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
+import { scriptedModel } from '../../testing/model/scripted-model.ts';
+import { AgentRegistry } from '../agent/agent-registry.ts';
+import { StandardAgent } from '../agent/standard-agent.ts';
+import { defineTool } from '../agent/tool.ts';
+import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';
+import {
+  CheckpointingGroupChatManager,
+  type GroupChatManagerOptions,
+} from '../chat/checkpointing-group-chat-manager.ts';
+import { GroupChat } from '../chat/group-chat.ts';
+
+/** A clerk that pays 1, 2, 3, ... in its turns, by calls that its model names anew each time. */
+function open() {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const paid: { amount: number; key: string }[] = [];
+  const failing = new Set<number>();
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    input: z.object({ amount: z.number() }),
+    run: ({ amount }, { idempotencyKey: key }) => {
+      paid.push({ amount, key });
+      if (failing.delete(amount)) throw new Error('The bank is closed.');
+      return `receipt ${paid.length}`;
+    },
+  });
+  let calls = 0;
+  const model = scriptedModel(
+    ({ messages }) => {
+      const last = messages.at(-1);
+      const amount = messages.filter(({ role }) => role === 'user').length;
+      if (last?.role !== 'tool') return { toolCalls: [{ id: `call-${++calls}`, name: 'pay', input: { amount } }] };
+      return JSON.stringify(last.content).match(/receipt \d+|closed/)?.[0] ?? '?';
+    },
+    { id: 'm' },
+  );
+  const hold = (options: Partial<GroupChatManagerOptions> = {}) => {
+    const agents = [
+      new StandardAgent({ name: 'clerk', model, tools: [pay] }),
+      new StandardAgent({ name: 'boss', defaultReply: 'Next.' }),
+    ];
+    const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 3 });
+    return new CheckpointingGroupChatManager({ chat, manager, sessionId: 's', logs: false, ...options });
+  };
+  const amounts = () => paid.map(({ amount }) => amount);
+  return { manager, paid, failing, hold, amounts, model, pay };
+}
+
+const START = { sessionId: 's', at: 'message 1' };
+const said = (messages: readonly { content: string }[]) => messages.map(({ content }) => content);
+
+describe('a conversation that was rewound', () => {
+  test('[run.6] does not make finished calls again, also after it was stopped, and rewound once more', async () => {
+    const { manager, hold, amounts } = open();
+    const first = await hold().run({ message: 'Go.' });
+    expect([said(first.messages), amounts()]).toEqual([
+      ['Go.', 'receipt 1', 'Next.', 'receipt 2'],
+      [1, 2],
+    ]);
+    for (const _ of [1, 2]) {
+      await manager.rewind(START);
+      const stop = new AbortController();
+      const stopped = await hold({ signal: stop.signal, onMessage: () => stop.abort() }).resume();
+      expect([stopped.status, stopped.messages.length]).toEqual(['stopped', 2]);
+      expect(said((await hold().resume()).messages)).toEqual(said(first.messages));
+      expect(amounts()).toEqual([1, 2]);
+    }
+    await hold().resume({ rounds: 2 });
+    expect(amounts()).toEqual([1, 2, 3]);
+  });
+
+  test('[run.6] makes a call that failed again, with its key', async () => {
+    const { manager, hold, paid, failing } = open();
+    failing.add(2);
+    expect((await hold().run({ message: 'Go.' })).messages.at(-1)?.content).toBe('closed');
+    await manager.rewind(START);
+    expect((await hold().resume()).messages.at(-1)?.content).toBe('receipt 3');
+    expect(paid.map(({ amount }) => amount)).toEqual([1, 2, 2]);
+    expect(paid[2]?.key).toBe(paid[1]?.key);
+  });
+
+  test('[run.6] with an edit it does not make them again, either', async () => {
+    const { manager, hold, amounts } = open();
+    await hold().run({ message: 'Go.' });
+    await manager.rewind(START, { edit: [{ op: 'replace', path: '/chat/messages/0/content', value: 'Go on.' }] });
+    expect(said((await hold().resume()).messages)).toEqual(['Go on.', 'receipt 1', 'Next.', 'receipt 2']);
+    expect(amounts()).toEqual([1, 2]);
+  });
+
+  test('[run.6] a continuation of its own makes its calls itself', async () => {
+    const { manager, hold, paid, model, pay } = open();
+    await hold().run({ message: 'Go.' });
+    const registry = new AgentRegistry({ tools: [pay], models: { m: model } });
+    await new CheckpointRestorer({ manager, registry }).continue(START, { rounds: 1, logs: false });
+    expect(paid.map(({ amount }) => amount)).toEqual([1, 2, 1]);
+    expect(paid[2]?.key).not.toBe(paid[0]?.key);
+  });
+});
+
+test('[run.6] a fleet that was rewound does not make finished calls again', async () => {
+  const first = createCrew();
+  const { runner, manager } = createRunner(first);
+  const { sessionId } = await runner.run({ task: 'Find out what is known.' });
+  expect(first.calls.length).toBeGreaterThan(0);
+  const { checkpoints } = await manager.list({ sessionId }, { order: 'oldest', limit: 2 });
+  await manager.rewind(checkpoints[1]?.id ?? '');
+  const again = createCrew();
+  const result = await createRunner(again, { manager, sessionId }).runner.resume();
+  expect([result.status, again.calls]).toEqual(['ended', []]);
+});
