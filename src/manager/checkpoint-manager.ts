@@ -31,8 +31,8 @@ import { type PruneOptions, type PruneResult, RetentionRunner } from './retentio
 import { findRevision, type Revision } from './revision/revision.ts';
 import { openSession, type Session, type SessionHost } from './session/session.ts';
 import { exportCheckpoint, exportSession } from './transfer/export.ts';
-import { type ImportResult, importSession } from './transfer/import.ts';
-import { type VerifyReport, verify } from './verify/verify.ts';
+import type { ImportResult } from './transfer/import.ts';
+import type { VerifyReport } from './verify/verify.ts';
 import { type Subscription, watchSaves } from './write/remote-saves.ts';
 import { SessionOpener } from './write/session-opener.ts';
 import type { SessionOptions } from './write/session-options.ts';
@@ -310,6 +310,7 @@ export class CheckpointManager {
   async verify(options: { readonly readData?: boolean | undefined } = {}): Promise<VerifyReport> {
     this.checkOpen();
     checkCall(options, 'verify()');
+    const { verify } = await import('./verify/verify.ts');
     return verify(this.engine, options);
   }
 
@@ -326,6 +327,7 @@ export class CheckpointManager {
   /** Reads what `exportSession` wrote, checking all of it. */
   async importSession(source: AsyncIterable<string | Uint8Array>): Promise<ImportResult> {
     this.checkOpen();
+    const { importSession } = await import('./transfer/import.ts');
     return importSession(this.engine, source);
   }
 

@@ -1,11 +1,4 @@
-import {
-  type Change,
-  type CountedChanges,
-  countChanges,
-  diffStates,
-  type JsonPatchOperation,
-  toPatch,
-} from '../../core/diff/index.ts';
+import type { Change, CountedChanges, JsonPatchOperation } from '../../core/diff/index.ts';
 import { formatPath } from '../../core/path.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -31,6 +24,7 @@ export type CheckpointComparison = {
 /** Compares the states of two checkpoints; costs what differs, not what is there. */
 export async function compare(engine: Engine, idBefore: string, idAfter: string): Promise<CheckpointComparison> {
   const { repository, codec } = engine;
+  const { countChanges, diffStates, toPatch } = await import('../../core/diff/index.ts'); // many files, which a save does not need
   const [before, after] = await Promise.all([repository.open(idBefore), repository.open(idAfter)]);
   const diff = await diffStates({
     before: before.root,

@@ -1,5 +1,5 @@
 import type { EncodedState } from '../../core/codec/state-codec.ts';
-import { applyPatch, type JsonPatchOperation } from '../../core/diff/index.ts';
+import type { JsonPatchOperation } from '../../core/diff/index.ts';
 import type { Engine } from '../engine/engine.ts';
 import { loadState, readState } from '../engine/loading.ts';
 import type { StoredCheckpoint } from '../engine/repository.ts';
@@ -32,6 +32,6 @@ export async function editState(
   const edited =
     typeof edit === 'function'
       ? (takeReturned(edit(state as never), { state, isChanged, name: 'edit' }) ?? state)
-      : applyPatch(state, edit);
+      : (await import('../../core/diff/index.ts')).applyPatch(state, edit);
   return { ...carryEdit(await readState(engine, origin), edited, editor), before };
 }
