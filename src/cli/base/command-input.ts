@@ -91,6 +91,8 @@ export function parseCount(text: string, what: string): number {
 /** What every command understands. */
 export type GlobalOptions = {
   readonly storage?: string | undefined;
+  readonly remote?: string | undefined;
+  readonly tokenFile?: string | undefined;
   readonly tenant?: string | undefined;
   readonly schema?: string | undefined;
   readonly session?: string | undefined;
@@ -109,6 +111,8 @@ export const GLOBAL_ROWS: readonly (readonly [flags: string, description: string
     '--storage <address>',
     'sqlite:<file>, file:<folder>, postgres://<server>/<database>, or a path (SAVESTATE_STORAGE)',
   ],
+  ['--remote <url>', 'the storage of a running "savestate serve"; its token is in SAVESTATE_TOKEN, or behind #token='],
+  ['--token-file <file>', 'a file with that token'],
   ['--tenant <name>', 'whose data this is, in PostgreSQL (SAVESTATE_TENANT)'],
   ['--schema <name>', 'where the tables are, in PostgreSQL'],
   ['-s, --session <id>', 'the session; default: the one saved to last (SAVESTATE_SESSION)'],
@@ -123,7 +127,7 @@ export const GLOBAL_ROWS: readonly (readonly [flags: string, description: string
 
 /** Flags that are followed by a value. */
 const FLAGS_WITH_VALUE: ReadonlySet<string> = new Set(
-  GLOBAL_ROWS.filter(([flags]) => flags.includes('<')).flatMap(([flags]) => flags.match(/--?[a-z]+/g) ?? []),
+  GLOBAL_ROWS.filter(([flags]) => flags.includes('<')).flatMap(([flags]) => flags.match(/--?[a-z][a-z-]*/g) ?? []),
 );
 
 /** The first word that is not an option of the program itself. */
@@ -146,6 +150,8 @@ export function readGlobalOptions(commands: readonly Command[]): GlobalOptions {
   const text = (name: string) => (typeof given[name] === 'string' ? given[name] : undefined);
   return {
     storage: text('storage'),
+    remote: text('remote'),
+    tokenFile: text('tokenFile'),
     tenant: text('tenant'),
     schema: text('schema'),
     session: text('session'),

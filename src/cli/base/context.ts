@@ -1,8 +1,9 @@
 import { setImmediate as giveWay } from 'node:timers/promises';
-import { InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError, UnsupportedError } from '../../core/errors.ts';
 import { parseSessionId } from '../../core/record/id.ts';
-import { formatStorageAddress, type StorageAddress } from '../../storage/open/address.ts';
+import type { StorageAddress } from '../../storage/open/address.ts';
 import type { Watch } from '../../view/history.ts';
+import { type Address, formatAddress, openAddress } from '../place/address.ts';
 import {
   type FoundConfig,
   type FoundSettings,
@@ -84,14 +85,21 @@ export class Context {
   }
 
   /** Where the storage is that is meant. */
-  async address(): Promise<StorageAddress> {
+  async address(): Promise<Address> {
     const { globals, env, folder } = this;
     return findAddress({ globals, env, folder, config: await this.config(), settings: await this.settings() });
   }
 
+  /** The same for what needs the storage at hand; a server's is refused, with what to do instead. */
+  async addressHere(instead: string): Promise<StorageAddress> {
+    const address = await this.address();
+    if (address.kind !== 'remote') return address;
+    throw new UnsupportedError(`This needs the storage at hand, and ${address.url} is a server. ${instead}`);
+  }
+
   /** The folder of what the command line itself remembers about this storage. */
   async stateFolder(): Promise<string> {
-    return ownFolderOf(this.env, formatStorageAddress(await this.address()));
+    return ownFolderOf(this.env, formatAddress(await this.address()));
   }
 
   /** The open storage; a NotFoundError if it does not exist, unless `create`. What could not be opened is tried again. */
@@ -106,13 +114,10 @@ export class Context {
   }
 
   async #openNow({ address, create = false }: OpenOptions): Promise<OpenStorage> {
-    const [{ openStorage }, { OpenStorage }] = await Promise.all([
-      import('../../storage/open/open.ts'),
-      import('./open-storage.ts'),
-    ]);
+    const { OpenStorage } = await import('./open-storage.ts');
     const sessionId = this.globals.session ?? (this.env.SAVESTATE_SESSION || (await this.config())?.config.session);
     if (sessionId) parseSessionId(sessionId); // before anything is made
-    const storage = await openStorage(address ?? (await this.address()), { create, isInteractive: true });
+    const storage = await openAddress(address ?? (await this.address()), { create });
     const readFirstBad = async () =>
       (await (await import('../place/own-files.ts')).BisectFile.open(this)).readFirstBad();
     return new OpenStorage(storage, { sessionId: sessionId || undefined, readFirstBad });

@@ -8,10 +8,9 @@ import {
 } from '../../adapter/langgraph/index.ts';
 import { InvalidInputError, messageOf, StorageError, UnsupportedError } from '../../core/errors.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
-import { parseStorageAddress } from '../../storage/open/address.ts';
-import { openStorage } from '../../storage/open/open.ts';
 import { APPLICATION_ID } from '../../storage/sqlite/sqlite-schema.ts';
 import type { Context } from '../base/context.ts';
+import { openAddress, parseAddress } from '../place/address.ts';
 
 /** An official saver that is open for writing. */
 type OfficialSaver = { readonly saver: BaseCheckpointSaver; close(): Promise<void> };
@@ -51,8 +50,8 @@ export async function openThreadStorage(
   place: string,
   { create }: { readonly create: boolean },
 ): Promise<ChunkStorage> {
-  const address = parseStorageAddress(place, { folder, tenant: globals.tenant ?? env.SAVESTATE_TENANT });
-  return openStorage(address, { create, isInteractive: true });
+  const address = parseAddress(place, { folder, env, tenant: globals.tenant ?? env.SAVESTATE_TENANT });
+  return openAddress(address, { create });
 }
 
 /** Opens an official saver for writing; its package must be installed. */

@@ -7,9 +7,9 @@ import type { ViewOptions } from '../../memory/log/views.ts';
 import { Memory, type MemoryOptions } from '../../memory/memory.ts';
 import type { MemoryScope } from '../../memory/storage/memory-record.ts';
 import { DEFAULT_PATH } from '../../memory/storage/sqlite/sqlite-memory-storage.ts';
-import { storageExists } from '../../storage/open/address.ts';
 import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
+import { addressExists } from '../place/address.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 
 /** How a memory is opened. */
@@ -78,7 +78,7 @@ export async function useMemory<Result>(
   const asOf = input.text('asOf');
   const named = withoutUndefined({ userId: input.text('user'), agentId: input.text('agent') });
   // Memory follows branches if there are checkpoints to follow; it may also be used without any.
-  const isNeeded = asOf !== undefined || storageExists(await context.address());
+  const isNeeded = asOf !== undefined || addressExists(await context.address());
   const manager = isNeeded ? (await context.open()).manager : undefined;
   const memory = await openMemory(context, { named: input.text('memory'), manager });
   try {

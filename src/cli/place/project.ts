@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path';
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { ReadConfig } from '../../runtime/config/load-workflow-config.ts';
-import { formatStorageAddress, parseStorageAddress, type StorageAddress } from '../../storage/open/address.ts';
+import type { StorageAddress } from '../../storage/open/address.ts';
+import { type Address, formatAddress, isRemote, parseAddress } from './address.ts';
 import type { Config } from './config-schema.ts';
 import { readText, resolveFile } from './read-text.ts';
 
@@ -129,6 +130,8 @@ async function addressIn(
 type Sources = Place & {
   readonly globals: {
     readonly storage?: string | undefined;
+    readonly remote?: string | undefined;
+    readonly tokenFile?: string | undefined;
     readonly tenant?: string | undefined;
     readonly schema?: string | undefined;
   };
@@ -136,20 +139,39 @@ type Sources = Place & {
 };
 
 /** The storage that is meant: the option, the environment, savestate.yaml or workflow.yaml, then `.savestate/checkpoints.db`. */
-export async function findAddress(sources: Sources): Promise<StorageAddress> {
-  const { globals, env, folder, config, settings } = sources;
-  const named = globals.storage ?? (env.SAVESTATE_STORAGE || undefined);
+export async function findAddress(sources: Sources): Promise<Address> {
+  const { folder, config, settings } = sources;
+  const named = readNamed(sources);
   if (named !== undefined) return parse(named, folder, sources);
   const wanted = settings && (await addressIn(settings, sources));
   const text = config?.config.storage;
+  checkConfigured(text, config);
   if (text === undefined && wanted !== undefined) return withTenant(wanted, sources);
   const configured = withTenant(parse(text ?? DEFAULT_STORAGE, baseOf(sources), sources), sources);
   checkSame(configured, wanted ?? configured, sources);
   return configured;
 }
 
-function checkSame(a: StorageAddress, b: StorageAddress, { config, settings }: Sources): void {
-  const [first, second] = [formatStorageAddress(a), formatStorageAddress(b)];
+/** What was named just now, for this command or this shell. */
+function readNamed({ globals: { remote, storage }, env }: Sources): string | undefined {
+  if (remote === undefined) return storage ?? (env.SAVESTATE_STORAGE || undefined);
+  if (!isRemote(remote))
+    throw new InvalidInputError(
+      `--remote takes the address of a server, such as http://127.0.0.1:4321; found "${remote.replace(/#.*/s, '#...')}". A storage at hand is named with --storage.`,
+    );
+  if (storage === undefined) return remote;
+  throw new InvalidInputError('Name the storage once: with --remote, or with --storage.');
+}
+
+function checkConfigured(text: string | undefined, config: FoundConfig | undefined): void {
+  if (text === undefined || !isRemote(text) || !text.includes('#')) return;
+  throw new InvalidInputError(
+    `A token does not belong into ${config?.path}. Set SAVESTATE_TOKEN, and leave out what is behind the #.`,
+  );
+}
+
+function checkSame(a: Address, b: Address, { config, settings }: Sources): void {
+  const [first, second] = [formatAddress(a), formatAddress(b)];
   if (first === second) return;
   throw new InvalidInputError(
     `${config?.path} says that checkpoints are at ${first}, ${settings?.path} at ${second}. Take the storage out of one of them.`,
@@ -161,8 +183,9 @@ function baseOf({ config, folder }: Place): string {
   return config === undefined ? folder : dirname(config.path);
 }
 
-function parse(text: string, folder: string, sources: Sources): StorageAddress {
-  return parseStorageAddress(text, { folder, ...tenantOf(sources) });
+function parse(text: string, folder: string, sources: Sources): Address {
+  const { env, globals } = sources;
+  return parseAddress(text, { folder, env, tokenFile: globals.tokenFile, ...tenantOf(sources) });
 }
 
 function tenantOf({ globals, env, config }: Sources) {
@@ -171,13 +194,13 @@ function tenantOf({ globals, env, config }: Sources) {
 }
 
 /** The storage of the project as the options and savestate.yaml say whose data it has. Refuses a file that says so of a storage without tenants. */
-function withTenant(address: StorageAddress, sources: Sources): StorageAddress {
+function withTenant(address: Address, sources: Sources): Address {
   if (address.kind === 'postgres') return { ...address, ...withoutUndefined(tenantOf(sources)) };
   const { tenant, schema, memory = '' } = sources.config?.config ?? {};
   const stray = Object.keys(withoutUndefined({ tenant, schema })).join(', ');
   if (stray === '' || /^postgres(ql)?:/i.test(memory)) return address;
   throw new InvalidInputError(
-    `${sources.config?.path} says ${stray}, which only PostgreSQL has; the storage is ${formatStorageAddress(address)}. Take it out of the file.`,
+    `${sources.config?.path} says ${stray}, which only PostgreSQL has; the storage is ${formatAddress(address)}. Take it out of the file.`,
     { details: { path: sources.config?.path } },
   );
 }

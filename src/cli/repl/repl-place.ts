@@ -1,9 +1,9 @@
 import { relative } from 'node:path';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { formatStorageAddress, type StorageAddress, storageExists } from '../../storage/open/address.ts';
 import { findAt } from '../../view/state-path.ts';
 import type { Context } from '../base/context.ts';
 import type { OpenStorage } from '../base/open-storage.ts';
+import { type Address, addressExists, formatAddress } from '../place/address.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { describeQuestion, replWords, toQuestion } from '../team/run-text.ts';
 import { describeRound } from './repl-rounds.ts';
@@ -15,7 +15,7 @@ export async function describeStart(context: Context, team: string): Promise<str
     ['team', team],
     ['storage', describeStorage(context, address)],
   ];
-  if (!storageExists(address)) return formatPlace(rows);
+  if (!addressExists(address)) return formatPlace(rows);
   const opened = await context.open();
   const head = await findHere(opened);
   const session = head === undefined ? 'none yet; your first prompt begins one' : describePlace(head);
@@ -27,11 +27,11 @@ function formatPlace(rows: readonly (readonly string[])[]): string {
   return rows.map(([name = '', what]) => `${name.padEnd('storage'.length)}  ${what}\n`).join('');
 }
 
-function describeStorage({ folder }: Context, address: StorageAddress): string {
+function describeStorage({ folder }: Context, address: Address): string {
   const isPath = address.kind === 'sqlite' || address.kind === 'file';
   const near = isPath ? relative(folder, address.path) : '';
-  const shown = isPath && !near.startsWith('..') ? `${address.kind}:${near}` : formatStorageAddress(address);
-  return storageExists(address) ? shown : `${shown}, not made yet; your first prompt makes it`;
+  const shown = isPath && !near.startsWith('..') ? `${address.kind}:${near}` : formatAddress(address);
+  return addressExists(address) ? shown : `${shown}, not made yet; your first prompt makes it`;
 }
 
 /** The checkpoint one is at; undefined where there is nothing yet. */

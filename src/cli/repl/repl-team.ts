@@ -1,9 +1,9 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
-import { storageExists } from '../../storage/open/address.ts';
 import { type CommandInput, flagOf } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
+import { addressExists } from '../place/address.ts';
 import type { Team } from '../team/open-team.ts';
 import type { Talk, TeamResult } from '../team/talk.ts';
 import { checkKind, newSessionName, readOnDifference } from '../team/talk-options.ts';
@@ -72,7 +72,7 @@ export class ReplTeam {
   /** Looking makes no storage; one that is there is tidied now, and what was cut off in it is seen to. */
   async begin(): Promise<void> {
     const context = this.#context;
-    if (storageExists(await context.address()) || (await context.settings()) !== undefined) await this.#open();
+    if (addressExists(await context.address()) || (await context.settings()) !== undefined) await this.#open();
   }
 
   async tend(): Promise<void> {

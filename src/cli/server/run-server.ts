@@ -30,6 +30,9 @@ export async function serve(
   onListening: (listening: Listening) => Promise<void>,
 ): Promise<undefined> {
   const context = withStorage(given, input.word(0));
+  const address = await context.addressHere(
+    'Start this where the storage is; the page of a server is at its own address.',
+  );
   const { createServer } = await import('../../server/server.ts');
   const { manager } = await context.open();
   const served = await openServedTeam(context, input);
@@ -40,7 +43,7 @@ export async function serve(
     readOnly: input.flag('readOnly'),
     hosts: input.texts('allowHost'),
     origins: input.texts('cors'),
-    label: formatStorageAddress(await context.address()),
+    label: formatStorageAddress(address),
     onError: (error) => context.say(`error: ${error instanceof Error ? error.message : String(error)}`),
   });
   try {

@@ -6,6 +6,7 @@ import type { RouteTable } from './route.ts';
 import { RUN_ROUTES } from './run-routes.ts';
 import { SESSION_ROUTES } from './session-routes.ts';
 import { STATE_ROUTES } from './state-routes.ts';
+import { STORAGE_ROUTES } from './storage-routes.ts';
 
 /** The table of routes: validation, OpenAPI, the reference page and the types of the client all come from it. */
 export const ROUTES = {
@@ -16,6 +17,7 @@ export const ROUTES = {
   ...RUN_ROUTES,
   ...KEEP_ROUTES,
   ...MEMORY_ROUTES,
+  ...STORAGE_ROUTES,
 } as const satisfies RouteTable;
 
 /** The type of the table. */

@@ -39,6 +39,8 @@ export const SESSION_ROUTES = {
       hasMemory: z.boolean(),
       team: z.string().optional().describe('The team that may be run from here'),
       hasWatch: z.boolean().describe('The storage tells of saves; otherwise the server looks for them'),
+      limits: z.strictObject({ maxCheckpoints: count.optional(), maxCheckpointsPerUser: count.optional() }),
+      offers: z.array(z.string()).describe('Which methods it has that not every storage has'),
     }),
   },
   'GET /v1/sessions': {

@@ -7,6 +7,7 @@ import { MEMORY_HANDLERS } from './memory-handlers.ts';
 import { RUN_HANDLERS } from './run-handlers.ts';
 import { SESSION_HANDLERS } from './session-handlers.ts';
 import { STATE_HANDLERS } from './state-handlers.ts';
+import { STORAGE_HANDLERS } from './storage-handlers.ts';
 
 /** What answers each route. */
 export const HANDLERS: Handlers = {
@@ -18,4 +19,5 @@ export const HANDLERS: Handlers = {
   ...RUN_HANDLERS,
   ...KEEP_HANDLERS,
   ...MEMORY_HANDLERS,
+  ...STORAGE_HANDLERS,
 };

@@ -17,7 +17,8 @@ const DEFAULT_CHECKPOINTS = 20_000;
 /** Answers what is asked about sessions. */
 export const SESSION_HANDLERS = {
   'GET /v1/server': async ({ manager, version, label, isReadOnly, memory, teamRuns }) => {
-    const { kind, watch } = manager.engine.storage;
+    const { storage } = manager.engine;
+    const { kind, watch, limits } = storage;
     return {
       version,
       storage: label ?? kind,
@@ -26,6 +27,8 @@ export const SESSION_HANDLERS = {
       hasMemory: memory !== undefined,
       ...withoutUndefined({ team: teamRuns.label }),
       hasWatch: watch !== undefined,
+      limits,
+      offers: (['foldTombstones', 'now'] as const).filter((name) => storage[name] !== undefined),
     };
   },
   'GET /v1/sessions': listSessions,

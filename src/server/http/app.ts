@@ -58,7 +58,7 @@ export function createApp(parts: AppParts): Hono {
     const { method, path } = splitKey(key);
     app.on(method, path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
       const response = await dispatcher.answer(key, route, c);
-      if (method !== 'GET') parts.onChange();
+      if (method !== 'GET' && route.isReading !== true) parts.onChange();
       return response;
     });
   }

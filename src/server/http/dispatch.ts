@@ -16,7 +16,7 @@ import { isImmutable, toReply } from './replies.ts';
 /** Checks of everything, imports and the like may take so many times longer. */
 const LONGER = 20;
 const MAX_IMPORT_BYTES = 1024 ** 3;
-const LONG = /verify|prune|retention|import|export|growth|figures|drift|search|blame/;
+const LONG = /verify|prune|retention|import|export|growth|figures|drift|search|blame|storage\/change/;
 
 /** How large a request may be, and how long it may take. */
 export type Limits = { readonly maxBodyBytes: number; readonly timeoutMs: number };

@@ -2,11 +2,10 @@ import { sessionsBelow } from '../../../adapter/session-name.ts';
 import { hasErrorCode, InvalidInputError, isLost } from '../../../core/errors.ts';
 import { copySession } from '../../../manager/transfer/copy-session.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
-import { formatStorageAddress, parseStorageAddress } from '../../../storage/open/address.ts';
-import { openStorage } from '../../../storage/open/open.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT } from '../../base/exit-code.ts';
+import { formatAddress, openAddress, parseAddress } from '../../place/address.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 type Copied = { sessionId: string; checkpoints: number; present: number; problem?: string };
@@ -14,7 +13,7 @@ type Copied = { sessionId: string; checkpoints: number; present: number; problem
 /** Copies sessions to another storage. */
 export const command: Command = {
   options: [
-    ['--to <address>', 'where to; it is made if it does not exist'],
+    ['--to <address>', 'where to, also a server (http://...); a storage is made if it does not exist'],
     ['--to-tenant <name>', 'whose data it is there, in PostgreSQL'],
     ['--to-schema <name>', 'where the tables are there, in PostgreSQL'],
   ],
@@ -29,18 +28,18 @@ and one that is repeated brings what came since. Ids, names, effects and tombsto
     const text = input.text('to');
     if (text === undefined) throw new InvalidInputError('Say where to: --to <address>.');
     const from = await context.address();
-    const to = parseStorageAddress(text, {
+    const to = parseAddress(text, {
       folder: context.folder,
+      env: context.env,
       tenant: input.text('toTenant'),
       schema: input.text('toSchema'),
     });
-    if (formatStorageAddress(from) === formatStorageAddress(to))
-      throw new InvalidInputError('The two storages are the same one.');
+    if (formatAddress(from) === formatAddress(to)) throw new InvalidInputError('The two storages are the same one.');
     await context.open(); // the source first, so that nothing is made if it is the wrong one
-    const target = await openStorage(to, { isInteractive: true });
+    const target = await openAddress(to);
     try {
       const sessions = await copyAll(context, target);
-      return await tell(context, { from: formatStorageAddress(from), to: formatStorageAddress(to), sessions });
+      return await tell(context, { from: formatAddress(from), to: formatAddress(to), sessions });
     } finally {
       await target.close();
     }

@@ -1,7 +1,7 @@
-import { formatStorageAddress } from '../../../storage/open/address.ts';
 import { type Save, toGrowth } from '../../../view/growth.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
+import { formatAddress } from '../../place/address.ts';
 import { formatCount, formatSize, formatSparkline, formatTable, formatTime } from '../../terminal/format.ts';
 
 /** Shows how much is stored. */
@@ -26,7 +26,7 @@ async function measure(context: Context) {
   const growth = toGrowth(saves.sort((one, other) => one.timeMs - other.timeMs));
   const logicalBytes = growth.at(-1)?.logicalBytes ?? 0;
   return {
-    storage: formatStorageAddress(await context.address()),
+    storage: formatAddress(await context.address()),
     kind: opened.storage.kind,
     sessions,
     checkpoints,

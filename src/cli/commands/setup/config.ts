@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { InvalidInputError } from '../../../core/errors.ts';
-import { formatStorageAddress } from '../../../storage/open/address.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
+import { formatAddress } from '../../place/address.ts';
 import { CONFIG_NAME, findConfigPath, readConfig, writeConfigValue } from '../../place/project.ts';
 
 const SETTABLE = ['storage', 'tenant', 'schema', 'session', 'team', 'registry', 'workflow', 'memory'];
@@ -23,7 +23,7 @@ export const command: Command = {
     if (key !== undefined && (value !== undefined || input.flag('unset'))) await change(context, key, value);
     else if (key !== undefined) return showOne(context, key);
     const found = await readConfig(context.folder);
-    const storage = formatStorageAddress(await context.address());
+    const storage = formatAddress(await context.address());
     const values = { ...found?.config };
     return context.answer({ ...(found !== undefined && { path: found.path }), storage, values }, () => {
       const lines = Object.entries(values).map(
@@ -48,7 +48,7 @@ async function showOne(context: Context, key: string): Promise<undefined> {
       : found.config[key as keyof typeof found.config];
   if (value === undefined)
     throw new InvalidInputError(`"${key}" is not set${found === undefined ? '' : ` in ${found.path}`}.`);
-  const storage = formatStorageAddress(await context.address());
+  const storage = formatAddress(await context.address());
   return context.answer(
     { ...(found !== undefined && { path: found.path }), storage, values: { [key]: value } },
     () => `${typeof value === 'string' ? value : JSON.stringify(value)}\n`,

@@ -3,10 +3,10 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { messageOf } from '../../../core/errors.ts';
 import { Workers } from '../../../manager/workers/workers.ts';
-import { formatStorageAddress, type StorageAddress, storageExists } from '../../../storage/open/address.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT } from '../../base/exit-code.ts';
+import { type Address, addressExists, formatAddress } from '../../place/address.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 type Status = 'ok' | 'note' | 'warning' | 'failed';
@@ -107,15 +107,15 @@ async function checkConfig(context: Context): Promise<Finding> {
 async function checkStorage(context: Context): Promise<Finding> {
   const address = await context.address();
   if (isNotMadeYet(context, address))
-    return { note: `${formatStorageAddress(address)} is not made yet; "savestate run" or "savestate init" makes it` };
+    return { note: `${formatAddress(address)} is not made yet; "savestate run" or "savestate init" makes it` };
   const { storage } = await context.open();
   await storage.stats();
-  return `${formatStorageAddress(address)} can be opened`;
+  return `${formatAddress(address)} can be opened`;
 }
 
 /** A new project has no storage; one that was named just now and is not there is a mistake. */
-function isNotMadeYet({ globals, env }: Context, address: StorageAddress): boolean {
-  return !(globals.storage || env.SAVESTATE_STORAGE) && !storageExists(address);
+function isNotMadeYet({ globals, env }: Context, address: Address): boolean {
+  return !(globals.storage || env.SAVESTATE_STORAGE) && !addressExists(address);
 }
 
 async function checkContent(context: Context): Promise<Finding> {

@@ -4,7 +4,10 @@ import { InvalidInputError } from '../../../core/errors.ts';
 import { makeFolder } from '../../../storage/make-folder.ts';
 import { formatStorageAddress, storageExists } from '../../../storage/open/address.ts';
 import type { Command } from '../../base/command.ts';
+import { isRemote } from '../../place/address.ts';
 import { CONFIG_NAME, DEFAULT_STORAGE, readConfig } from '../../place/project.ts';
+
+const INSTEAD = `Name the server in ${CONFIG_NAME} instead: "storage: http://...".`;
 
 /** Makes a storage here. */
 export const command: Command = {
@@ -16,7 +19,8 @@ export const command: Command = {
   ],
   run: async (context) => {
     const config = join(context.folder, CONFIG_NAME);
-    const { storage = DEFAULT_STORAGE, tenant, schema } = context.globals;
+    const { storage = DEFAULT_STORAGE, remote, tenant, schema } = context.globals;
+    if (remote !== undefined || isRemote(storage)) await context.addressHere(INSTEAD); // before anything is written
     if (existsSync(config))
       await readConfig(context.folder); // one that cannot be read must be told now
     else {
@@ -24,7 +28,7 @@ export const command: Command = {
         throw new InvalidInputError(`A password does not belong into ${CONFIG_NAME}. Leave it out and set PGPASSWORD.`);
       writeFileSync(config, formatConfig({ storage, tenant, schema }));
     }
-    const address = await context.address();
+    const address = await context.addressHere(INSTEAD);
     const wasThere = address.kind !== 'postgres' && storageExists(address);
     if (address.kind === 'file') makeFolder(address.path);
     const { manager } = await context.open({ create: true });

@@ -1,0 +1,71 @@
+import { resolve } from 'node:path';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { ChunkStorage } from '../../storage/contract.ts';
+import {
+  formatStorageAddress,
+  parseStorageAddress,
+  type StorageAddress,
+  storageExists,
+} from '../../storage/open/address.ts';
+import { readText } from './read-text.ts';
+
+/** A server that has the storage, and what opens it. */
+export type RemoteAddress = { readonly kind: 'remote'; readonly url: string; readonly token: string | undefined };
+
+/** Where checkpoints are: at hand, or at a server. */
+export type Address = StorageAddress | RemoteAddress;
+
+type Defaults = Parameters<typeof parseStorageAddress>[1] & {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly tokenFile?: string | undefined;
+};
+
+/** Reads an address: one of a server, or that of a storage. */
+export function parseAddress(text: string, defaults: Defaults): Address {
+  return isRemote(text) ? parseRemote(text, defaults) : parseStorageAddress(text, defaults);
+}
+
+/** Whether a text is the address of a server. */
+export function isRemote(text: string): boolean {
+  return /^https?:\/\//i.test(text);
+}
+
+/** No error here shows the text: it may hold the token. */
+function parseRemote(text: string, defaults: Defaults): RemoteAddress {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const found = /^(?:#token=(.+))?$/.exec(url?.hash ?? '?');
+  if (url === undefined || found === null || `${url.username}${url.password}${url.search}` !== '')
+    throw new InvalidInputError(
+      'The address of a server is http://<host>:<port>, or https://; behind it only #token=<token> may stand, as "savestate serve" prints it.',
+    );
+  return {
+    kind: 'remote',
+    url: `${url.origin}${url.pathname.replace(/\/+$/, '')}`,
+    token: found[1] ?? findToken(defaults),
+  };
+}
+
+function findToken({ env, folder, tokenFile }: Defaults): string | undefined {
+  const kept = tokenFile === undefined ? env.SAVESTATE_TOKEN : readText(resolve(folder, tokenFile), 'token file');
+  return kept?.trim() || undefined;
+}
+
+/** An address as it may be shown and kept: without password and token. */
+export function formatAddress(address: Address): string {
+  return address.kind === 'remote' ? address.url : formatStorageAddress(address);
+}
+
+/** Whether there is something at the address. Servers are asked when they are opened. */
+export function addressExists(address: Address): boolean {
+  return address.kind === 'remote' || storageExists(address);
+}
+
+/** Opens what is there, for a person who waits. */
+export async function openAddress(
+  address: Address,
+  options: { readonly create?: boolean } = {},
+): Promise<ChunkStorage> {
+  if (address.kind === 'remote') return (await import('./remote.ts')).openRemote(address);
+  const { openStorage } = await import('../../storage/open/open.ts');
+  return openStorage(address, { ...options, isInteractive: true });
+}
