@@ -1,8 +1,8 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { isAnswerBranch } from '../../manager/revision/ref-name.ts';
 import { resolveRevision as resolveIn } from '../../manager/revision/resolve-revision.ts';
 import { readLive } from '../../manager/revision/rounds.ts';
-import { isAnswerBranch } from '../../runtime/run/request-answers.ts';
 import type { OpenStorage } from '../base/open-storage.ts';
 
 /** Finds the checkpoint a revision names; `first-bad` is what the last bisect found. */

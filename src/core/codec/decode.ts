@@ -93,6 +93,11 @@ export class Decoder {
     this.#budget = new ReadBudget(limits);
   }
 
+  /** How many bytes were read, in the measure that saving uses. */
+  get sizeBytes(): number {
+    return this.#budget.totals.bytes;
+  }
+
   decode(content: ChunkContent): unknown {
     try {
       return this.#decodeChunk(content, 0);

@@ -18,10 +18,11 @@ export class StateCheck {
   }
 
   /** Throws what loading this state would throw. What it returns is to look at only: parts of it are used again. */
-  read(root: ChunkContent, find: FindChunk): unknown {
+  read(root: ChunkContent, find: FindChunk): { readonly value: unknown; readonly sizeBytes: number } {
     this.#parts.turn();
     const options = { codecs: this.#codecs, limits: this.#limits, parts: this.#parts, isStrict: true };
-    return new Decoder(find, options).decode(root);
+    const decoder = new Decoder(find, options);
+    return { value: decoder.decode(root), sizeBytes: decoder.sizeBytes };
   }
 }
 

@@ -11,7 +11,7 @@ import type { StoredCheckpoint } from '../engine/repository.ts';
 import { describeCheckpoint, type SaveOptions } from '../engine/save-options.ts';
 import type { WriteContent, Writer } from '../engine/writer.ts';
 import { endLease } from '../lease/lease-refs.ts';
-import { parseRefName } from '../revision/resolve-revision.ts';
+import { checkFree, parseRefName } from '../revision/ref-name.ts';
 import { editState, type StateEdit } from './edit-state.ts';
 import type { BranchHead } from './history.ts';
 
@@ -111,6 +111,7 @@ export class Branching {
     const refs: RefChange[] = [
       // What a deleted branch of this name recorded would be taken for the new one's.
       { kind: 'log', name: branch, expect: null, target: null },
+      checkFree('tag', branch),
       ...(how === 'rewind' ? [makeCurrent(branch)] : []),
     ];
     if (edited !== undefined) {
@@ -156,7 +157,7 @@ export class Branching {
 
   /** Names a checkpoint; tags do not move and protect what they name. */
   async tag(idOrPrefix: string, name: string): Promise<CheckpointId> {
-    return this.#addRef(idOrPrefix, 'tag', () => parseRefName(name, 'A tag'));
+    return this.#addRef(idOrPrefix, 'tag', () => parseRefName(name, 'A tag'), { more: [checkFree('branch', name)] });
   }
 
   async untag(sessionId: string, name: string): Promise<void> {
@@ -197,15 +198,15 @@ export class Branching {
   async #addRef(
     idOrPrefix: string,
     kind: RefKind,
-    ...[nameOf, { isIdempotent = false } = {}]: [
+    ...[nameOf, { isIdempotent = false, more = [] } = {}]: [
       nameOf: (id: CheckpointId) => string,
-      options?: { isIdempotent?: boolean },
+      options?: { isIdempotent?: boolean; more?: readonly RefChange[] },
     ]
   ): Promise<CheckpointId> {
     const { checkpoint } = await this.#engine.repository.open(idOrPrefix);
     const { id, sessionId } = checkpoint;
     const change = { kind, name: nameOf(id), target: id, ...(!isIdempotent && { expect: null }) };
-    await this.#engine.storage.commit({ sessionId, requires: [id], refs: [change] });
+    await this.#engine.storage.commit({ sessionId, requires: [id], refs: [change, ...more] });
     return id;
   }
 

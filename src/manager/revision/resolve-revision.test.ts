@@ -55,5 +55,26 @@ test('[cli.4] a new branch or tag must not have a name that reads as a revision'
     await expect(manager.tag(again, name)).rejects.toThrow(`A tag must not read as a revision, as "${name}" does.`);
     await expect(manager.fork(again, { branch: name })).rejects.toThrow('A branch name must not read as a revision');
   }
+  for (const name of ['a..b', 'ok\u202e', again, 'chk_01']) {
+    await expect(manager.tag(again, name)).rejects.toMatchObject({ code: 'INVALID_INPUT', details: { name } });
+    await expect(manager.fork(again, { branch: name })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    await expect(manager.session('new', { branch: name })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  }
   await manager.tag(again, 'v1.2 (final)');
+});
+
+test('[cli.4] a branch takes no name of a tag, and a tag none of a branch', async () => {
+  const { manager, again } = await transcript();
+  const { sessionId } = await manager.open(again);
+  await manager.tag(again, 'v1');
+  await manager.fork(again, { branch: 'side' });
+  const taken = { code: 'CONFLICT', message: expect.stringContaining('"v1" exists already') };
+  await expect(manager.fork(again, { branch: 'v1' })).rejects.toMatchObject(taken);
+  await expect(manager.rewind(again, { branch: 'v1' })).rejects.toMatchObject(taken);
+  await expect(manager.fork(again, { branch: 'v1', edit: () => ({}) })).rejects.toMatchObject(taken);
+  await expect(manager.tag(again, 'side')).rejects.toMatchObject({ code: 'CONFLICT' });
+  expect(await manager.branches(sessionId)).toHaveLength(2);
+  const { sequence } = await manager.open(again);
+  await manager.tag(again, `fork-${sequence}`);
+  expect(await manager.fork(again)).toMatchObject({ branch: `fork-${sequence}-2` });
 });

@@ -1,10 +1,11 @@
-import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { NotFoundError } from '../../core/errors.ts';
 import { checkValue, string } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { type CheckpointId, isCheckpointId, parseName, type SessionId } from '../../core/record/id.ts';
+import { type CheckpointId, isCheckpointId, type SessionId } from '../../core/record/id.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readState } from '../engine/loading.ts';
 import { parseTime } from './parse-time.ts';
+import { SUFFIX } from './ref-name.ts';
 import { countedMessages, readLive, readRounds } from './rounds.ts';
 import { listMessages, toolsCalledBy } from './transcript.ts';
 
@@ -25,19 +26,6 @@ export type RevisionPlace = {
 /** Fewer characters fit too much by chance. */
 const MIN_PREFIX_CHARS = 4;
 const ID_LIKE = /^(chk_)?[0-9a-hjkmnp-tv-z]+$/;
-/** The last thing said about a revision: how far back, which number, when, or by what was said. */
-const SUFFIX =
-  /^(.*?)(?:~(?<back>\d*)|(?<parent>\^)|#(?<number>\d+)|@?\{(?<time>[^}]*)\}|(?:^| )(?:message (?<message>\d+)|round (?<round>\d+)|before tool(?: (?<tool>\S+))?))$/s;
-
-/** Accepts the name of a new branch or tag, which must not read as another way to name a checkpoint. */
-export function parseRefName(text: unknown, what: string): string {
-  const name = parseName(text, what);
-  if (name !== '@' && !SUFFIX.test(name)) return name;
-  throw new InvalidInputError(`${what} must not read as a revision, as "${name}" does. Choose another name.`, {
-    details: { name },
-  });
-}
-
 /** Finds the checkpoint that a revision names. Branches and tags of older versions may look like anything else, so they come first. */
 export async function resolveRevision(engine: Engine, place: RevisionPlace, text: string): Promise<Checkpoint> {
   checkValue(text, string, 'A revision');

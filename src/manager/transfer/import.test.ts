@@ -196,6 +196,13 @@ const FORGED: readonly [string, readonly unknown[], unknown?][] = [
   ]),
   ['the same branch twice', [checkpoint(), ref(), ref()]],
   ['the same tag twice', [...withChild(), ref(), ref(ID, { kind: 'tag' }), ref(NEXT, { kind: 'tag' })]],
+  ...['@', '@~2', 'x^', 'message 3', 'a..b', NEXT, 'chk_01', 'ok\u202e'].flatMap((name): [string, Line[]][] => [
+    [`the branch ${name}`, [checkpoint(), ref(ID, { name })]],
+    [`the tag ${name}`, [checkpoint(), ref(), ref(ID, { kind: 'tag', name })]],
+  ]),
+  ['a tag of the name of a branch', [checkpoint(), ref(), ref(ID, { kind: 'tag' })]],
+  ['a size of more than there is', [checkpoint({ stateBytes: 1e9 }), ref()]],
+  ['a size of less than there is', [checkpoint({}, { text: `"${'x'.repeat(1e5)}"` }), ref()]],
   ['no names at all', [checkpoint()]],
   ...[
     '{"a":1}',

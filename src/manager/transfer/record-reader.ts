@@ -44,6 +44,9 @@ type Placed = Pick<CheckpointHeader, 'id' | 'parentId' | 'sequence' | 'metadata'
 
 /** Clocks go wrong by hours or days. What is later than this was not made by one. */
 const FAR_MS = 366 * 24 * 3600 * 1000;
+/** Sizes are estimates: of small states, and up to this factor, any is taken. */
+const ANY_BYTES = 4_096;
+const FAR_SIZE = 64;
 /** What stands for a secret may be so many times as long. */
 const GROWTH = 16;
 const RESULTS = 'does not fit that it has a result, or none';
@@ -61,6 +64,7 @@ export class RecordReader {
   readonly #records = new Map<CheckpointId, KnownRecord>();
   readonly #keys = new Set<string>();
   readonly #names = new SessionNames();
+  #hasSecrets = false;
   #sessionId: SessionId | undefined;
   #digest: Digest | '' = '';
   #lines = 0;
@@ -82,6 +86,7 @@ export class RecordReader {
       const line = parseLine(text);
       if ('end' in line) return this.#finish(line);
       this.#place = this.#spool?.add(text) ?? 0;
+      this.#hasSecrets ||= text.includes('secret');
       const known = this.#check(line);
       this.#chain(text);
       return known;
@@ -155,9 +160,9 @@ export class RecordReader {
   }
 
   /** Reads a state or result. */
-  #readValue(root: ChunkContent): { readonly value: unknown } | undefined {
+  #readValue(root: ChunkContent): ReturnType<StateCheck['read']> | undefined {
     this.#checkRefs(root);
-    return this.#states && { value: this.#states.read(root, (digest) => this.#findChunk(digest)) };
+    return this.#states?.read(root, (digest) => this.#findChunk(digest));
   }
 
   #findChunk(digest: Digest): ChunkContent {
@@ -176,8 +181,16 @@ export class RecordReader {
     if (createChunk(root).digest !== header.stateDigest)
       throw new CorruptError(`The state of checkpoint ${header.id} does not match its digest.`);
     const state = this.#readValue(root);
+    if (state !== undefined) this.#checkSize(header, state.sizeBytes);
     if (header.type === GROUP_TYPE && state !== undefined) checkGroupState(state.value);
     this.#counts.checkpoints++;
+  }
+
+  /** A size is about right; without its secrets a state may be much smaller than it was. */
+  #checkSize({ id, stateBytes }: CheckpointHeader, found: number): void {
+    const mayBeLess = this.#hasSecrets || stateBytes <= found * FAR_SIZE + ANY_BYTES;
+    if (mayBeLess && found <= stateBytes * FAR_SIZE + ANY_BYTES) return;
+    throw new CorruptError(`Checkpoint ${id} says that its state has ${stateBytes} bytes, and it has about ${found}.`);
   }
 
   /** A header is read for every list entry. What was left out of it may be shorter than what stands there instead. */

@@ -4,6 +4,7 @@ import { type CheckpointId, isCheckpointId, isName } from '../../core/record/id.
 import type { Digest } from '../../core/tree/chunk.ts';
 import type { Ref } from '../../storage/contract.ts';
 import { groupOfPin } from '../group/group-pins.ts';
+import { findNameFault, isAnswerBranch } from '../revision/ref-name.ts';
 import { atLine } from './lines.ts';
 
 /** A name in an exported session. */
@@ -76,6 +77,7 @@ export class SessionNames {
 
   #checkName(name: NameLine, records: ReadonlyMap<CheckpointId, KnownRecord>): void {
     if (!isName(name.name)) throw new CorruptError(`It names ${say(name)}, which is no name.`);
+    if (name.kind === 'branch' || name.kind === 'tag') this.#checkChosen(name);
     const found = records.get(name.target as CheckpointId);
     if (name.kind === 'log') this.#checkLog(name);
     else if (name.kind === 'current') this.#checkCurrent(name, records);
@@ -83,6 +85,15 @@ export class SessionNames {
     else checkPointed(name, found?.isLive === true);
     if (name.kind === 'pin' && name.name !== name.target && groupOfPin(name) === undefined)
       throw new CorruptError(`The ${say(name)} is neither named after what it points at, nor a group's.`);
+  }
+
+  /** What people choose is held to the same as here. */
+  #checkChosen(name: NameLine): void {
+    const fault = isAnswerBranch(name.name) ? undefined : findNameFault(name.name);
+    const isHidden = name.kind === 'tag' && this.#has('branch', name.name);
+    if (fault === undefined && !isHidden) return;
+    const wrong = isHidden ? 'is called as a branch is' : `must not ${fault}`;
+    throw new CorruptError(`The ${say(name)} ${wrong}. Give it another name where it comes from, and export again.`);
   }
 
   #checkLog({ name, target }: NameLine): void {

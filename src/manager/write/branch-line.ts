@@ -10,6 +10,7 @@ import type { Engine } from '../engine/engine.ts';
 import { type DescribedHeader, SAID_FIELD_NAMES } from '../engine/save-options.ts';
 import type { WritePlace, Writer } from '../engine/writer.ts';
 import { acquireLease, type HeldLease, type Lease, type LeaseOptions } from '../lease/lease.ts';
+import { checkFree } from '../revision/ref-name.ts';
 
 /** Where a line begins. */
 export type BranchStart = {
@@ -127,7 +128,10 @@ export class BranchLine {
     const { sessionId, branch, lease, storedHead } = this;
     const parent = this.#head;
     const id = this.#engine.ports.nextId(parent?.id);
-    const begun = storedHead === undefined ? { expect: null, refs: log.checks } : { expect: storedHead.id };
+    const begun =
+      storedHead === undefined
+        ? { expect: null, refs: [...log.checks, checkFree('tag', branch)] }
+        : { expect: storedHead.id };
     return { sessionId, branch, parent, id, effects, lease, ...begun };
   }
 
@@ -170,7 +174,7 @@ export class BranchLine {
 
   /** Goes on from the last own checkpoint, in a new branch that says where it left. */
   branchOff(): void {
-    this.#branch = `${this.#branch}~${this.#engine.ports.nextId().slice(-8)}`;
+    this.#branch = `${this.#branch}~w${this.#engine.ports.nextId().slice(-7)}`; // no number: `~3` is a revision
     this.#isBranchStored = false;
   }
 

@@ -8,6 +8,7 @@ import { settleImport } from '../engine/import-claim.ts';
 import { loadState } from '../engine/loading.ts';
 import type { StoredCheckpoint } from '../engine/repository.ts';
 import type { HeldLease } from '../lease/lease.ts';
+import { parseRefName } from '../revision/ref-name.ts';
 import type { SessionOptions } from './session-options.ts';
 import { SessionWriter } from './session-writer.ts';
 import { checkGiven, checkState } from './state-schema.ts';
@@ -104,7 +105,7 @@ export class SessionOpener implements SessionKeeper {
   /** A branch that is named but does not exist is a mistake, unless the session itself is new. */
   async #checkNew(sessionId: SessionId, branch: string): Promise<void> {
     const branches = await this.#engine.repository.readRefs({ sessionId, kind: 'branch' });
-    if (branches.length === 0) return;
+    if (branches.length === 0) return void parseRefName(branch, 'A branch name');
     const names = branches.map(({ name }) => name).join(', ');
     throw new NotFoundError(`Session "${sessionId}" has no branch "${branch}" (it has: ${names}). Make it with fork.`, {
       details: { sessionId, branch },

@@ -3,6 +3,7 @@ import { anything, checkOptions, filledString, type OptionChecks, string } from 
 import { name, parseSessionId } from '../../core/record/id.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { answerBranch } from '../../manager/revision/ref-name.ts';
 
 /** The one answer that means no. It can always be given, except where words are asked for. */
 export const REJECT = 'reject';
@@ -218,16 +219,6 @@ export class RequestAnswers<State, Request extends AnyRequest> {
     return { sessionId, branch, headId, state };
   }
 }
-
-const ANSWERS = 'answer/';
-
-/** The branch that holds the answer to a request. */
-function answerBranch(branch: string, requestId: string): string {
-  return `${ANSWERS}${branch}/${requestId}`;
-}
-
-/** Whether a branch only holds an answer: nothing goes on there. */
-export const isAnswerBranch = (branch: string): boolean => branch.startsWith(ANSWERS);
 
 /** Ids come from people: `constructor` is not one of a request. */
 export function findOwn<Value>(values: Readonly<Record<string, Value>>, id: string): Value | undefined {

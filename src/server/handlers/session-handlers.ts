@@ -3,7 +3,7 @@ import { readNotes } from '../../manager/branch/notes.ts';
 import { readPages } from '../../manager/engine/records.ts';
 import { Scale } from '../../manager/figures/scale.ts';
 import { parseHolder } from '../../manager/lease/lease-refs.ts';
-import { isAnswerBranch } from '../../runtime/run/request-answers.ts';
+import { isAnswerBranch } from '../../manager/revision/ref-name.ts';
 import { readNames, toOutput } from '../../view/checkpoint-output.ts';
 import { describeSession, type RankedSession, rankSessions } from '../../view/list-sessions.ts';
 import { usageOf } from '../../view/usage.ts';

@@ -1,5 +1,5 @@
 import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
-import { isAnswerBranch } from '../../../runtime/run/request-answers.ts';
+import { isAnswerBranch } from '../../../manager/revision/ref-name.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { Journal } from '../../place/own-files.ts';
