@@ -12,7 +12,7 @@ import { findCurrentBranch } from '../../manager/engine/records.ts';
 import { describeCheckpoint } from '../../manager/engine/save-options.ts';
 import type { WritePlace, Writer } from '../../manager/engine/writer.ts';
 import { deleteSession } from '../../manager/retention/forgetting.ts';
-import { checkFree, parseRefName } from '../../manager/revision/ref-name.ts';
+import { checkNewBranch, parseRefName } from '../../manager/revision/ref-name.ts';
 import { isRefused } from '../../storage/refusal.ts';
 import {
   applyAppends,
@@ -176,9 +176,8 @@ export class Transcript<Item = unknown> implements ShadowHolder {
       const keep = at ?? length;
       if (tip.head === undefined || keep > length || keep < 0) throw cannotFork(this.sessionId, length, keep);
       const change = { ...options, trigger: 'transcript_forked', about: ['fork', branch, at ?? null] };
-      // What a deleted branch of this name recorded would be taken for the new one's.
-      const refs = [{ kind: 'log', name: branch, expect: null, target: null } as const, checkFree('tag', branch)];
-      const place = { sessionId: this.sessionId, branch, parent: tip.head, expect: null, refs };
+      const { sessionId } = this;
+      const place = { sessionId, branch, parent: tip.head, expect: null, refs: checkNewBranch(branch) };
       await this.#store(writer, { tip, place, change }, { keep, add: [] });
       this.forgetShadow(); // what it knows went on into the fork
     });

@@ -78,7 +78,8 @@ export class Decoder {
   readonly #isForEditing: boolean;
   readonly #parts: Parts | undefined;
   readonly #parse: (text: string) => Json;
-  readonly #budget: ReadBudget;
+  /** What was read so far. */
+  readonly budget: ReadBudget;
   /** The shadow of the value that was read last: what the next save knows it by without encoding it again. */
   #made: ShadowChild;
   /** Whether a secret may be left out somewhere: none was met, and no codec that could have made one. */
@@ -90,12 +91,7 @@ export class Decoder {
     this.#isForEditing = isForEditing;
     this.#parts = parts;
     this.#parse = isStrict ? parseExactText : parseChunkText;
-    this.#budget = new ReadBudget(limits);
-  }
-
-  /** How many bytes were read, in the measure that saving uses. */
-  get sizeBytes(): number {
-    return this.#budget.totals.bytes;
+    this.budget = new ReadBudget(limits);
   }
 
   decode(content: ChunkContent): unknown {
@@ -114,14 +110,14 @@ export class Decoder {
   #decodeChunk(content: ChunkContent, depth: number): unknown {
     return this.#open(content, depth, (json, place) => {
       if (content.text.includes(TAG_START)) return this.#revive(json, place);
-      this.#made = this.#budget.countPlain(json, depth, this.#isForEditing ? addShadow : addTo);
+      this.#made = this.budget.countPlain(json, depth, this.#isForEditing ? addShadow : addTo);
       return json;
     });
   }
 
   /** Reads a chunk, which must use all its refs. */
   #open<Value>({ text, refs }: ChunkContent, depth: number, read: (json: Json, place: Place) => Value): Value {
-    this.#budget.visit();
+    this.budget.visit();
     const cursor = { refs, next: 0 };
     const value = read(this.#parse(text), { cursor, depth });
     checkUsed(cursor);
@@ -131,7 +127,7 @@ export class Decoder {
   #decodeRef(digest: Digest, depth: number): unknown {
     if (this.#parts === undefined) return this.#decodeFound(digest, depth);
     const place = { digest, depth, codecs: this.#codecs };
-    return this.#parts.value(place, this.#budget, () => this.#decodeFound(digest, depth));
+    return this.#parts.value(place, this.budget, () => this.#decodeFound(digest, depth));
   }
 
   #decodeFound(digest: Digest, depth: number): unknown {
@@ -153,7 +149,7 @@ export class Decoder {
 
   #revive(json: Json, place: Place): unknown {
     if (typeof json !== 'object' || json === null) {
-      this.#budget.countPrimitive(json);
+      this.budget.countPrimitive(json);
       this.#made = this.#isForEditing ? toChild(json) : undefined;
       return json;
     }
@@ -169,8 +165,8 @@ export class Decoder {
     if (tag === 'tree') return this.#reviveTree(args, place);
     const atom = decodeAtom(tag, args);
     if (atom === undefined) return this.#reviveContainer(tag, args, this.#enter(place));
-    if (typeof atom.value === 'object') this.#budget.enter(place.depth);
-    this.#budget.count(sizeOfAtom(atom.value, args[0]));
+    if (typeof atom.value === 'object') this.budget.enter(place.depth);
+    this.budget.count(sizeOfAtom(atom.value, args[0]));
     this.mayHoldSecrets ||= tag === 'secret';
     this.#note(() => atomShadow(tag, args, atom.value));
     return atom.value;
@@ -178,7 +174,7 @@ export class Decoder {
 
   /** Counts a container; what is in it stands one level deeper. */
   #enter({ cursor, depth }: Place): Place {
-    this.#budget.enter(depth);
+    this.budget.enter(depth);
     return { cursor, depth: depth + 1 };
   }
 
@@ -215,7 +211,7 @@ export class Decoder {
 
   #reviveField(key: string, json: Json, place: Place): unknown {
     try {
-      this.#budget.addKey(key);
+      this.budget.addKey(key);
       return this.#revive(json, place);
     } catch (error) {
       throw locate(error, key);
@@ -292,7 +288,7 @@ export class Decoder {
   #reviveTree(args: Json[], outer: Place): unknown {
     const { kind, count, rows, items: last } = readTree(args);
     const place = kind === 'text' ? outer : this.#enter(outer);
-    if (kind === 'text') this.#budget.count(OVERHEAD); // a long text is no container, whatever it is made of
+    if (kind === 'text') this.budget.count(OVERHEAD); // a long text is no container, whatever it is made of
     const children = this.#newChildren;
     const tree: Expansion = { kind, depth: place.depth, levels: rows.map(() => []), children, done: 0 };
     const items: unknown[] = [];
@@ -312,7 +308,7 @@ export class Decoder {
     const { kind, depth, done } = tree;
     const decode = () => this.#expandFound(node, tree);
     const items =
-      this.#parts?.items({ digest, kind, height, depth, codecs: this.#codecs }, this.#budget, decode) ?? decode();
+      this.#parts?.items({ digest, kind, height, depth, codecs: this.#codecs }, this.budget, decode) ?? decode();
     if (items.length !== count) throw new CorruptError('A node of a tree does not fit those below it.');
     tree.done = done + count;
     for (const item of items) into.push(item);
@@ -328,7 +324,7 @@ export class Decoder {
   }
 
   #expandInner(content: ChunkContent, height: number, tree: Expansion): unknown[] {
-    this.#budget.visit();
+    this.budget.visit();
     const counts = readCounts(content);
     const items: unknown[] = [];
     for (const [at, digest] of content.refs.entries())
@@ -357,7 +353,7 @@ export class Decoder {
   #readPiece(json: Json, { cursor, depth }: Place): string {
     if (!isRef(json)) throw new CorruptError(NO_TEXTS);
     const piece = this.#open(this.#find(takeRef(cursor)), depth, asText);
-    this.#budget.addBytes(Math.max(0, piece.length - PADDING));
+    this.budget.addBytes(Math.max(0, piece.length - PADDING));
     return piece;
   }
 }

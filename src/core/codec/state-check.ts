@@ -22,7 +22,7 @@ export class StateCheck {
     this.#parts.turn();
     const options = { codecs: this.#codecs, limits: this.#limits, parts: this.#parts, isStrict: true };
     const decoder = new Decoder(find, options);
-    return { value: decoder.decode(root), sizeBytes: decoder.sizeBytes };
+    return { value: decoder.decode(root), sizeBytes: decoder.budget.totals.bytes };
   }
 }
 

@@ -11,7 +11,7 @@ import type { StoredCheckpoint } from '../engine/repository.ts';
 import { describeCheckpoint, type SaveOptions } from '../engine/save-options.ts';
 import type { WriteContent, Writer } from '../engine/writer.ts';
 import { endLease } from '../lease/lease-refs.ts';
-import { checkFree, parseRefName } from '../revision/ref-name.ts';
+import { checkFree, checkNewBranch, parseRefName } from '../revision/ref-name.ts';
 import { editState, type StateEdit } from './edit-state.ts';
 import type { BranchHead } from './history.ts';
 
@@ -108,12 +108,7 @@ export class Branching {
   /** Begins a branch at a checkpoint, or with an edited state on top of it. */
   async #begin(branch: string, { parent, edited, how, writer }: Beginning): Promise<ForkedBranch> {
     const { id, sessionId } = parent;
-    const refs: RefChange[] = [
-      // What a deleted branch of this name recorded would be taken for the new one's.
-      { kind: 'log', name: branch, expect: null, target: null },
-      checkFree('tag', branch),
-      ...(how === 'rewind' ? [makeCurrent(branch)] : []),
-    ];
+    const refs = [...checkNewBranch(branch), ...(how === 'rewind' ? [makeCurrent(branch)] : [])];
     if (edited !== undefined) {
       const place = { sessionId, branch, parent, expect: null, refs };
       const head = await writer.write(place, edited.content);

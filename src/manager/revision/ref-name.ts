@@ -32,6 +32,11 @@ export function checkFree(kind: 'branch' | 'tag', name: string): RefChange {
   return { kind, name, expect: null, target: null };
 }
 
+/** Checks that a new branch takes neither what a deleted one of its name recorded for its own, nor the name of a tag. */
+export function checkNewBranch(branch: string): RefChange[] {
+  return [{ kind: 'log', name: branch, expect: null, target: null }, checkFree('tag', branch)];
+}
+
 const ANSWERS = 'answer/';
 
 /** The branch that holds the answer to a request. */

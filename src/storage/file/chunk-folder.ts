@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { CorruptError, InvalidInputError } from '../../core/errors.ts';
+import { CorruptError, InvalidInputError, StorageError } from '../../core/errors.ts';
 import { type Chunk, type ChunkContent, type Digest, formatChunk, parseChunk } from '../../core/tree/chunk.ts';
 import type { CollectResult } from '../contract.ts';
 import { isNamed } from '../named-bytes.ts';
@@ -61,6 +61,18 @@ export class ChunkFolder {
   /** A file of another size is damaged and is replaced: this is the chance to heal it. */
   async #isStored(digest: Digest, text: string): Promise<boolean> {
     return (await this.#fileSystem.statSize(this.#path(digest))) === Buffer.byteLength(text);
+  }
+
+  /** Throws if some of these are not there: a folder that was deleted or replaced lacks them all, so a look at a few tells. */
+  async checkSome(digests: readonly Digest[]): Promise<void> {
+    await mapBounded(digests.slice(0, PARALLEL_READS), PARALLEL_READS, async (digest) => {
+      const path = this.#path(digest);
+      if ((await this.#fileSystem.statSize(path)) !== undefined) return;
+      throw new StorageError(
+        `The file ${path} was deleted while the storage was open, and this save refers to it, so nothing is saved. Put the files back, or save the state to a new session.`,
+        { details: { path, digest } },
+      );
+    });
   }
 
   /** The chunks in the order asked for; `undefined` where there is none. */

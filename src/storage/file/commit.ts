@@ -18,10 +18,17 @@ export async function commitDurably(store: Store, commit: Commit): Promise<Commi
     const earlier = await checkCommit(store, log, commit);
     if (earlier !== undefined) return { status: 'duplicate', id: earlier };
     // Everything the entry refers to is durable before the entry exists; after a lost race it is there already.
-    if (races === 0) await store.chunks.write(commit.chunks ?? []);
+    if (races === 0) await writeChunks(store, commit);
     if (await publish(store, log, commit)) return { status: 'stored' };
   }
   throw new StorageError(`Session "${commit.sessionId}" lost ${MAX_RACES} races against other processes. Retry later.`);
+}
+
+/** What a checkpoint refers to and does not bring is there, unless somebody deleted or replaced the files while they were in use. */
+async function writeChunks({ chunks }: Store, { checkpoint, chunks: brought = [] }: Commit): Promise<void> {
+  await chunks.write(brought);
+  const own = new Set(brought.map(({ digest }) => digest));
+  await chunks.checkSome((checkpoint?.root.refs ?? []).filter((digest) => !own.has(digest)));
 }
 
 /** Makes the checks of the contract; answers the checkpoint that an earlier commit with the same key stored. */

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -6,6 +6,7 @@ import { SimulatedDisk } from '../../../test/support/simulated-disk.ts';
 import type { Operation } from '../../../test/support/simulated-file-system.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { createChunk, type Digest, digestText } from '../../core/tree/chunk.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { Builders, commitOf, contentOf, moveBranch, rowWithRootOf, session } from '../../testing/contract/builders.ts';
 import type { NewCheckpoint } from '../contract.ts';
 import { FileCheckpointStorage } from './file-storage.ts';
@@ -285,3 +286,24 @@ test('a marker of a living process makes others wait, and then fail with its num
   disk.endProcess(first);
   expect(await storage.commit(commitOf(checkpoint))).toEqual({ status: 'stored' });
 });
+
+test('[durability.8] chunks that are deleted or replaced while the storage is open are noticed before a save is acknowledged', () =>
+  withFolder(async (path) => {
+    const manager = new CheckpointManager({ storage: new FileCheckpointStorage({ path }) });
+    const session = await manager.session('s');
+    const long = Array.from({ length: 200 }, (_, at) => `line ${at} `.repeat(20));
+    await session.save({ long, n: 0 });
+    for (const replace of [async () => undefined, () => mkdir(join(path, 'chunks'))]) {
+      await rename(join(path, 'chunks'), join(path, 'away'));
+      await replace();
+      await expect(session.save({ long, n: 1 })).rejects.toMatchObject({
+        code: 'STORAGE',
+        message: expect.stringContaining('deleted while the storage was open'),
+      });
+      await rm(join(path, 'chunks'), { recursive: true, force: true });
+      await rename(join(path, 'away'), join(path, 'chunks'));
+      await session.save({ long, n: 2 });
+    }
+    expect(await manager.verify()).toMatchObject({ status: 'clean', checkpoints: 3 });
+    await manager.close();
+  }));
