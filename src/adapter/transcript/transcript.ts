@@ -169,15 +169,14 @@ export class Transcript<Item = unknown> implements ShadowHolder {
     { branch, at }: { readonly branch: string; readonly at?: number | undefined },
     options: OperationOptions = {},
   ): Promise<void> {
-    parseRefName(branch, 'A branch name');
+    const begun = { branch: parseRefName(branch, 'A branch name'), expect: null, refs: checkNewBranch(branch) };
     await this.#write(options.operationId, async (writer) => {
       const tip = await this.#refresh();
       const { length } = tip.state.items;
       const keep = at ?? length;
       if (tip.head === undefined || keep > length || keep < 0) throw cannotFork(this.sessionId, length, keep);
       const change = { ...options, trigger: 'transcript_forked', about: ['fork', branch, at ?? null] };
-      const { sessionId } = this;
-      const place = { sessionId, branch, parent: tip.head, expect: null, refs: checkNewBranch(branch) };
+      const place = { sessionId: this.sessionId, parent: tip.head, ...begun };
       await this.#store(writer, { tip, place, change }, { keep, add: [] });
       this.forgetShadow(); // what it knows went on into the fork
     });

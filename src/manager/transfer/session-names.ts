@@ -77,7 +77,7 @@ export class SessionNames {
 
   #checkName(name: NameLine, records: ReadonlyMap<CheckpointId, KnownRecord>): void {
     if (!isName(name.name)) throw new CorruptError(`It names ${say(name)}, which is no name.`);
-    if (name.kind === 'branch' || name.kind === 'tag') this.#checkChosen(name);
+    this.#checkChosen(name);
     const found = records.get(name.target as CheckpointId);
     if (name.kind === 'log') this.#checkLog(name);
     else if (name.kind === 'current') this.#checkCurrent(name, records);
@@ -89,6 +89,7 @@ export class SessionNames {
 
   /** What people choose is held to the same as here. */
   #checkChosen(name: NameLine): void {
+    if (name.kind !== 'branch' && name.kind !== 'tag') return;
     const fault = isAnswerBranch(name.name) ? undefined : findNameFault(name.name);
     const isHidden = name.kind === 'tag' && this.#has('branch', name.name);
     if (fault === undefined && !isHidden) return;
