@@ -23,11 +23,12 @@ describe('a class that changed', () => {
     count: unknown = 'none';
     at: Date | null = null;
     gained = 1;
+    settings: Record<string, unknown> = { retries: 3 };
   }
-  const changes = ['added $.gained', 'missing $.lost', 'changed $.count'];
+  const changes = ['added $.gained', 'changed $.settings.retries', 'missing $.lost', 'changed $.count'];
   const named = (problems: readonly { path: string; kind?: string }[] = []) =>
     problems.map(({ path, kind }) => `${kind} ${path}`);
-  const old = { count: 5, at: new Date(0), lost: 'x' };
+  const old = { count: 5, at: new Date(0), lost: 'x', settings: { retries: 'three', more: 1 } };
 
   test('[restore.2] gained, lost and changed fields are named; the checkpoint, or with accept the code, says what they hold', async () => {
     const manager = createManager({ Agent: () => new Agent() });
@@ -36,7 +37,7 @@ describe('a class that changed', () => {
     expect(warned).toEqual({ id: 'a', gained: 1, ...old });
     expect(named(manager.reportOf(warned)?.problems)).toEqual(changes);
     const accepted = await manager.restore<Agent>(id, { onDifference: 'accept' });
-    expect(accepted).toEqual({ id: 'a', gained: 1, count: 'none', at: new Date(0) });
+    expect(accepted).toEqual({ id: 'a', gained: 1, count: 'none', at: new Date(0), settings: { retries: 3, more: 1 } });
     expect(named(manager.reportOf(accepted)?.problems)).toEqual(changes);
   });
 
@@ -81,6 +82,7 @@ describe('a class that changed', () => {
       count = 0;
       at: Date | null = null;
       lost = '';
+      settings = {};
     }
     return manager.restore(id, { factory: () => new Agent(), onDifference: 'fail' });
   }

@@ -72,9 +72,13 @@ export function findChanged(saved: Fields, own: Fields): FieldDifference[] {
 }
 
 /** The problem of a field that the code has not, or with another kind of value than a checkpoint. */
-export function changedField({ field, was, is, kind }: FieldDifference, isCodeKept: boolean): RestoreProblem {
+export function changedField(
+  { field, was, is, kind }: FieldDifference,
+  isCodeKept: boolean,
+  path: readonly PathStep[] = [],
+): RestoreProblem {
   if (kind === 'missing') return lostField(field, isCodeKept);
   const end = isCodeKept ? 'keeps its own value' : 'has what the checkpoint says';
   const problem = `${describeValue(field)} is ${was} in the checkpoint, and ${is} in the code; the agent ${end}.`;
-  return { path: formatPath([field]), problem, kind: 'changed' };
+  return { path: formatPath([...path, field]), problem, kind: 'changed' };
 }

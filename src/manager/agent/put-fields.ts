@@ -183,6 +183,7 @@ class Putter {
 
   /** In an agent that was saved before, plain objects become what they were; only code that is in them stays. */
   #placeFields(live: Fields, saved: Fields, path: Path): void {
+    this.#placeChanged(live, saved, path);
     for (const [key, value] of Object.entries(live)) {
       const place = [...path, key];
       if (Object.hasOwn(saved, key)) define(saved, key, this.#place(value, saved[key], place));
@@ -190,6 +191,15 @@ class Putter {
         define(saved, key, value);
         this.problems.push(keptField(place));
       }
+    }
+  }
+
+  /** What an object of an agent that was just made has of another kind than the checkpoint. */
+  #placeChanged(live: Fields, saved: Fields, path: Path): void {
+    const { isNew, isCodeKept = false } = this.#putting;
+    for (const one of isNew ? findChanged(saved, live) : []) {
+      this.problems.push(changedField(one, isCodeKept, path));
+      if (isCodeKept) define(saved, one.field, live[one.field]);
     }
   }
 

@@ -7,6 +7,7 @@ import type { Session } from '../../manager/session/session.ts';
 import type { EffectCall, Effects } from '../agent/effects.ts';
 import type { ToolCall } from '../model/chat-model.ts';
 import { type ActingCall, isActing } from './guarded-tools.ts';
+import type { WorkSession } from './work.ts';
 
 /** A call of a tool, or a run of code, that was made after the checkpoint which its session was rewound to. */
 type UndoneCall = { readonly key: string; readonly isOver: boolean; readonly result: unknown };
@@ -15,7 +16,7 @@ type UndoneCall = { readonly key: string; readonly isOver: boolean; readonly res
 export type Undone = { readonly rewoundTo: string; readonly calls: ReadonlyMap<string, readonly UndoneCall[]> };
 
 type Recorded = Awaited<ReturnType<typeof readRecorded>>;
-type DigestOf = Session['digestOf'];
+type DigestOf = WorkSession['digestOf'];
 
 /** Finds what the session was rewound to, now or before its head was saved, and the calls made since that it did not ask for again. */
 export async function readUndone(manager: CheckpointManager, session: Session): Promise<Undone | undefined> {
