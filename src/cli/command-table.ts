@@ -53,6 +53,12 @@ const GROUPS: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['import', 'read an exported session', () => import('./commands/keep/import.ts')],
     ['copy', 'copy sessions to another storage', () => import('./commands/keep/copy.ts')],
     [
+      'key',
+      'list, add, rotate and remove keys of an encrypted storage',
+      () => import('./commands/keep/key.ts'),
+      { actions: ['list', 'add', 'rotate', 'remove'] },
+    ],
+    [
       'memory',
       'list, search, explain and forget long-term memories',
       () => import('./commands/keep/memory.ts'),

@@ -1,9 +1,10 @@
 import { setImmediate as giveWay } from 'node:timers/promises';
 import { InvalidInputError, UnsupportedError } from '../../core/errors.ts';
 import { parseSessionId } from '../../core/record/id.ts';
+import type { ChunkStorage } from '../../storage/contract.ts';
 import type { StorageAddress } from '../../storage/open/address.ts';
 import type { Watch } from '../../view/history.ts';
-import { type Address, formatAddress, openAddress } from '../place/address.ts';
+import { type Address, formatAddress } from '../place/address.ts';
 import {
   type FoundConfig,
   type FoundSettings,
@@ -16,6 +17,7 @@ import { ProgressBar, showBusy, type Work } from '../terminal/progress-bar.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import type { Program } from './command.ts';
 import type { CommandInput, GlobalOptions } from './command-input.ts';
+import type { OpenKeyedOptions } from './open-keyed.ts';
 import type { OpenStorage } from './open-storage.ts';
 
 /** What a context is made of: the person, and the world around the process. */
@@ -28,7 +30,7 @@ export type ContextParts = {
   readonly signal: AbortSignal;
 };
 
-type OpenOptions = { readonly create?: boolean; readonly address?: StorageAddress };
+type OpenOptions = OpenKeyedOptions & { readonly address?: StorageAddress };
 
 /** What is opened once, for a command and all that it runs. */
 type Shared = {
@@ -113,11 +115,17 @@ export class Context {
     return opening;
   }
 
-  async #openNow({ address, create = false }: OpenOptions): Promise<OpenStorage> {
+  /** The storage at an address, through the keys that hold here. */
+  async openAt(address: Address, options: OpenKeyedOptions): Promise<ChunkStorage> {
+    const { openKeyed } = await import('./open-keyed.ts');
+    return openKeyed({ folder: this.folder, env: this.env, config: await this.config() }, address, options);
+  }
+
+  async #openNow({ address, create = false, plain = 'refuse' }: OpenOptions): Promise<OpenStorage> {
     const { OpenStorage } = await import('./open-storage.ts');
     const sessionId = this.globals.session ?? (this.env.SAVESTATE_SESSION || (await this.config())?.config.session);
     if (sessionId) parseSessionId(sessionId); // before anything is made
-    const storage = await openAddress(address ?? (await this.address()), { create });
+    const storage = await this.openAt(address ?? (await this.address()), { create, plain });
     const readFirstBad = async () =>
       (await (await import('../place/own-files.ts')).BisectFile.open(this)).readFirstBad();
     return new OpenStorage(storage, { sessionId: sessionId || undefined, readFirstBad });

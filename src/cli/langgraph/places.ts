@@ -10,7 +10,7 @@ import { InvalidInputError, messageOf, StorageError, UnsupportedError } from '..
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { APPLICATION_ID } from '../../storage/sqlite/sqlite-schema.ts';
 import type { Context } from '../base/context.ts';
-import { openAddress, parseAddress } from '../place/address.ts';
+import { parseAddress } from '../place/address.ts';
 
 /** An official saver that is open for writing. */
 type OfficialSaver = { readonly saver: BaseCheckpointSaver; close(): Promise<void> };
@@ -46,12 +46,13 @@ export async function openSource({ folder, globals: { schema } }: Context, from:
 
 /** Opens a storage of ours. `--schema` is about the tables of LangGraph's saver. */
 export async function openThreadStorage(
-  { folder, globals, env }: Context,
+  context: Context,
   place: string,
   { create }: { readonly create: boolean },
 ): Promise<ChunkStorage> {
+  const { folder, globals, env } = context;
   const address = parseAddress(place, { folder, env, tenant: globals.tenant ?? env.SAVESTATE_TENANT });
-  return openAddress(address, { create });
+  return context.openAt(address, { create });
 }
 
 /** Opens an official saver for writing; its package must be installed. */

@@ -20,6 +20,8 @@ export const configSchema = z.strictObject({
   settings: z.union([z.string().min(1), z.literal(false)]).optional(),
   /** Long-term memory: a file, relative to this one, or `postgres://...`. */
   memory: z.string().min(1).optional(),
+  /** Keys of an encrypted storage: `file:path`, relative to this file, or `env:NAME`; one key for all, or one for each session. */
+  encryption: z.strictObject({ keys: z.string().min(1), keyPer: z.enum(['storage', 'session']).optional() }).optional(),
   /** What `prune` keeps when it is not told. */
   retention: z
     .strictObject({

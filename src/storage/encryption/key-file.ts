@@ -46,7 +46,7 @@ export class KeyFile implements Keys {
     });
   }
 
-  /** Changes the file for good, one process at a time; makes it if `change` takes no keyring for granted. */
+  /** Changes the file for good, one process at a time. */
   async update(change: (ring: Keyring) => Keyring): Promise<Keyring> {
     const unlock = await this.#lock();
     try {
@@ -58,14 +58,13 @@ export class KeyFile implements Keys {
     }
   }
 
-  /** Makes the file with its first key. A file that is there stays. */
-  async create(): Promise<Keyring> {
+  /** Makes the file with its first key, and says whether it did: a file that is there stays. */
+  async create(): Promise<boolean> {
     const unlock = await this.#lock();
     try {
-      if (statSync(this.path, { throwIfNoEntry: false }) !== undefined) return await this.read();
-      const ring = Keyring.create();
-      this.#write(ring);
-      return ring;
+      if (statSync(this.path, { throwIfNoEntry: false }) !== undefined) return false;
+      this.#write(Keyring.create());
+      return true;
     } finally {
       unlock();
     }

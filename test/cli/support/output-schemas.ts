@@ -220,6 +220,15 @@ export const OUTPUT_SCHEMAS = {
   export: z.strictObject({ file: z.string(), sessionId: z.string(), bytes: count }),
   import: imported,
   copy,
+  key: z.array(
+    z.strictObject({
+      id: z.string().regex(/^k_[0-9a-f]{16}$/),
+      name: z.string(),
+      createdAt: time,
+      isNewest: z.boolean(),
+      removedAt: time.optional(),
+    }),
+  ),
   memory: RUNTIME_SCHEMAS.memory,
   workflow: RUNTIME_SCHEMAS.workflow,
   init: z.strictObject({ storage: z.string(), config: z.string(), wasThere: z.boolean() }),

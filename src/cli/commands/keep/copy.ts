@@ -5,7 +5,7 @@ import type { ChunkStorage } from '../../../storage/contract.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT } from '../../base/exit-code.ts';
-import { formatAddress, openAddress, parseAddress } from '../../place/address.ts';
+import { formatAddress, parseAddress } from '../../place/address.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 type Copied = { sessionId: string; checkpoints: number; present: number; problem?: string };
@@ -16,9 +16,11 @@ export const command: Command = {
     ['--to <address>', 'where to, also a server (http://...); a storage is made if it does not exist'],
     ['--to-tenant <name>', 'whose data it is there, in PostgreSQL'],
     ['--to-schema <name>', 'where the tables are there, in PostgreSQL'],
+    ['--to-plain', 'not encrypted there, although there are keys'],
   ],
   details: `All sessions, or the one named with --session. What is there already is left alone: a copy that was stopped goes on where it was,
-and one that is repeated brings what came since. Ids, names, effects and tombstones stay what they are. Exits with 3 if a session could not be copied.`,
+and one that is repeated brings what came since. Ids, names, effects and tombstones stay what they are. Exits with 3 if a session could not be copied.
+Where there are keys (savestate help key), the copy is written with the newest, whether the source is encrypted or not.`,
   examples: [
     ['savestate copy --to postgres://app@db/app --to-tenant acme', 'from SQLite to PostgreSQL'],
     ['savestate copy --storage postgres://app@db/app --tenant acme --to backup.db', 'and back'],
@@ -35,8 +37,8 @@ and one that is repeated brings what came since. Ids, names, effects and tombsto
       schema: input.text('toSchema'),
     });
     if (formatAddress(from) === formatAddress(to)) throw new InvalidInputError('The two storages are the same one.');
-    await context.open(); // the source first, so that nothing is made if it is the wrong one
-    const target = await openAddress(to);
+    await context.open({ plain: 'allow' }); // the source first, so that nothing is made if it is the wrong one
+    const target = await context.openAt(to, { plain: input.flag('toPlain') ? 'make' : 'refuse' });
     try {
       const sessions = await copyAll(context, target);
       return await tell(context, { from: formatAddress(from), to: formatAddress(to), sessions });

@@ -1,6 +1,7 @@
-import { ConflictError, InvalidInputError, NotFoundError } from '../../../core/errors.ts';
-import { parseSessionId } from '../../../core/record/id.ts';
+import { ConflictError, InvalidInputError, isLost, NotFoundError } from '../../../core/errors.ts';
+import { parseSessionId, type SessionId } from '../../../core/record/id.ts';
 import { readSession } from '../../../manager/engine/records.ts';
+import type { ChunkStorage } from '../../../storage/contract.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import { findNamedSession, type OpenStorage, withSubgraphs } from '../../base/open-storage.ts';
@@ -66,8 +67,7 @@ async function planSession(opened: OpenStorage, name: string): Promise<Plan> {
   if (sessions.length === 1 && (await storage.readRefs({ sessionId })).length === 0)
     throw new NotFoundError(`There is no session "${sessionId}" in this storage.`);
   let checkpoints = 0;
-  for (const each of sessions)
-    for await (const entry of readSession(storage, each)) if (entry.checkpoint !== undefined) checkpoints++;
+  for (const each of sessions) checkpoints += await countReadable(storage, each);
   const run = async () => {
     // The thread itself goes last: whoever is interrupted finds it there, and begins again.
     for (const each of sessions.toReversed()) await manager.deleteSession(each);
@@ -80,6 +80,17 @@ async function planSession(opened: OpenStorage, name: string): Promise<Plan> {
     sessions,
     run,
   };
+}
+
+/** What is damaged, or whose key was removed, can be deleted, too. */
+async function countReadable(storage: ChunkStorage, sessionId: SessionId): Promise<number> {
+  let count = 0;
+  try {
+    for await (const { checkpoint } of readSession(storage, sessionId)) if (checkpoint !== undefined) count++;
+  } catch (error) {
+    if (!isLost(error)) throw error;
+  }
+  return count;
 }
 
 async function planUser(opened: OpenStorage, userId: string): Promise<Plan> {

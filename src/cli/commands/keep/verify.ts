@@ -7,7 +7,6 @@ import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storag
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT, type ExitCode } from '../../base/exit-code.ts';
-import { openAddress } from '../../place/address.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 /** Findings that are printed; more are counted, and all are in the JSON. */
@@ -33,7 +32,7 @@ export const command: Command = {
 };
 
 async function verifyStorage(context: Context, readData: boolean): Promise<VerifyReport> {
-  const storage = await openAddress(await context.address(), { create: false });
+  const storage = await context.openAt(await context.address(), { create: false });
   const total = await storage.stats().then(
     ({ checkpoints }) => checkpoints,
     () => undefined, // what is wrong is told by the check itself

@@ -1,0 +1,112 @@
+import { ConflictError, InvalidInputError, NotFoundError } from '../../../core/errors.ts';
+import type { KeyFile } from '../../../storage/encryption/key-file.ts';
+import type { KeyInfo, Keyring } from '../../../storage/encryption/keyring.ts';
+import type { Command } from '../../base/command.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
+import { findKeys, type KeySource } from '../../place/key-source.ts';
+import { formatCount, formatRows, formatTime } from '../../terminal/format.ts';
+
+const MAIN = 'main';
+
+const ACTIONS: Readonly<Record<string, Command['run']>> = { list, add, rotate, remove };
+
+/** Manages the keys of an encrypted storage. */
+export const command: Command = {
+  arguments: '<action> [name]',
+  details: `Actions: list; add [name] (the first key of a name, "${MAIN}" if none is given; makes the key file); rotate [name] (a new key for what is
+written from now on; the old ones still read); remove <id or name> (what it protects is gone for good, in every copy and backup; asks).
+Keys come from encryption.keys in savestate.yaml (file:<path> or env:<variable>), or from SAVESTATE_KEY_FILE, SAVESTATE_KEYS (the text itself) or
+SAVESTATE_KEY_COMMAND (a command that prints it), never from an option. Only a file can be changed here. Secrets are never shown.`,
+  examples: [
+    ['SAVESTATE_KEY_FILE=~/agent.keys savestate key add', 'make a key file'],
+    ['savestate key list', 'ids, names and ages'],
+    ['savestate key rotate', 'write with a new key from now on; "savestate copy" writes all anew'],
+    ['savestate key remove user-42', 'forget what was written for a user or session'],
+  ],
+  run: (context, input) => input.action('key', ACTIONS)(context, input),
+};
+
+async function openSource(context: Context): Promise<KeySource> {
+  const source = await findKeys({ env: context.env, folder: context.folder, config: await context.config() });
+  if (source !== undefined) return source;
+  throw new NotFoundError(
+    'No keys are named here. Write "encryption: { keys: file:<path> }" into savestate.yaml, or set SAVESTATE_KEY_FILE; keep the file apart from the storage.',
+  );
+}
+
+async function openFile(context: Context): Promise<KeyFile> {
+  const { file, from } = await openSource(context);
+  if (file !== undefined) return file;
+  throw new InvalidInputError(
+    `The keys come from ${from}, which cannot be changed here. Change them where they are kept.`,
+  );
+}
+
+async function list(context: Context): Promise<undefined> {
+  const { keys } = await openSource(context);
+  const found = (await keys.read()).list();
+  const rows = found.map((key) => [key.id, key.name, formatTime(key.createdAt), stateOf(key)]);
+  return context.answer(found, () => formatRows(context.terminal, rows, { head: ['id', 'name', 'created', 'state'] }));
+}
+
+function stateOf({ isNewest, removedAt }: KeyInfo): string {
+  if (removedAt !== undefined) return `removed ${formatTime(removedAt)}`;
+  return isNewest ? 'writes' : 'reads';
+}
+
+async function add(context: Context, input: CommandInput): Promise<undefined> {
+  const file = await openFile(context);
+  const name = input.word(1) ?? MAIN;
+  const isNew = await file.create();
+  const ring = isNew && name === MAIN ? await file.read() : await file.update((before) => addNew(before, name));
+  return tell(context, ring, {
+    name,
+    text: isNew ? `The key file ${file.path} was made. Keep a copy, apart from the storage.\n` : '',
+  });
+}
+
+function addNew(ring: Keyring, name: string): Keyring {
+  if (!hasKey(ring, name)) return ring.add(name);
+  throw new ConflictError(`There is a key "${name}" already. Make a newer one with: savestate key rotate ${name}`);
+}
+
+async function rotate(context: Context, input: CommandInput): Promise<undefined> {
+  const file = await openFile(context);
+  const name = input.word(1) ?? MAIN;
+  const ring = await file.update((before) => {
+    if (hasKey(before, name)) return before.add(name);
+    throw new NotFoundError(`There is no key "${name}" to rotate. Make one with: savestate key add ${name}`);
+  });
+  return tell(context, ring, { name, text: 'Programs that run use it within a minute. ' });
+}
+
+const hasKey = (ring: Keyring, name: string): boolean => ring.list().some((key) => key.name === name && key.isNewest);
+
+async function tell(
+  context: Context,
+  ring: Keyring,
+  { name, text }: { name: string; text: string },
+): Promise<undefined> {
+  const key = ring.list().findLast((each) => each.name === name);
+  return context.answer([key], () => `${text}What is written for "${name}" has the key ${key?.id} from now on.\n`);
+}
+
+async function remove(context: Context, input: CommandInput): Promise<undefined> {
+  const which = input.word(1);
+  if (which === undefined) throw new InvalidInputError('Say which key: savestate key remove <id or name>.');
+  const file = await openFile(context);
+  const before = await file.read();
+  const after = before.remove(which); // says if there is none
+  const kept = new Set(after.list().flatMap(({ id, removedAt }) => (removedAt === undefined ? [id] : [])));
+  const doomed = before.list().filter(({ id, removedAt }) => removedAt === undefined && !kept.has(id));
+  const what = `${formatCount(doomed.length, 'key')} (${doomed.map(({ id, name }) => `${id} "${name}"`).join(', ')})`;
+  if (
+    !(await context.confirm(
+      `This removes ${what}. What was written with it cannot be read again, here or in any backup.`,
+    ))
+  )
+    return context.answer([], () => 'Nothing was removed.\n');
+  await file.update((ring) => ring.remove(which));
+  return context.answer(doomed, () => `${what} removed.\n`);
+}
