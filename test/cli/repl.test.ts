@@ -162,6 +162,8 @@ describe.concurrent('the configured team', () => {
     expect(text).toMatch(/Undone: resume chk_\w+ as branch "fork-4"/);
     expect((await run(['repl', '--eval', 'run 1', '-s', 'nothing'], { folder })).code).toBe(13);
     expect((await run(['repl', '-n', '0', '--eval', 'where'], { folder })).code).toBe(2);
+    const first = ['repl', '-n', '1', '-s', 'mine', '--eval', 'Plan a day in Lisbon;where'];
+    expect(await ok(first, { folder: createTeamFolder() })).toContain('session mine, branch main'); // without a storage yet
   });
 
   test('[repl.4] Ctrl-C stops the run at its last checkpoint and not the REPL; run goes on with it', async () => {

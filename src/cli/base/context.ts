@@ -1,6 +1,6 @@
 import { setImmediate as giveWay } from 'node:timers/promises';
 import { InvalidInputError, UnsupportedError } from '../../core/errors.ts';
-import { parseSessionId } from '../../core/record/id.ts';
+import { parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import type { StorageAddress } from '../../storage/open/address.ts';
 import type { Watch } from '../../view/history.ts';
@@ -115,6 +115,12 @@ export class Context {
     return opening;
   }
 
+  /** The session that an option, the environment or the configuration names. */
+  async namedSession(): Promise<SessionId | undefined> {
+    const name = this.globals.session ?? (this.env.SAVESTATE_SESSION || (await this.config())?.config.session);
+    return name ? parseSessionId(name) : undefined;
+  }
+
   /** The storage at an address, through the keys that hold here. */
   async openAt(address: Address, options: OpenKeyedOptions): Promise<ChunkStorage> {
     const { openKeyed } = await import('./open-keyed.ts');
@@ -123,12 +129,11 @@ export class Context {
 
   async #openNow({ address, create = false, plain = 'refuse' }: OpenOptions): Promise<OpenStorage> {
     const { OpenStorage } = await import('./open-storage.ts');
-    const sessionId = this.globals.session ?? (this.env.SAVESTATE_SESSION || (await this.config())?.config.session);
-    if (sessionId) parseSessionId(sessionId); // before anything is made
+    const sessionId = await this.namedSession(); // before anything is made
     const storage = await this.openAt(address ?? (await this.address()), { create, plain });
     const readFirstBad = async () =>
       (await (await import('../place/own-files.ts')).BisectFile.open(this)).readFirstBad();
-    return new OpenStorage(storage, { sessionId: sessionId || undefined, readFirstBad });
+    return new OpenStorage(storage, { sessionId, readFirstBad });
   }
 
   /** The storage for a run, tidied as the settings say. With `enabled: false` it is one in memory, so that nothing is written. */

@@ -212,7 +212,7 @@ export class Repl {
   async #hear(said: Parameters<ReplTeam['hear']>[0], signal: AbortSignal, hint?: string): Promise<void> {
     const team = this.#openTeam(hint);
     const found = await this.#moves.findStorage();
-    const sessionId = (await found?.findSession()) ?? this.#moves.begun;
+    const sessionId = (await found?.findSession()) ?? this.#moves.begun ?? (await this.#context.namedSession());
     this.#isTalking = true;
     try {
       const heard = await team.hear(said, { sessionId, signal, from: found?.position });
