@@ -48,8 +48,8 @@ export async function observeHistory(
 ): Promise<DriftHistory> {
   const history: Checkpoint[] = [];
   for await (const checkpoint of watch(readLive(manager.engine.storage, head), undefined)) history.push(checkpoint);
-  const detector = new DriftDetector(goal === undefined ? {} : { goal });
-  const observer = new HistoryObserver(detector, await readLoopCalls(manager, head));
+  const createDetector = () => new DriftDetector(goal === undefined ? {} : { goal });
+  const observer = new HistoryObserver(createDetector, await readLoopCalls(manager, head));
   const states = new StateReader(manager.engine);
   const open = (id: string) => manager.engine.repository.open(id);
   for await (const checkpoint of watch(history.reverse(), history.length)) {
@@ -63,7 +63,8 @@ export async function observeHistory(
 
 /** Shows a detector what checkpoints hold, one after the other, and keeps what it says. */
 class HistoryObserver {
-  readonly #detector: DriftDetector;
+  readonly #createDetector: () => DriftDetector;
+  #detector: DriftDetector;
   readonly #calls: ReadonlyMap<string, readonly DriftEvent[]>;
   /** Events are counted by the detector; people know them by their checkpoints. */
   readonly #owners: Checkpoint[] = [];
@@ -72,9 +73,12 @@ class HistoryObserver {
   #seen = 0;
   #latest: DriftAssessment | undefined;
   #health: RecordedHealth | undefined;
+  /** The first of the checkpoints at the end with which a loop noted that its agent was not healthy. */
+  #unhealthySince: Checkpoint | undefined;
 
-  constructor(detector: DriftDetector, calls: ReadonlyMap<string, readonly DriftEvent[]>) {
-    this.#detector = detector;
+  constructor(createDetector: () => DriftDetector, calls: ReadonlyMap<string, readonly DriftEvent[]>) {
+    this.#createDetector = createDetector;
+    this.#detector = createDetector();
     this.#calls = calls;
   }
 
@@ -86,12 +90,21 @@ class HistoryObserver {
     if (fresh.length > 0 && this.#latest !== undefined) this.#note(checkpoint, this.#latest.status);
   }
 
-  /** A loop noted itself how its agent was; the calls that follow are looked at here. */
+  /** A loop noted itself how its agent was, and it saw more than the calls that are recorded; those that follow are looked at here. */
   readLoop(checkpoint: Checkpoint, health: RecordedHealth): void {
     this.#incidents.push(...readIncident(checkpoint));
     this.#health = health;
-    this.#note(checkpoint, worseOf(health.status, this.#latest?.status), { recorded: round(health.score) });
+    if (health.status === 'healthy') this.#beginAnew();
+    else this.#unhealthySince ??= checkpoint;
+    this.#note(checkpoint, worseOf(health.status, this.#latest?.status), { recorded: health.score });
     this.#observe(checkpoint, this.#calls.get(checkpoint.id) ?? []);
+  }
+
+  #beginAnew(): void {
+    this.#detector = this.#createDetector();
+    this.#owners.length = 0;
+    this.#latest = undefined;
+    this.#unhealthySince = undefined;
   }
 
   #observe(owner: Checkpoint, events: readonly DriftEvent[]): void {
@@ -102,13 +115,12 @@ class HistoryObserver {
   }
 
   #note({ id, sequence, timestamp }: Checkpoint, status: Status, recorded: Record<string, number> = {}): void {
-    const scores = Object.entries(this.#latest?.scores ?? {}).map(([kind, score]) => [kind, round(score ?? 0)]);
     this.#points.push({
       checkpointId: id,
       sequence,
       savedAt: timestamp.toISOString(),
       status,
-      scores: { ...recorded, ...(Object.fromEntries(scores) as Record<string, number>) },
+      scores: { ...recorded, ...this.#latest?.scores },
     });
   }
 
@@ -117,8 +129,8 @@ class HistoryObserver {
     return {
       status: worseOf(status, this.#health?.status),
       kinds: [...new Set([...(this.#health?.signals ?? []), ...kinds])],
-      agent: agent ?? null,
-      onset: this.#owners[onset ?? -1]?.id ?? null,
+      agent: agent ?? this.#unhealthySince?.agentId ?? null,
+      onset: (this.#owners[onset ?? -1] ?? this.#unhealthySince)?.id ?? null,
       summary,
       evidence: [...evidence.map(toEvidence), ...this.#incidents],
       points: this.#points,
@@ -137,10 +149,6 @@ const NOTHING_SAID = {
 
 function toEvidence({ signal, kind, agent, nats, reason }: Evidence): Evidence {
   return { signal, kind, agent, nats, reason };
-}
-
-function round(score: number): number {
-  return Math.round(score * 1000) / 1000;
 }
 
 /** What a loop noted about its agent with a checkpoint. */
@@ -166,7 +174,10 @@ function readIncident({ type, trigger, note, agentId, sessionId }: Checkpoint): 
   return [{ signal: trigger, kind: 'recorded', agent: agentId ?? sessionId, nats: 0, reason: note ?? '' }];
 }
 
-/** The calls of a loop's agent, by the checkpoints they were made after. Of what was passed to them the digest is recorded. */
+/**
+ * The calls of a loop's agent, by the checkpoints they were made after, as the loop shows them to its own watch: those with an input,
+ * of which the digest is recorded, each with what it was made for.
+ */
 async function readLoopCalls(
   { engine }: CheckpointManager,
   { sessionId, branch, agentId }: Checkpoint,
@@ -174,6 +185,7 @@ async function readLoopCalls(
   const calls = new Map<string, DriftEvent[]>();
   for (const row of await engine.storage.readEffects({ sessionId, branch })) {
     const effect = parseEffect(row);
+    if (effect.work === undefined || effect.inputDigest === undefined) continue;
     const known = calls.get(effect.afterId ?? '') ?? [];
     calls.set(effect.afterId ?? '', [...known, ...toCallEvents(effect, agentId ?? sessionId)]);
   }
@@ -181,9 +193,9 @@ async function readLoopCalls(
 }
 
 function toCallEvents(effect: RecordedEffect, agent: string): DriftEvent[] {
-  const { name, ordinal, startedAtMs, durationMs = 0, inputDigest, status, result } = effect;
+  const { name, ordinal, startedAtMs, durationMs = 0, inputDigest: input, work: job = '', status, result } = effect;
   const callId = String(ordinal);
-  const call: DriftEvent = { kind: 'call', agent, name, callId, input: inputDigest ?? null, at: startedAtMs };
+  const call: DriftEvent = { kind: 'call', agent, job, name, callId, input, at: startedAtMs };
   if (status === 'started') return [call];
   const output = result?.text ?? '';
   return [call, { kind: 'result', name, callId, output, isError: status === 'failed', at: startedAtMs + durationMs }];

@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { AgentLoop, type LoopAgent } from '../../src/runtime/loop/index.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { json, ok, run } from './support/cli.ts';
 import { DATABASE, sharedChat } from './support/fixture.ts';
@@ -110,10 +111,12 @@ describe.concurrent('drift', () => {
   test('[cli.27] of a loop it shows the recorded health, what happened to it, and signs in its calls; [cli.6] so does log', async () => {
     const folder = newFolder();
     mkdirSync(join(folder, '.savestate'));
+    await runOrdinaryLoop(join(folder, DATABASE));
+    expect(await json('drift', ['clerk'], { folder })).toMatchObject({ status: 'healthy', kinds: [], onset: null });
     await saveStuckLoop(join(folder, DATABASE));
     const found = await json('drift', ['-s', 'worker'], { folder });
-    expect(found).toMatchObject({ status: 'drifting', agent: 'worker' });
-    expect(found.kinds).toContain('repetition');
+    expect(found).toMatchObject({ status: 'drifting', agent: 'worker', kinds: ['repetition'] });
+    expect(found.onset).toBe(found.points.at(-1)?.checkpointId);
     expect(found.evidence).toContainEqual(expect.objectContaining({ signal: 'escalated', kind: 'recorded' }));
     expect(found.points.at(-1)?.scores).toMatchObject({ recorded: 1 });
     expect(await ok(['drift'], { folder })).toMatch(/^session worker, branch main: drifting \(repetition/);
@@ -126,6 +129,23 @@ describe.concurrent('drift', () => {
 });
 
 const NOTE = 'It lists the same again. '.repeat(20).trim();
+
+/** A loop whose agent looks up the same rules for each of its messages, as many do. */
+async function runOrdinaryLoop(path: string): Promise<void> {
+  const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path, durability: 'process' }) });
+  const createAgent = (): LoopAgent => ({
+    tools: { rules: { run: () => 'two days, prepaid' } },
+    handle: async (_, turn) => void (await turn.call('rules', {})),
+  });
+  const loop = await AgentLoop.open({ manager, agentId: 'clerk', createAgent });
+  const handled = new Promise<void>((resolve) => loop.on(() => loop.state.mailbox.processedCount === 30 && resolve()));
+  const run = loop.run();
+  for (let n = 1; n <= 30; n++) await loop.deliver({ id: `m${n}`, body: n });
+  await handled;
+  await loop.stop();
+  await run;
+  await manager.close();
+}
 
 /** The session of a loop whose agent calls the same again and again, and was escalated. */
 async function saveStuckLoop(path: string): Promise<void> {

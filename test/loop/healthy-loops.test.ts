@@ -104,6 +104,22 @@ const HEALTHY: Record<string, Script> = {
       if ((await turn.call('status', { job: 7 })) === 'done') finish(turn);
     },
   },
+  'a wait of the task beside 20 messages': {
+    messages: 20,
+    tools: { status: (_, calls) => (calls === 150 ? 'done' : 'pending') },
+    handle: async ({ state }, n) => state.context.decisions.push(`answered ${n}`),
+    work: async (turn) => {
+      if ((await turn.call('status', { job: 7 })) === 'done') finish(turn);
+    },
+  },
+  'a wait of the task beside 20 messages that change nothing': {
+    messages: 20,
+    tools: { status: (_, calls) => (calls === 150 ? 'done' : 'pending'), log: () => 'ok' },
+    handle: (turn, n) => turn.call('log', n),
+    work: async (turn) => {
+      if ((await turn.call('status', { job: 7 })) === 'done') finish(turn);
+    },
+  },
   'a wait of the task, equal answers, with a pause of its own': {
     tools: { status: (_, calls) => (calls === 30 ? 'done' : 'pending') },
     work: async (turn, sleep) => {

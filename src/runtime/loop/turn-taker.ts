@@ -31,7 +31,7 @@ export class TurnTaker {
   /** How the last turns at the task ended: the state, and what the turn found out. */
   readonly #workEnds = new Set<string>();
   /** What the last turn at the task found out: its agent may go by that. */
-  #workFindings = '';
+  #workFindings: string | undefined;
   readonly #waits: Waits;
   /** Turns in a row that went at the task and changed nothing. */
   idleTurns = 0;
@@ -75,11 +75,11 @@ export class TurnTaker {
     const cancel = this.#limit(run);
     let end: { readonly stateDigest?: string } = {};
     try {
+      const before = this.#digestOf(mindOf(live.state));
       await this.#letAct(job, run).finally(() => run.end());
       const { mind, patches } = run.finish();
       // What cannot be saved is found here, where it fails its turn, and not where it is saved.
-      end = this.#endAt(job, `${this.#digestOf(mind)} ${run.findings}`);
-      if (job.kind === 'work') this.#workFindings = run.findings;
+      end = this.#endAt(job, run.findings, { before, after: this.#digestOf(mind) });
       const used = live.current?.work.used ?? [];
       return { turn, job, atMs: ports.now(), status: 'done', patches, ...(used.length > 0 && { used }) };
     } catch (error) {
@@ -108,13 +108,23 @@ export class TurnTaker {
     return work.done.length > 0 ? { ...end, work } : end;
   }
 
-  /** A turn at the task that ends as an earlier one did got nowhere; one that handles a message may leave everything as it is. */
-  #endAt({ kind }: Job, stateDigest: string): { readonly stateDigest?: string } {
-    const isIdle = kind === 'work' && this.#workEnds.has(stateDigest);
+  /**
+   * A turn at the task got nowhere if it ends as an earlier one did, or changes nothing and hears what the last one heard, as it may
+   * after a message that changed the state. One that handles a message may leave everything as it is.
+   */
+  #endAt(
+    { kind }: Job,
+    findings: string,
+    { before, after }: { readonly before: string; readonly after: string },
+  ): { readonly stateDigest?: string } {
+    const stateDigest = `${after} ${findings}`;
+    const isAgain = before === after && findings === this.#workFindings;
+    const isIdle = kind === 'work' && (isAgain || this.#workEnds.has(stateDigest));
     this.idleTurns = isIdle ? this.idleTurns + 1 : 0;
     if (kind === 'message' || this.#workEnds.size === MAX_WORK_ENDS) this.#workEnds.clear();
     if (kind === 'message') return {};
     this.#workEnds.add(stateDigest);
+    this.#workFindings = findings;
     return { stateDigest };
   }
 
@@ -226,7 +236,7 @@ export class TurnTaker {
    */
   #stateDigest(run: TurnRun, at: string): { readonly stateDigest?: string } {
     try {
-      return { stateDigest: `${this.#digestOf(run.look())} ${run.findings} ${this.#workFindings} ${at}` };
+      return { stateDigest: `${this.#digestOf(run.look())} ${run.findings} ${this.#workFindings ?? ''} ${at}` };
     } catch (error) {
       // What cannot be saved may be gone when the turn ends.
       if (hasErrorCode(error, 'INVALID_INPUT')) return {};
