@@ -87,8 +87,9 @@ function drawChart(points: DriftHistory['points']): string {
 }
 
 function describeCase({ summary, onset, agent }: DriftOutput, isNew: (text: string) => string): string {
-  if (summary === '') return '';
-  return `${onset === null || agent === null ? '' : `${agent} since ${onset}: `}${isNew(summary)}\n`;
+  const since = onset === null || agent === null ? [] : [`${agent} since ${onset}`];
+  const parts = [...since, isNew(summary)].filter((part) => part !== '');
+  return parts.length === 0 ? '' : `${parts.join(': ')}\n`;
 }
 
 /** As many values as the chart is wide; where several fall together, the strongest stands for them. */
