@@ -72,7 +72,7 @@ class HistoryObserver {
   readonly #incidents: Evidence[] = [];
   #seen = 0;
   #latest: DriftAssessment | undefined;
-  #health: RecordedHealth | undefined;
+  #health: RecordedHealth = { status: 'healthy', score: 0, signals: [] };
   /** The first of the checkpoints at the end with which a loop noted that its agent was not healthy. */
   #unhealthySince: Checkpoint | undefined;
 
@@ -126,11 +126,12 @@ class HistoryObserver {
 
   conclude(): DriftHistory {
     const { status, kinds, agent, onset, summary, evidence } = this.#latest ?? NOTHING_SAID;
+    const since = this.#owners[onset ?? -1] ?? this.#unhealthySince;
     return {
-      status: worseOf(status, this.#health?.status),
-      kinds: [...new Set([...(this.#health?.signals ?? []), ...kinds])],
-      agent: agent ?? this.#unhealthySince?.agentId ?? null,
-      onset: (this.#owners[onset ?? -1] ?? this.#unhealthySince)?.id ?? null,
+      status: worseOf(status, this.#health.status),
+      kinds: [...new Set([...this.#health.signals, ...kinds])],
+      agent: agent ?? since?.agentId ?? null,
+      onset: since?.id ?? null,
       summary,
       evidence: [...evidence.map(toEvidence), ...this.#incidents],
       points: this.#points,
