@@ -28,6 +28,7 @@ async function run(workbench) {
   await inBrowser(long, async (page, url) => {
     await reportOpening(report, page, { url, what: 'a session of many messages and checkpoints' });
     await reportLive(report, page, long);
+    await reportTyping(report, page, url);
   });
   const many = await makeMany(isQuick ? MANY_CHECKPOINTS / 10 : MANY_CHECKPOINTS);
   await inBrowser(many, async (page, url) => {
@@ -154,11 +155,27 @@ async function reportLive(report, page, manager) {
     waits.push(performance.now() - savedMs);
   }
   report.line({
-    what: 'from a save to the screen, p95',
+    what: 'commit to screen, p95',
     ratio: quantile(waits, 0.95),
     unit: ' ms',
     target: { atMost: 250 },
   });
+}
+
+/** From a key to the frame that shows it, in the message of a fork at the end of a long session. */
+async function reportTyping(report, page, url) {
+  await page.goto(`${url}/s/long/fork`);
+  const text = page.getByRole('region', { name: 'Edit' }).getByRole('textbox').first();
+  await text.click();
+  await page.evaluate(() => {
+    globalThis.keys = [];
+    const measure = ({ timeStamp }) =>
+      requestAnimationFrame(() => setTimeout(() => globalThis.keys.push(performance.now() - timeStamp)));
+    addEventListener('keydown', measure, true);
+  });
+  for (const key of 'It is typed while the edit is compared. '.repeat(3)) await page.keyboard.press(key);
+  const waits = await page.evaluate(() => globalThis.keys);
+  report.line({ what: 'typing, p95', ratio: quantile(waits, 0.95), unit: ' ms', target: { atMost: 50 } });
 }
 
 function quantile(values, share) {

@@ -3,6 +3,8 @@ import { createServer as createHttp } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { Memory } from '../../src/memory/memory.ts';
 import type { ServerOptions } from '../../src/server/server-options.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { startServer } from '../support/server.ts';
@@ -183,4 +185,35 @@ test('[cli.1] what needs the storage at hand says what to do instead', async () 
     const { code, stderr } = await run([...args, '--remote', url], { folder });
     expect([args, code, stderr]).toEqual([args, 15, expect.stringContaining(said)]);
   }
+});
+
+test('[cli.28] the memory of a server is listed, searched and explained as one at hand; it is forgotten there only', async () => {
+  const path = join(newFolder(), 'mem.db');
+  const storage = new SqliteCheckpointStorage({ path: join((await chat.copy()).folder, DATABASE) });
+  const manager = new CheckpointManager({ storage });
+  const memory = new Memory({ path, manager });
+  onTestFinished(() => memory.close().then(() => manager.close()));
+  const { results } = await memory.add('I live in Lisbon. I prefer short walks.', { userId: 'ann' });
+  const { folder, remotely } = await serveChat({ memory });
+  const looks = [
+    ['list'],
+    ['list', '--json', '--kind', 'fact', '--kind', 'preference', '-n', '1'],
+    ['list', '--kind', 'facts'],
+    ['list', '--user', 'bob', '--all'],
+    ['search', 'Where', 'does she live?'],
+    ['search', 'Where does she live?', '--as-of', '@'],
+    ['search', 'prices', '--user', 'bob'],
+    ['why', results[0]?.id ?? ''],
+    ['why', results[0]?.id ?? '', '--json'],
+    ['why', 'mem_0k3v9r2m5x7q1d'],
+  ];
+  for (const look of looks) {
+    const here = await run(['memory', ...look, '--memory', path], { folder });
+    const there = await remotely(['memory', ...look]);
+    expect([look, there]).toEqual([look, here]);
+  }
+  const refused = await remotely(['memory', 'forget', '--user', 'ann', '--yes']);
+  expect([refused.code, refused.stderr]).toEqual([15, expect.stringContaining('where the memory is')]);
+  const none = await (await serveChat()).remotely(['memory', 'list']);
+  expect([none.code, none.stderr]).toEqual([15, expect.stringContaining('has no long-term memory')]);
 });

@@ -9,8 +9,9 @@ import type { MemoryScope } from '../../memory/storage/memory-record.ts';
 import { DEFAULT_PATH } from '../../memory/storage/sqlite/sqlite-memory-storage.ts';
 import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
-import { addressExists } from '../place/address.ts';
+import { addressExists, type RemoteAddress } from '../place/address.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
+import type { KnownMemory } from './remote-memory.ts';
 
 /** How a memory is opened. */
 type OpenMemoryOptions = {
@@ -73,14 +74,17 @@ export type MemoryView = {
 export async function useMemory<Result>(
   context: Context,
   input: CommandInput,
-  work: (memory: Memory, view: MemoryView) => Promise<Result>,
+  work: (memory: KnownMemory, view: MemoryView) => Promise<Result>,
 ): Promise<Result> {
   const asOf = input.text('asOf');
   const named = withoutUndefined({ userId: input.text('user'), agentId: input.text('agent') });
   // Memory follows branches if there are checkpoints to follow; it may also be used without any.
-  const isNeeded = asOf !== undefined || addressExists(await context.address());
+  const address = await context.address();
+  const isNeeded = asOf !== undefined || addressExists(address);
   const manager = isNeeded ? (await context.open()).manager : undefined;
-  const memory = await openMemory(context, { named: input.text('memory'), manager });
+  const place = input.text('memory');
+  const isRemote = address.kind === 'remote' && place === undefined;
+  const memory = isRemote ? await openRemoteMemory(address) : await openMemory(context, { named: place, manager });
   try {
     const checkpoint = asOf === undefined ? undefined : await resolveRevision(await context.open(), asOf);
     const from = checkpoint === undefined ? {} : { asOf: checkpoint.id };
@@ -88,6 +92,14 @@ export async function useMemory<Result>(
   } finally {
     await memory.close();
   }
+}
+
+async function openRemoteMemory(address: RemoteAddress): Promise<KnownMemory> {
+  const [{ connect }, { createRemoteMemory }] = await Promise.all([
+    import('../place/remote.ts'),
+    import('./remote-memory.ts'),
+  ]);
+  return createRemoteMemory(connect(address));
 }
 
 function findScope(context: Context, named: MemoryScope): MemoryScope {

@@ -1,3 +1,4 @@
+import { InvalidInputError } from '../../core/errors.ts';
 import type { JsonValue } from '../../core/value/json.ts';
 
 /** Whose memory it is. At least one of the three is needed wherever memories are written or looked up. */
@@ -15,6 +16,13 @@ export const MEMORY_KINDS = [...DERIVED_KINDS, 'episode'] as const;
 
 /** What sort of thing is remembered. */
 export type MemoryKind = (typeof MEMORY_KINDS)[number];
+
+/** Accepts the name of a kind or throws. */
+export function parseKind(text: string): MemoryKind {
+  const kind = MEMORY_KINDS.find((known) => known === text);
+  if (kind !== undefined) return kind;
+  throw new InvalidInputError(`There is no kind "${text}". There are: ${MEMORY_KINDS.join(', ')}.`);
+}
 
 /** Where the words came from: the user, the agent, or outside of both. A memory is as trusted as the least of its sources. */
 export type MemoryTrust = 'user' | 'agent' | 'external';

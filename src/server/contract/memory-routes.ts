@@ -1,6 +1,22 @@
 import { z } from 'zod';
+import { MEMORY_KINDS } from '../../memory/storage/memory-record.ts';
 import type { RouteTable } from './route.ts';
-import { checkpointId, countIn, flag, isoTime, json } from './shapes.ts';
+import { checkpointId, countIn, flag, isoTime, json, listIn } from './shapes.ts';
+
+const item = z.strictObject({
+  id: z.string(),
+  memory: z.string(),
+  kind: z.string(),
+  subject: z.string(),
+  slot: z.string().optional(),
+  userId: z.string().optional(),
+  agentId: z.string().optional(),
+  trust: json.optional(),
+  reinforcements: z.number(),
+  observedAt: isoTime,
+  supersededBy: z.string().optional(),
+  score: z.number().optional(),
+});
 
 /** Routes about long-term memory. */
 export const MEMORY_ROUTES = {
@@ -13,24 +29,12 @@ export const MEMORY_ROUTES = {
       at: checkpointId.optional().describe('As it was known at this checkpoint'),
       limit: countIn(1, 1_000).optional().describe('At most so many; default 50'),
       expired: flag.optional().describe('Also what expired or was superseded'),
+      kinds: listIn(MEMORY_KINDS.length)
+        .optional()
+        .describe('Only these, with commas in between: fact, preference, ...'),
     },
     reply: z.strictObject({
-      items: z.array(
-        z.strictObject({
-          id: z.string(),
-          memory: z.string(),
-          kind: z.string(),
-          subject: z.string(),
-          slot: z.string().optional(),
-          userId: z.string().optional(),
-          agentId: z.string().optional(),
-          trust: json.optional(),
-          reinforcements: z.number(),
-          observedAt: isoTime,
-          supersededBy: z.string().optional(),
-          score: z.number().optional(),
-        }),
-      ),
+      items: z.array(item),
     }),
     errors: ['NOT_FOUND', 'UNSUPPORTED'],
   },
@@ -53,6 +57,7 @@ export const MEMORY_ROUTES = {
     reply: z.strictObject({
       id: z.string(),
       memory: z.string().nullable(),
+      record: item.optional().describe('Absent where it is not known from there'),
       supersededBy: z.string().optional(),
       sources: z.array(
         z.strictObject({

@@ -2,7 +2,7 @@ import { withoutUndefined } from '../../core/defined.ts';
 import { NotFoundError, UnsupportedError } from '../../core/errors.ts';
 import type { MemoryHit } from '../../memory/find/finding.ts';
 import type { Memory } from '../../memory/memory.ts';
-import type { MemoryRecord } from '../../memory/storage/memory-record.ts';
+import { type MemoryRecord, parseKind } from '../../memory/storage/memory-record.ts';
 import type { Handlers } from './call.ts';
 
 const DEFAULT_COUNT = 50;
@@ -11,7 +11,8 @@ const DEFAULT_COUNT = 50;
 export const MEMORY_HANDLERS = {
   'GET /v1/memory': async ({ memory, query }) => {
     const { text, user: userId, agent: agentId, at: asOf, limit = DEFAULT_COUNT, expired: showExpired } = query;
-    const selection = withoutUndefined({ userId, agentId, asOf, showExpired });
+    const kinds = query.kinds?.map(parseKind);
+    const selection = withoutUndefined({ userId, agentId, asOf, showExpired, kinds });
     if (text === undefined) {
       const found = await openMemory(memory).getAll(selection);
       return { items: found.slice(-limit).reverse().map(toItem) };
@@ -33,7 +34,7 @@ export const MEMORY_HANDLERS = {
     return {
       id: found.id,
       memory: found.memory?.memory ?? null,
-      ...withoutUndefined({ supersededBy: found.supersededBy }),
+      ...withoutUndefined({ record: found.memory && toItem(found.memory), supersededBy: found.supersededBy }),
       sources: found.sources.map(({ operation, at, status, isVisible, turns, sessionId, branch, checkpointId }) => ({
         operation,
         at: at.toISOString(),

@@ -1,13 +1,13 @@
 import { withoutUndefined } from '../../../core/defined.ts';
-import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
+import { InvalidInputError, NotFoundError, UnsupportedError } from '../../../core/errors.ts';
 import type { MemorySource } from '../../../memory/edit/explaining.ts';
 import type { MemoryHit } from '../../../memory/find/finding.ts';
-import type { Memory } from '../../../memory/memory.ts';
+import { Memory } from '../../../memory/memory.ts';
 import {
-  MEMORY_KINDS,
   type MemoryKind,
   type MemoryRecord,
   type MemoryScope,
+  parseKind,
 } from '../../../memory/storage/memory-record.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
@@ -81,12 +81,6 @@ function readSelection(input: CommandInput): { kinds?: readonly MemoryKind[]; sh
   return { ...(kinds.length > 0 && { kinds }), ...(input.flag('all') && { showExpired: true }) };
 }
 
-function parseKind(text: string): MemoryKind {
-  const kind = MEMORY_KINDS.find((known) => known === text);
-  if (kind !== undefined) return kind;
-  throw new InvalidInputError(`There is no kind "${text}". There are: ${MEMORY_KINDS.join(', ')}.`);
-}
-
 async function tell(context: Context, memories: readonly (MemoryRecord | MemoryHit)[]): Promise<void> {
   const { terminal } = context;
   const rows = memories.map((memory) => [
@@ -152,6 +146,10 @@ function formatSource(source: MemorySource): string {
 /** Removes the words of memories for good. */
 async function forget(context: Context, input: CommandInput): Promise<undefined> {
   return useMemory(context, input, async (memory, view) => {
+    if (!(memory instanceof Memory))
+      throw new UnsupportedError(
+        'Through a server nothing is forgotten. Run "savestate memory forget" where the memory is.',
+      );
     const { target, what, ids } = await choose(memory, view, input.word(1));
     if (!(await context.confirm(`This forgets ${what} for good.`, input))) {
       const nothing = { isDryRun: true, memories: ids, checkpoints: [], sessions: [] };
