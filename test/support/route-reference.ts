@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Fields, type Route, splitKey } from '../../src/server/contract/route.ts';
+import { errorsOf, type Fields, type Route, splitKey } from '../../src/server/contract/route.ts';
 import { ROUTES } from '../../src/server/contract/routes.ts';
 
 /** The table of routes as the reference part of docs/SERVER.md. */
@@ -9,7 +9,8 @@ export function toReference(): string {
 
 function describeRoute(key: string, route: Route): string {
   const { method, path } = splitKey(key);
-  const { summary, params = {}, query = {}, body, reply, errors = [], caching } = route;
+  const { summary, params = {}, query = {}, body, reply, caching } = route;
+  const errors = errorsOf(route);
   const rows = [
     ...listFields('path', params),
     ...listFields('query', query),

@@ -1,8 +1,7 @@
 import { diffText } from '../../core/diff/index.ts';
-import type { CheckpointComparison } from '../../manager/branch/compare.ts';
 import { fieldsOf, listMessages } from '../../manager/revision/transcript.ts';
-import type { CheckpointOutput } from '../../view/checkpoint-output.ts';
 import { alignTranscripts } from '../../view/compare-branches.ts';
+import type { DiffOutput } from '../../view/diff-output.ts';
 import { formatValue } from '../../view/json-form.ts';
 import { readMessage, readParts } from '../../view/messages.ts';
 import { viewOf } from '../../view/state-view.ts';
@@ -10,15 +9,6 @@ import { formatCount } from '../terminal/format.ts';
 import type { Style } from '../terminal/style.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { describeCheckpoint, shortenId } from './checkpoint-text.ts';
-
-/** A comparison as commands print it. */
-export type DiffOutput = Pick<
-  CheckpointComparison,
-  'hasChanges' | 'counts' | 'added' | 'removed' | 'modified' | 'moved'
-> & {
-  readonly before: CheckpointOutput;
-  readonly after: CheckpointOutput;
-};
 
 /** Longer values are cut, so that a diff can be read; `--json` has them whole. */
 const MAX_LINES = 40;

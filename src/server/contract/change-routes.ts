@@ -36,6 +36,7 @@ export const CHANGE_ROUTES = {
     body: z.strictObject({ token: z.string().max(1_000) }),
     reply: done,
     isReading: true,
+    errors: [],
   },
   'POST /v1/checkpoints/{checkpoint}/fork': {
     summary: 'Begins a branch at a checkpoint, with or without an edit. The original stays as it is',
@@ -58,7 +59,6 @@ export const CHANGE_ROUTES = {
         .describe('Calls that the branch recorded after this checkpoint: they would be made again'),
     }),
     isReading: true,
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'POST /v1/sessions/{session}/rewind': {
     summary: 'Goes back to an ancestor of the head: a new branch there, made current',

@@ -81,7 +81,6 @@ export const HISTORY_ROUTES = {
       patch: z.array(json).optional(),
     }),
     caching: 'immutable',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'GET /v1/text-diff': {
     summary: 'How a string of one checkpoint differs from one of another, word by word',
@@ -95,7 +94,6 @@ export const HISTORY_ROUTES = {
       changes: z.array(z.strictObject({ op: z.enum(['equal', 'remove', 'add']), text: z.string() })),
     }),
     caching: 'immutable',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'GET /v1/sessions/{session}/compare': {
     summary:
@@ -126,7 +124,6 @@ export const HISTORY_ROUTES = {
       tools: z.array(z.strictObject({ name: z.string(), a: count, b: count })).describe('Calls by tool'),
     }),
     caching: 'tagged',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'GET /v1/search': {
     summary: 'Where a text came into a history, or what one state has of it',
@@ -139,7 +136,6 @@ export const HISTORY_ROUTES = {
       limit: countIn(1, 1_000).optional().describe('At most so many; default 100'),
     },
     reply: z.strictObject({ items: z.array(match), isComplete: z.boolean().describe('Nothing was left out') }),
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'GET /v1/checkpoints/{checkpoint}/blame': {
     summary: 'Which checkpoint last set a value; of a list or an object that of each part',
@@ -149,7 +145,6 @@ export const HISTORY_ROUTES = {
       items: z.array(z.strictObject({ path: z.string(), value: json, checkpoint })),
     }),
     caching: 'immutable',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'GET /v1/checkpoints/{checkpoint}/drift': {
     summary: 'Signs of loops, stalls and lost goals in the history up to a checkpoint',
@@ -174,6 +169,5 @@ export const HISTORY_ROUTES = {
       firstAlarm: z.string().optional().describe('The first checkpoint whose status is drifting'),
     }),
     caching: 'immutable',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
 } as const satisfies RouteTable;

@@ -48,6 +48,7 @@ export const KEEP_ROUTES = {
       growth,
     }),
     caching: 'tagged',
+    errors: [],
   },
   'GET /v1/storage/growth': {
     summary: 'Which paths of states grew most, and how much each session shares. Reads every chunk once',
@@ -68,7 +69,6 @@ export const KEEP_ROUTES = {
       ),
     }),
     caching: 'tagged',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'POST /v1/retention/preview': {
     summary: 'What retention would delete and why, and what that would free; deletes nothing',
@@ -81,7 +81,6 @@ export const KEEP_ROUTES = {
       ),
     }),
     isReading: true,
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'POST /v1/prune': {
     summary: 'Deletes what no rule keeps',
@@ -111,12 +110,12 @@ export const KEEP_ROUTES = {
       verifiedAt: isoTime,
     }),
     isReading: true,
+    errors: [],
   },
   'GET /v1/sessions/{session}/export': {
     summary: 'A session as one self-contained file of lines',
     params: { session: sessionId },
     reply: 'lines',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'POST /v1/import': {
     summary: 'Reads what an export wrote, checking all of it',

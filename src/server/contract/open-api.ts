@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ERROR_OUTCOMES } from '../../core/error-outcomes.ts';
-import { type Fields, type Route, splitKey } from './route.ts';
+import { errorsOf, type Fields, type Route, splitKey } from './route.ts';
 import { ROUTES } from './routes.ts';
 
 const PROBLEM = z.object({
@@ -71,8 +71,8 @@ function replyOf({ reply }: Route) {
   return { 'application/json': { schema: toSchema(reply, 'output') } };
 }
 
-function problemsOf({ errors = [] }: Route, isChange: boolean) {
-  const codes = [...ALWAYS, ...errors];
+function problemsOf(route: Route, isChange: boolean) {
+  const codes = [...ALWAYS, ...errorsOf(route)];
   const statuses = [401, 403, ...(isChange ? [412] : []), ...codes.map((code) => ERROR_OUTCOMES[code].httpStatus)];
   const content = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } };
   const described = [...new Set(statuses)].map((status) => {

@@ -19,7 +19,7 @@ export type Route = {
   readonly caching?: Caching;
   /** Changes nothing, though it is no GET: allowed when the server is read-only. */
   readonly isReading?: true;
-  /** What may go wrong besides INVALID_INPUT, STORAGE and CLOSED. */
+  /** What may go wrong besides INVALID_INPUT, STORAGE and CLOSED; default: NOT_FOUND and CORRUPT, as for whatever looks at what is stored. */
   readonly errors?: readonly ('NOT_FOUND' | 'CONFLICT' | 'CORRUPT' | 'UNSUPPORTED')[];
 };
 
@@ -33,4 +33,9 @@ export type RouteKey<Table extends RouteTable> = Extract<keyof Table, string>;
 export function splitKey(key: string): { readonly method: string; readonly path: string } {
   const at = key.indexOf(' ');
   return { method: key.slice(0, at), path: key.slice(at + 1) };
+}
+
+/** What may go wrong with a route, besides what always may. */
+export function errorsOf({ errors = ['NOT_FOUND', 'CORRUPT'] }: Route): NonNullable<Route['errors']> {
+  return errors;
 }

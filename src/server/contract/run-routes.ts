@@ -84,7 +84,6 @@ export const RUN_ROUTES = {
     summary: 'What people are asked now',
     query: { session: sessionId.optional().describe('Default: all sessions') },
     reply: z.strictObject({ items: z.array(request) }),
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'POST /v1/sessions/{session}/requests/{request}': {
     summary: 'Answers a request. It is answered once: the second answer is a conflict that says who was faster',
@@ -160,5 +159,6 @@ export const RUN_ROUTES = {
       after: z.string().max(200).optional().describe('As Last-Event-ID, for those who cannot send headers'),
     },
     reply: 'events',
+    errors: [],
   },
 } as const satisfies RouteTable;

@@ -42,6 +42,7 @@ export const SESSION_ROUTES = {
       limits: z.strictObject({ maxCheckpoints: count.optional(), maxCheckpointsPerUser: count.optional() }),
       offers: z.array(z.string()).describe('Which methods it has that not every storage has'),
     }),
+    errors: [],
   },
   'GET /v1/sessions': {
     summary: 'Sessions, the last used first',
@@ -58,6 +59,7 @@ export const SESSION_ROUTES = {
       next: z.string().optional(),
     }),
     caching: 'tagged',
+    errors: [],
   },
   'GET /v1/sessions/{session}': {
     summary: 'A session: its branches, tags and pins. Its ETag is what changes take as If-Match',
@@ -77,7 +79,6 @@ export const SESSION_ROUTES = {
       head: checkpoint.optional().describe('The head of the current branch'),
     }),
     caching: 'tagged',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'GET /v1/sessions/{session}/figures': {
     summary: 'What a session weighs and used. Reads every chunk of it once, so ask for what is on the screen',
@@ -90,7 +91,6 @@ export const SESSION_ROUTES = {
       usage,
     }),
     caching: 'tagged',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'GET /v1/sessions/{session}/timeline': {
     summary: 'All checkpoints of a session, oldest first, as columns: the n-th entry of each is of the n-th checkpoint',
@@ -131,6 +131,5 @@ export const SESSION_ROUTES = {
       next: z.string().optional(),
     }),
     caching: 'tagged',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
 } as const satisfies RouteTable;

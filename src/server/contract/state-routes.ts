@@ -83,7 +83,6 @@ export const STATE_ROUTES = {
       ),
     }),
     caching: 'immutable',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'GET /v1/checkpoints/{checkpoint}': {
     summary: 'A checkpoint without its state',
@@ -101,7 +100,6 @@ export const STATE_ROUTES = {
       usage: usage.describe('Of the state: what was used up to here'),
     }),
     caching: 'tagged',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'GET /v1/checkpoints/{checkpoint}/state': {
     summary: 'A value of a state: its own content if it is small, and its parts',
@@ -113,7 +111,6 @@ export const STATE_ROUTES = {
     },
     reply: node.extend({ parts: z.array(node), next: z.string().optional() }),
     caching: 'immutable',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'GET /v1/checkpoints/{checkpoint}/value': {
     summary: 'A value of a state, whole, however large it is',
@@ -127,7 +124,6 @@ export const STATE_ROUTES = {
     },
     reply: z.strictObject({ path: z.string(), value: json }),
     caching: 'immutable',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'GET /v1/checkpoints/{checkpoint}/messages': {
     summary: 'The messages of a state, oldest first; from the end with `last`',
@@ -144,7 +140,6 @@ export const STATE_ROUTES = {
       next: z.string().optional(),
     }),
     caching: 'immutable',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'GET /v1/checkpoints/{checkpoint}/context': {
     summary: 'What the model of an agent is given from a checkpoint on, and how that differs from another checkpoint',
@@ -170,14 +165,12 @@ export const STATE_ROUTES = {
       isSystemChanged: z.boolean(),
     }),
     caching: 'immutable',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'GET /v1/checkpoints/{checkpoint}/effects': {
     summary: 'Recorded calls that a checkpoint brought: those since its parent, in order',
     params: { checkpoint: checkpointId },
     reply: z.strictObject({ items: z.array(effect) }),
     caching: 'tagged',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'GET /v1/sessions/{session}/effects': {
     summary: 'Recorded calls of a branch, in the order they began',
@@ -190,13 +183,11 @@ export const STATE_ROUTES = {
     },
     reply: page(effect),
     caching: 'tagged',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
   'GET /v1/sessions/{session}/effects/{branch}/{ordinal}': {
     summary: 'The recorded result of one call, or its error',
     params: { session: sessionId, branch: name, ordinal: countIn(0, Number.MAX_SAFE_INTEGER) },
     reply: effect.extend({ result: json.optional() }),
     caching: 'tagged',
-    errors: ['NOT_FOUND', 'CORRUPT'],
   },
 } as const satisfies RouteTable;

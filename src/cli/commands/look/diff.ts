@@ -1,13 +1,11 @@
 import { InvalidInputError } from '../../../core/errors.ts';
-import type { CheckpointComparison } from '../../../manager/branch/compare.ts';
-import { toOutput } from '../../../view/checkpoint-output.ts';
+import { toDiffOutput } from '../../../view/diff-output.ts';
 import { toJsonForm } from '../../../view/json-form.ts';
-import { createPathFilter } from '../../../view/path-filter.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { OpenStorage } from '../../base/open-storage.ts';
 import { parseRange, resolveRevision } from '../../revision/resolve-revision.ts';
-import { type DiffOutput, formatDiff, formatDiffStat } from '../../state/diff-text.ts';
+import { formatDiff, formatDiffStat } from '../../state/diff-text.ts';
 
 /** Compares two checkpoints. */
 export const command: Command = {
@@ -59,29 +57,4 @@ async function resolveSides(opened: OpenStorage, input: CommandInput): Promise<[
 
 async function resolveBoth(opened: OpenStorage, a: string, b: string): Promise<[string, string]> {
   return [(await resolveRevision(opened, a)).id, (await resolveRevision(opened, b)).id];
-}
-
-function toDiffOutput(comparison: CheckpointComparison, path: string | undefined): DiffOutput {
-  const isWanted = createPathFilter(path);
-  const pick = <Change extends { readonly path: string }>(changes: readonly Change[]): Change[] =>
-    changes.filter((change) => isWanted(change.path)).map(toJsonChange);
-  const { before, after, counts } = comparison;
-  const [added, removed] = [pick(comparison.added), pick(comparison.removed)];
-  const [modified, moved] = [pick(comparison.modified), pick(comparison.moved)];
-  const total = { added: added.length, removed: removed.length, modified: modified.length, moved: moved.length };
-  return {
-    before: toOutput(before),
-    after: toOutput(after),
-    hasChanges: Object.values(total).some((count) => count > 0),
-    counts: path === undefined ? counts : { total, fields: {} },
-    added,
-    removed,
-    modified,
-    moved,
-  };
-}
-
-function toJsonChange<Change extends object>(change: Change): Change {
-  const fields = Object.entries(change).map(([name, value]) => [name, toJsonForm(value) ?? null]);
-  return Object.fromEntries(fields) as Change;
 }
