@@ -17,6 +17,7 @@ import { naiveSaves } from './rows/naive-saves.mjs';
 import { postgres } from './rows/postgres.mjs';
 import { studio } from './rows/studio.mjs';
 import { workflowSteps } from './rows/workflow.mjs';
+import { readWords } from './words.mjs';
 import { Workbench } from './workbench.mjs';
 
 const ROWS = [
@@ -39,9 +40,10 @@ const ROWS = [
   studio,
 ];
 
-const words = process.argv.slice(2);
-const isQuick = words.includes('--quick');
-const wanted = words.filter((word) => !word.startsWith('--'));
+const { isQuick, wanted } = readWords(
+  process.argv.slice(2),
+  ROWS.map(({ id }) => id),
+);
 const report = new Report();
 const workbench = new Workbench({ isQuick, report });
 process.once('SIGINT', () => {

@@ -58,6 +58,13 @@ describe('changes', () => {
     });
     expect(bad).toMatchObject({ isValid: false, problem: expect.stringContaining('nowhere') });
     await expect(client.request(fork, { ...at, body: { set: {}, patch: [] } })).rejects.toMatchObject({ status: 400 });
+    const patch = Array.from({ length: 60 }, (_, n) => ({ op: 'copy' as const, from: '', path: `/x${n}` }));
+    await expect(client.request(fork, { ...at, body: { patch } })).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringContaining('the patch copies more than'),
+    });
+    for (const set of ['{ "__proto__": 1 }', '{ "$.plan.tone": "warm", "__proto__": 1 }'])
+      await expect(client.request(fork, { ...at, body: { set: JSON.parse(set) } })).rejects.toThrow('"__proto__"');
   });
 
   test('[session.2] an edited message of a chat is edited in every copy, and the preview shows it', async () => {

@@ -96,6 +96,8 @@ export type GlobalOptions = {
   readonly tenant?: string | undefined;
   readonly schema?: string | undefined;
   readonly session?: string | undefined;
+  /** Of the commands that have long-term memory. */
+  readonly memory?: string | undefined;
   readonly json: boolean;
   readonly color: boolean;
   readonly pager: boolean;
@@ -155,6 +157,7 @@ export function readGlobalOptions(commands: readonly Command[]): GlobalOptions {
     tenant: text('tenant'),
     schema: text('schema'),
     session: text('session'),
+    memory: text('memory'),
     json: given.json === true,
     color: given.color !== false,
     pager: given.pager !== false,

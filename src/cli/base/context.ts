@@ -17,6 +17,7 @@ import { ProgressBar, showBusy, type Work } from '../terminal/progress-bar.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import type { Program } from './command.ts';
 import type { CommandInput, GlobalOptions } from './command-input.ts';
+import { formatFlags } from './flag-words.ts';
 import type { OpenKeyedOptions } from './open-keyed.ts';
 import type { OpenStorage } from './open-storage.ts';
 
@@ -205,6 +206,12 @@ export class Context {
     const isLong = terminal.isScreen && this.globals.pager && fitted.split('\n').length > terminal.rows;
     const wasPaged = isLong && (await (await import('../terminal/pager.ts')).page(fitted, this.env));
     if (!wasPaged) terminal.print(text);
+  }
+
+  /** A command as it is to be typed next, for the storage and the session that were named. */
+  command(words: string, session = this.globals.session): string {
+    const { remote, storage, tenant, schema } = this.globals;
+    return `savestate ${words}${formatFlags({ remote, storage, tenant, schema, session })}`;
   }
 
   /** Says something that is not the answer: what happened, what to do next. */

@@ -4,6 +4,7 @@ import { withoutUndefined } from '../../core/defined.ts';
 import { NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { CheckpointPage, ListFilter } from '../../manager/branch/history.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
@@ -71,10 +72,20 @@ export class OpenStorage {
     const id = await this.findName(sessionId, 'branch', branch);
     if (id !== undefined) return id;
     const names = (await this.manager.branches(sessionId)).map((each) => each.branch);
-    throw new NotFoundError(
-      names.length === 0
-        ? `There is no session "${sessionId}" in this storage. "savestate sessions" lists them.`
-        : `Session "${sessionId}" has no branch "${branch}" (it has: ${names.join(', ')}).`,
+    if (names.length === 0) throw await this.#noSuchSession(sessionId);
+    throw new NotFoundError(`Session "${sessionId}" has no branch "${branch}" (it has: ${names.join(', ')}).`);
+  }
+
+  async #noSuchSession(sessionId: SessionId): Promise<NotFoundError> {
+    const known = await this.storage.listSessions({ limit: LOOKED_AT_SESSIONS });
+    const shown = known
+      .slice(0, SHOWN_SESSIONS)
+      .map((id) => JSON.stringify(id))
+      .join(', ');
+    const advice = `There are: ${shown}${known.length > SHOWN_SESSIONS ? ', ...' : ''}. Name one with -s; "savestate sessions" lists all.`;
+    return new NotFoundError(
+      `There is no session "${sessionId}" in this storage.${formatSuggestion(suggest(sessionId, known))} ${known.length === 0 ? 'There are none yet.' : advice}`,
+      { details: { sessionId } },
     );
   }
 
@@ -106,6 +117,10 @@ export class OpenStorage {
     await this.manager.close();
   }
 }
+
+/** More are not named in an error, or looked at for one that was meant. */
+const SHOWN_SESSIONS = 5;
+const LOOKED_AT_SESSIONS = 200;
 
 /** What the sessions of LangGraph's stores begin with. */
 const STORE_PREFIX = 'lg-store/';

@@ -134,12 +134,25 @@ type Sources = Place & {
     readonly tokenFile?: string | undefined;
     readonly tenant?: string | undefined;
     readonly schema?: string | undefined;
+    readonly memory?: string | undefined;
   };
   readonly settings: FoundSettings | undefined;
 };
 
 /** The storage that is meant: the option, the environment, savestate.yaml or workflow.yaml, then `.savestate/checkpoints.db`. */
 export async function findAddress(sources: Sources): Promise<Address> {
+  const address = await findNamed(sources);
+  const { globals, env, config } = sources;
+  const { tenant, schema, memory = env.SAVESTATE_MEMORY ?? config?.config.memory ?? '' } = globals;
+  const [stray] = Object.keys(withoutUndefined({ tenant, schema }));
+  if (stray === undefined || address.kind === 'postgres' || /^postgres(ql)?:/i.test(memory)) return address;
+  throw new InvalidInputError(
+    `--${stray} is for PostgreSQL; the storage is ${formatAddress(address)}. Leave it out, or name the storage: --storage postgres://<server>/<database>.`,
+    { details: { option: stray } },
+  );
+}
+
+async function findNamed(sources: Sources): Promise<Address> {
   const { folder, config, settings } = sources;
   const named = readNamed(sources);
   if (named !== undefined) return parse(named, folder, sources);

@@ -1,7 +1,7 @@
-import { withoutUndefined } from '../../core/defined.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
+import { formatFlags } from '../base/flag-words.ts';
 import type { TeamQuestion, TeamResult } from './talk.ts';
 
 /** What to type in order to go on. In the REPL that is less than on the command line. */
@@ -22,15 +22,8 @@ export const NOT_KEPT = 'Nothing was kept: the run cannot be gone on with.';
 export function flagWords({ globals }: Pick<Context, 'globals'>, input?: CommandInput): string {
   const { storage, tenant, schema } = globals;
   const [team, registry, memory] = ['team', 'registry', 'memory'].map((name) => input?.text(name));
-  const given = Object.entries(withoutUndefined({ storage, tenant, schema, team, registry, memory }));
   const code = input?.flag('allowCode') === true ? ' --allow-code' : '';
-  return `${given.map(([name, value]) => ` --${name} ${quote(value)}`).join('')}${code}`;
-}
-
-/** As a shell takes it; a password is not repeated. */
-function quote(value: string): string {
-  const shown = value.replace(/^(\w+:\/\/[^:/@]+):[^@]*@/, '$1:***@');
-  return /^[\w@%+=:,./~-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", String.raw`'\''`)}'`;
+  return `${formatFlags({ storage, tenant, schema, team, registry, memory })}${code}`;
 }
 
 /** On the command line; a session that is not the one used last is named. */

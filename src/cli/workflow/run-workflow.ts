@@ -143,7 +143,9 @@ async function supervise(
     return result;
   } catch (error) {
     if (limit?.aborted !== true || context.signal.aborted) throw error;
-    const next = (await context.keepsRuns()) ? 'What has ended is kept; go on with: savestate continue' : NOT_KEPT;
+    const next = (await context.keepsRuns())
+      ? `What has ended is kept; go on with: ${context.command('continue')}`
+      : NOT_KEPT;
     context.say(`Stopped after ${seconds} s (timeout_seconds). ${next}`);
     return undefined;
   }

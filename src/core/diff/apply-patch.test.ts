@@ -83,6 +83,35 @@ describe('operations', () => {
   });
 });
 
+describe('copies', () => {
+  const doubling = (times: number) =>
+    Array.from({ length: times }, (_, n): JsonPatchOperation => ({ op: 'copy', from: '', path: `/x${n}` }));
+
+  test('[diff.8] copies that double a value are refused while the patch is applied', () => {
+    expect(() => applyPatch({ a: 1 }, doubling(60))).toThrow(
+      /operation 1\d \(copy "\/x1\d"\): the patch copies more than/,
+    );
+    expect(() => applyPatch({ a: 'long '.repeat(20_000) }, doubling(60))).toThrow(/operation \d \(copy/);
+    expect(() => applyPatch({ a: new Set(Array.from({ length: 9000 }, (_, n) => n)) }, doubling(60))).toThrow('copies');
+  });
+
+  test('[diff.8] a large state may be copied once', () => {
+    const list = Array.from({ length: 150_000 }, (_, n) => n);
+    expect(apply({ list }, { op: 'copy', from: '/list', path: '/again' })).toEqual({ list, again: list });
+  });
+
+  test('[diff.8] what was copied is parted when it is written to, deep inside, too', () => {
+    const patched = apply(
+      { a: { b: { c: [1] } } },
+      { op: 'add', path: '/a/b/c/-', value: 2 },
+      { op: 'copy', from: '/a/b', path: '/d' },
+      { op: 'add', path: '/a/b/c/-', value: 3 },
+      { op: 'add', path: '/d/c/-', value: 4 },
+    );
+    expect(patched).toEqual({ a: { b: { c: [1, 2, 3] } }, d: { c: [1, 2, 4] } });
+  });
+});
+
 describe('errors', () => {
   const state = { a: [1, 2], d: new Date(0), s: 'text' };
   const refused: [string, unknown][] = [

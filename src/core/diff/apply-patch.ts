@@ -27,12 +27,21 @@ function describe(operation: unknown, index: number, cause: PatchProblem): Inval
   return new InvalidInputError(`Cannot apply ${name}: ${cause.message}`, { details: { index, op, path }, cause });
 }
 
+/** Copies may add this much, or as much as the state holds: sixty that double a value would be more than any memory. */
+const MIN_COPIED = 100_000;
+/** So many characters or bytes weigh as much as one value. */
+const WEIGHED_BYTES = 64;
+
 /** The state while it is patched. Containers are copied before they are first written to, and from then on written in place. */
 class Patcher {
   state: unknown;
-  #owned = new WeakSet<object>();
+  readonly #owned = new WeakSet<object>();
+  readonly #before: unknown;
+  #copied = 0;
+  #mayCopy: number | undefined;
 
   constructor(state: unknown) {
+    this.#before = state;
     this.state = state;
   }
 
@@ -94,8 +103,20 @@ class Patcher {
 
   #copy(from: readonly string[], to: readonly string[]): void {
     const value = this.#get(from);
-    this.#owned = new WeakSet(); // the value is now at two places: writing to one must not show at the other
+    for (const part of partsOf(value)) {
+      if (isObject(part)) this.#owned.delete(part); // it is now at two places: writing to one must not show at the other
+      this.#copied += weigh(part);
+      if (this.#copied > MIN_COPIED) this.#checkCopied();
+    }
     this.#put(to, value, 'add');
+  }
+
+  #checkCopied(): void {
+    this.#mayCopy ??= weighAll(this.#before);
+    if (this.#copied <= this.#mayCopy) return;
+    throw new PatchProblem(
+      `the patch copies more than ${MIN_COPIED} values, and more than the state has. Copy less, or give the value with add.`,
+    );
   }
 
   /** The container of the last step, free to be written to. */
@@ -118,6 +139,34 @@ class Patcher {
     this.#owned.add(copy as object);
     return copy;
   }
+}
+
+/** A value and everything in it, as often as it is there, but for objects that were seen; no patch is too deep for it. */
+function* partsOf(value: unknown, seen?: Set<unknown>): Generator<unknown> {
+  const open = [value];
+  while (open.length > 0) {
+    const part = open.pop();
+    yield part;
+    if (!isObject(part) || ArrayBuffer.isView(part) || seen?.has(part)) continue;
+    seen?.add(part);
+    const inside = part instanceof Map || part instanceof Set ? part.values() : Object.values(part);
+    for (const each of inside) open.push(each);
+  }
+}
+
+function weighAll(value: unknown): number {
+  let weight = 0;
+  for (const part of partsOf(value, new Set())) weight += weigh(part);
+  return weight;
+}
+
+function weigh(part: unknown): number {
+  const bytes = typeof part === 'string' ? part.length : ArrayBuffer.isView(part) ? part.byteLength : 0;
+  return 1 + bytes / WEIGHED_BYTES;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }
 
 function readPointer(pointer: unknown, name: string): string[] {

@@ -1,4 +1,4 @@
-import { InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import type { MemoryRecord } from '../storage/memory-record.ts';
 
 /**
@@ -12,18 +12,25 @@ export type MemoryFilters = {
   readonly [field: string]: unknown;
 };
 
+/** Deeper filters would end the call stack. */
+const MAX_DEPTH = 100;
+
 const OWN_FIELDS = new Set('id kind subject slot trust userId agentId runId isPinned confidence'.split(' '));
 
 /** A test for these filters; throws an InvalidInputError for an operator that does not exist. */
-export function compileFilters(filters: MemoryFilters): RecordTest {
-  const tests = Object.entries(filters).map(([field, wanted]) => compileField(field, wanted));
+export function compileFilters(filters: MemoryFilters, depth = 0): RecordTest {
+  if (depth > MAX_DEPTH)
+    throw new InvalidInputError(
+      `The filters are nested deeper than ${MAX_DEPTH} levels, or hold themselves. Flatten them.`,
+    );
+  const tests = Object.entries(filters).map(([field, wanted]) => compileField(field, wanted, depth));
   return (record) => tests.every((test) => test(record));
 }
 
 type RecordTest = (record: MemoryRecord) => boolean;
 
-function compileField(field: string, wanted: unknown): RecordTest {
-  if (Object.hasOwn(COMBINATIONS, field)) return COMBINATIONS[field as Combination](parseList(field, wanted));
+function compileField(field: string, wanted: unknown, depth: number): RecordTest {
+  if (Object.hasOwn(COMBINATIONS, field)) return COMBINATIONS[field as Combination](parseList(field, wanted, depth));
   const test = compileCondition(wanted);
   return (record) => test(OWN_FIELDS.has(field) ? record[field as keyof MemoryRecord] : record.metadata[field]);
 }
@@ -36,10 +43,10 @@ const COMBINATIONS: { readonly [Name in Combination]: (tests: readonly RecordTes
   NOT: (tests) => (record) => !tests.some((test) => test(record)),
 };
 
-function parseList(operator: string, wanted: unknown): RecordTest[] {
+function parseList(operator: string, wanted: unknown, depth: number): RecordTest[] {
   if (Array.isArray(wanted) && wanted.every((filter) => typeof filter === 'object' && filter !== null))
-    return wanted.map((filter) => compileFilters(filter as MemoryFilters));
-  throw new InvalidInputError(`${operator} must be a list of filters; found ${JSON.stringify(wanted)}.`);
+    return wanted.map((filter) => compileFilters(filter as MemoryFilters, depth + 1));
+  throw new InvalidInputError(`${operator} must be a list of filters; found ${toJson(wanted)}.`);
 }
 
 type Test = (found: unknown) => boolean;
@@ -58,6 +65,7 @@ const OPERATORS: { readonly [operator: string]: (wanted: never) => Test } = {
 };
 
 function compileCondition(wanted: unknown): Test {
+  toJson(wanted); // compared as such
   if (wanted === '*') return (found) => found !== undefined && found !== null;
   if (typeof wanted !== 'object' || wanted === null || Array.isArray(wanted)) return (found) => isEqual(found, wanted);
   const tests = Object.entries(wanted).map(([operator, operand]) => {
@@ -71,8 +79,19 @@ function compileCondition(wanted: unknown): Test {
 
 function unknownCondition(operator: string, operand: unknown): InvalidInputError {
   return new InvalidInputError(
-    `A filter has the condition ${JSON.stringify({ [operator]: operand })}; known are ${Object.keys(OPERATORS).join(', ')}, where in and nin take lists.`,
+    `A filter has the condition ${toJson({ [operator]: operand })}; known are ${Object.keys(OPERATORS).join(', ')}, where in and nin take lists.`,
   );
+}
+
+/** Throws for what is no data, such as a value that holds itself. */
+function toJson(wanted: unknown): string {
+  try {
+    return JSON.stringify(wanted);
+  } catch (cause) {
+    throw new InvalidInputError(`A filter holds a value that is not JSON: ${messageOf(cause).split('\n')[0]}.`, {
+      cause,
+    });
+  }
 }
 
 function isEqual(found: unknown, wanted: unknown): boolean {

@@ -1,4 +1,5 @@
-import { ConflictError, messageOf } from '../../core/errors.ts';
+import { ConflictError, ModelError, messageOf } from '../../core/errors.ts';
+import { withDeadline } from '../../core/time/deadline.ts';
 import { Serial } from '../../core/time/serial.ts';
 import { redactText } from '../../manager/engine/save-options.ts';
 import { parseQuery } from '../find/query.ts';
@@ -44,6 +45,9 @@ type Stored = { readonly added: readonly Added[]; readonly events: readonly Memo
 
 /** Each time another writer stored one of the same keys; there are only so many of them. */
 const MAX_ATTEMPTS = 10;
+
+/** How long an extractor may take that says nothing about it: a model's time. */
+const EXTRACTION_MS = 60_000;
 
 /** Memories that an extractor is shown, so that it does not say again what is known. */
 const SHOWN_TO_EXTRACTOR = 10;
@@ -156,12 +160,23 @@ export class Learning {
     const { scope, nowMs, place } = context;
     const observedAt = new Date(episodes.at(-1)?.fields.observedAtMs ?? nowMs);
     const known = await this.#similar(messages, context);
-    const answer = await extractor.extract({ messages, scope, observedAt, known });
+    const request = { messages, scope, observedAt, known };
+    const answer = await this.#wait(extractor, context, (signal) => extractor.extract({ ...request, signal }));
     const extracted = checkExtraction(answer, extractor.id).map((found) => this.#redact(found));
     const proposals = proposeExtracted(extracted, episodes, { context, extractorId: extractor.id });
     const memoryId = episodes[0]?.id ?? '';
     const event = { memoryId, operation: 'EXTRACT' as const, scope, place, atMs: nowMs, key, extracted };
     return { ...(await this.#store(proposals, context, [{ event }])), extraction: 'done' };
+  }
+
+  /** Ends in time, also if the extractor never answers. */
+  #wait<Answer>(
+    { id, timeoutMs = EXTRACTION_MS }: MemoryExtractor,
+    { options: { signal } }: ProposalContext,
+    ask: (signal: AbortSignal) => Promise<Answer>,
+  ): Promise<Answer> {
+    const onTimeout = () => new ModelError(`The extractor "${id}" did not answer within ${timeoutMs} ms.`);
+    return withDeadline({ signal, timeoutMs, onTimeout }, ask);
   }
 
   #redact(found: CheckedExtraction): CheckedExtraction {

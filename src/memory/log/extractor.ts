@@ -18,12 +18,16 @@ export type ExtractionRequest = {
   readonly scope: MemoryScope;
   readonly observedAt: Date;
   readonly known: readonly MemoryRecord[];
+  /** Aborts when the time is over, or `add` is called off. */
+  readonly signal: AbortSignal;
 };
 
 /** Finds more than rules can, for instance with a model. Its answer is recorded, so that a replay does not ask again. */
 export interface MemoryExtractor {
   /** Names the model and the prompt; another id is asked anew. */
   readonly id: string;
+  /** How long it may take; default: a minute. */
+  readonly timeoutMs?: number;
   extract(request: ExtractionRequest): Promise<readonly ExtractedMemory[]>;
 }
 

@@ -1,6 +1,8 @@
 import { z } from 'zod';
-import { CorruptError, InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError } from '../../core/errors.ts';
 import { isRecord } from '../../core/options.ts';
+import { formatPath } from '../../core/path.ts';
+import { visitLeftOut } from '../../core/secret/left-out.ts';
 import type { CodeExecutionConfig } from '../code/code-executor.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
 import type { WorkspaceState } from '../workspace/workspace-state.ts';
@@ -105,18 +107,35 @@ const schema = z.looseObject({
   totals: z.looseObject({ modelCalls: count, toolCalls: count, codeRuns: count, costUsd: count }),
 });
 
-/** Checks the form of a stored agent; throws a CorruptError that names the first wrong field, or says whose state it is. */
+/** Checks the form of a stored agent; throws an InvalidInputError that names the first wrong field, or says whose state it is. */
 export function parseAgentState(value: unknown): AgentState {
   const parsed = schema.safeParse(value);
   if (parsed.success) return value as AgentState;
   const { kind, agentType } = isRecord(value) ? value : {};
+  checkWords(value, 'agent');
   if (typeof kind === 'string' && agentType === undefined)
     throw new InvalidInputError(
       `This is the state of a ${kind.replaceAll('_', ' ')}, not of an agent. Restore it with ${RESTORERS[kind] ?? 'what saved it'}.`,
       { details: { kind } },
     );
   const issues = parsed.error.issues.map(({ path, message: problem }) => `${path.join('.')}: ${problem}`);
-  throw new CorruptError(`This is not the state of an agent: ${issues[0]}.`, { details: { issues } });
+  throw new InvalidInputError(
+    `This is not the state of an agent: ${issues[0]}. Restore a checkpoint that an agent was saved in; or, if it was edited, fork it with a value of the right type.`,
+    { details: { issues } },
+  );
+}
+
+/** A message that was nothing but a secret has no words: those who go on would be told something else than was said. */
+function checkWords(value: unknown, noun: string): void {
+  const places: string[] = [];
+  visitLeftOut(value, {
+    secret: (path) => void (path.at(-1) === 'content' && places.push(formatPath(path))),
+  });
+  if (places.length === 0) return;
+  throw new InvalidInputError(
+    `This ${noun} was told a message that is nothing but a secret, which is not stored: ${places.join(', ')}. Fork the checkpoint with a text at each of these places, and go on from the fork.`,
+    { details: { places } },
+  );
 }
 
 /** How the states of one kind of team look, and what people are told of another one. */
@@ -132,13 +151,15 @@ type TeamForm = {
 export function checkTeamState(value: unknown, { kind, schema, noun, advice }: TeamForm): void {
   const parsed = schema.safeParse(value);
   const found = isRecord(value) ? value.kind : undefined;
-  if (!parsed.success)
+  if (!parsed.success) {
+    if (found === kind) checkWords(value, noun);
     throw new InvalidInputError(
       found === kind
         ? `The state of this ${noun} is not complete: ${z.prettifyError(parsed.error)}`
         : `This checkpoint does not hold a ${noun}${advice}`,
       { details: { kind: typeof found === 'string' ? found : typeof value } },
     );
+  }
   const { order, agents } = value as { order: readonly string[]; agents: Readonly<Record<string, unknown>> };
   const missing = order.filter((name) => agents[name] === undefined);
   if (missing.length > 0)

@@ -1,5 +1,8 @@
+import { ModelError, messageOf } from '../../core/errors.ts';
+import { describeValue, isRecord } from '../../core/options.ts';
 import type { CodeBlock, CodeExecutionConfig, CodeExecutor, CodeResult } from '../code/code-executor.ts';
 import type {
+  CallOptions,
   ChatModel,
   ModelMessage,
   ModelReply,
@@ -68,12 +71,28 @@ async function askModel(input: TurnInput, said: readonly ModelMessage[], round: 
   return effects.run(
     { kind: 'model', name: state.name, input: { model: model.id, request }, signal },
     async (attempt) =>
-      model.reply(request, {
+      replyOf(model, request, {
         idempotencyKey: attempt.idempotencyKey,
         ...(attempt.signal !== undefined && { signal: attempt.signal }),
         ...(onText !== undefined && { onText }),
       }),
   );
+}
+
+/** What a model replied. Whoever wrote it, what is no reply and no error is named. */
+async function replyOf(model: ChatModel, request: ModelRequest, call: CallOptions): Promise<ModelReply> {
+  const fail = (problem: string, cause?: unknown): never => {
+    throw new ModelError(`The model ${model.id} ${problem}.`, { details: { model: model.id }, cause });
+  };
+  const reply: unknown = await model.reply(request, call).catch((error: unknown) => {
+    if (error instanceof Error || call.signal?.aborted) throw error;
+    return fail(`failed: ${messageOf(error)}`, error);
+  });
+  const { messages, toolCalls, usage, text } = isRecord(reply) ? reply : {};
+  const isReply = Array.isArray(messages) && Array.isArray(toolCalls) && isRecord(usage) && typeof text === 'string';
+  return isReply
+    ? (reply as ModelReply)
+    : fail(`replied ${describeValue(reply)}, without text, messages, toolCalls or usage`);
 }
 
 function addReply(totals: AgentTotals, { usage, costUsd = 0 }: ModelReply): AgentTotals {

@@ -31,7 +31,7 @@ import { StandardAgent } from './standard-agent.ts';
 
 /** What an orchestrator looks after. */
 export type OrchestratorOptions = {
-  /** StandardAgents, and any other objects with a `name`. */
+  /** StandardAgents, and any other objects with a `name` or an id. */
   readonly agents: readonly NamedAgent[];
   readonly checkpointManager: CheckpointManager;
   /** Whether agents are saved when they change; default false. */
@@ -49,10 +49,13 @@ export type OrchestratorOptions = {
   readonly onSaveFailed?: (failed: FailedSave) => void;
 };
 
-/** Anything with a name, and perhaps a way to hear of its changes. */
-export type NamedAgent = object & { readonly name: string };
+/** Anything with a name, or with an id that serves as one, and perhaps a way to hear of its changes. */
+export type NamedAgent = object & ({ readonly name: string } | { readonly agentId: string } | { readonly id: string });
 
-const named = accepts('an object with a name', (value) => isRecord(value) && typeof value.name === 'string');
+const named = accepts(
+  'an object with a name, an agentId or an id',
+  (value) => isRecord(value) && typeof nameOf(value as NamedAgent) === 'string',
+);
 
 const OPTIONS: OptionChecks<OrchestratorOptions> = {
   agents: { required: listOf(named) },
@@ -84,7 +87,7 @@ export class Orchestrator {
 
   constructor(options: OrchestratorOptions) {
     checkOptions(options, OPTIONS, 'new Orchestrator()');
-    const known = options.agents.map((agent) => agent.name);
+    const known = options.agents.map(nameOf);
     for (const agent of Object.keys(options.runtime ?? {}))
       if (!known.includes(agent))
         throw unknownKey(agent, { known, of: '"runtime" of new Orchestrator()', kind: 'an agent' });
@@ -92,7 +95,7 @@ export class Orchestrator {
     this.#registry = options.registry ?? new AgentRegistry();
     this.#saves = new AutoSaves({
       manager: options.checkpointManager,
-      agents: () => this.agents.filter(({ name: of }) => this.runtimeOf(of).checkpoint),
+      agents: () => this.agents.filter((agent) => this.runtimeOf(nameOf(agent)).checkpoint),
       onFailure: (failed) => {
         this.#failed.push(failed);
         options.onSaveFailed?.(failed);
@@ -136,23 +139,24 @@ export class Orchestrator {
   /** Looks after one more agent. */
   track<Agent extends NamedAgent>(agent: Agent): Agent {
     checkValue(agent, named, 'The agent of track()');
-    if (this.#agents.get(agent.name) !== agent) this.#add(agent);
+    if (this.#agents.get(nameOf(agent)) !== agent) this.#add(agent);
     return agent;
   }
 
   /** Says that an agent changed: it is saved at the end of this turn of the event loop, and not at the next look. */
   changed(agent: NamedAgent): void {
     checkValue(agent, named, 'The agent of changed()');
-    if (this.#agents.get(agent.name) !== agent) {
-      throw new InvalidInputError(`"${agent.name}" is not one of the orchestrator's agents. Add it with track().`, {
-        details: { agent: agent.name },
+    const name = nameOf(agent);
+    if (this.#agents.get(name) !== agent) {
+      throw new InvalidInputError(`"${name}" is not one of the orchestrator's agents. Add it with track().`, {
+        details: { agent: name },
       });
     }
     if (!this.#isClosed && this.#isAutoSaved(agent)) this.#saves.mark(agent);
   }
 
-  #isAutoSaved({ name }: NamedAgent): boolean {
-    return this.#options.autoCheckpoint === true && this.runtimeOf(name).checkpoint;
+  #isAutoSaved(agent: NamedAgent): boolean {
+    return this.#options.autoCheckpoint === true && this.runtimeOf(nameOf(agent)).checkpoint;
   }
 
   /** Lets an agent answer a message. Its words are streamed if its flags say so, and what changes is saved. */
@@ -213,15 +217,15 @@ export class Orchestrator {
   }
 
   #add(agent: NamedAgent): void {
-    const name = parseName(agent.name, "An agent's name");
+    const name = parseName(nameOf(agent), "An agent's name");
     if (this.#agents.has(name))
       throw new InvalidInputError(`Two agents have the name "${name}". Give one of them another.`);
     const id = this.#idFor(agent);
     const twin = this.agents.find((other) => sessionOf(other) === id);
     if (twin !== undefined)
       throw new InvalidInputError(
-        `The agents "${twin.name}" and "${name}" have the same id, "${id}", and would be saved in one session. Give one of them another id.`,
-        { details: { agents: [twin.name, name], id } },
+        `The agents "${nameOf(twin)}" and "${name}" have the same id, "${id}", and would be saved in one session. Give one of them another id.`,
+        { details: { agents: [nameOf(twin), name], id } },
       );
     this.#agents.set(name, agent);
     if (agent instanceof StandardAgent) {
@@ -243,7 +247,7 @@ export class Orchestrator {
   }
 
   #idFor(agent: NamedAgent): string {
-    return idOf(agent) ?? `${this.#options.sessionPrefix ?? ''}${agent.name}`;
+    return idOf(agent) ?? `${this.#options.sessionPrefix ?? ''}${nameOf(agent)}`;
   }
 
   #open(name: string): NamedAgent {
@@ -265,7 +269,12 @@ function isUnset(agent: NamedAgent, field: string): boolean {
 }
 
 function sessionOf(agent: NamedAgent): string {
-  return idOf(agent) ?? agent.name;
+  return idOf(agent) ?? nameOf(agent);
+}
+
+function nameOf(agent: NamedAgent): string {
+  const { name }: { name?: unknown } = agent as object;
+  return typeof name === 'string' ? name : (idOf(agent) as string);
 }
 
 function idOf(agent: NamedAgent): string | undefined {
@@ -286,8 +295,8 @@ async function findLatest(agent: NamedAgent, checkpoints: CheckpointManager): Pr
   const userId: unknown = Reflect.get(agent, 'userId');
   if (typeof userId !== 'string')
     throw new UnsupportedError(
-      `A storage of whole checkpoints (save, load, listByUser) cannot find session "${sessionId}" of agent "${agent.name}" without its user. Give the orchestrator a userId, or the storage a listBySession method.`,
-      { details: { agent: agent.name, sessionId } },
+      `A storage of whole checkpoints (save, load, listByUser) cannot find session "${sessionId}" of agent "${nameOf(agent)}" without its user. Give the orchestrator a userId, or the storage a listBySession method.`,
+      { details: { agent: nameOf(agent), sessionId } },
     );
   for (let offset = 0; ; offset += USER_PAGE) {
     const page = await checkpoints.listByUser(userId, { limit: USER_PAGE, offset });

@@ -80,8 +80,21 @@ export function changeSettings(
     ...(llmConfig !== undefined && { selectorConfig: llmConfig }),
     ...(modelId !== undefined && { selectorModelId: modelId }),
   };
+  checkSeed(given, settings);
   checkLeading(settings, agents);
   return settings;
+}
+
+/** Only chance begins somewhere. */
+function checkSeed(
+  { seed }: { readonly seed?: number },
+  { speakerSelection }: Pick<ChatSettings, 'speakerSelection'>,
+): void {
+  if (seed === undefined || speakerSelection === 'random') return;
+  throw new InvalidInputError(
+    'A seed has an effect with speakerSelection "random" only. Leave it out, or let chance choose the speakers.',
+    { details: { option: 'seed' } },
+  );
 }
 
 /** The settings of a conversation, where the options do not say otherwise as by default. */
@@ -93,6 +106,7 @@ export function createSettings(options: GroupChatOptions, registry: AgentRegistr
       'A selector chooses speakers with speakerSelection "auto" only. Leave out one of them.',
       { details: { option: 'selector' } },
     );
+  checkSeed(withoutUndefined(given), { speakerSelection });
   return {
     ...DEFAULTS,
     ...withoutUndefined(given),

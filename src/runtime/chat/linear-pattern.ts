@@ -8,10 +8,13 @@ type Step =
   | { readonly kind: 'split'; readonly to: readonly number[] };
 
 type Thread = { readonly step: number; readonly start: number };
-type Span = { readonly start: number; readonly end: number };
+type Span = { readonly start: number; readonly end: number /** How far was read to know it. */; readonly read: number };
 
 /** A repetition is written out: `a{3,5}` is three steps and two that may be left out. */
 const MAX_STEPS = 1000;
+
+/** What `remove` may read beyond its finds, in texts: `a(.*b)?` looks for a `b` to the end after every `a`. */
+const MAX_TEXTS_READ_AHEAD = 8;
 
 /** Everything that a pattern is made of; what is none of the rest is one character, or a class of them. */
 const TOKENS =
@@ -35,13 +38,14 @@ export class LinearPattern {
     return span && chars.slice(span.start, span.end).join('');
   }
 
-  /** The text without every place that fits. */
+  /** The text without every place that fits. Where it takes too much to know the longest, the shortest one is taken out. */
   remove(text: string): string {
     const chars = this.#split(text);
-    let [kept, from] = ['', 0];
-    for (let span = this.#search(chars, 0); span !== undefined; span = this.#search(chars, span.end)) {
+    let [kept, from, ahead] = ['', 0, 0];
+    for (let span = this.#search(chars, 0); span !== undefined; span = this.#search(chars, from, ahead)) {
       kept += chars.slice(from, span.start).join('');
       from = span.end;
+      ahead += span.read - span.end;
       if (span.end === span.start) break; // a pattern that fits nothing is refused where it is given
     }
     return kept + chars.slice(from).join('');
@@ -52,7 +56,8 @@ export class LinearPattern {
   }
 
   /** Ways that began earlier, or are preferred, go first; one that arrives ends those after it. */
-  #search(chars: readonly string[], from: number): Span | undefined {
+  #search(chars: readonly string[], from: number, ahead = 0): Span | undefined {
+    const isHasty = ahead > MAX_TEXTS_READ_AHEAD * chars.length;
     let found: Span | undefined;
     let threads: Thread[] = [];
     const seen = new Int32Array(this.#steps.length + 1).fill(-1);
@@ -62,12 +67,12 @@ export class LinearPattern {
       if (found === undefined) this.#follow({ step: 0, start: at }, { chars, at, seen, ready });
       const arrived = ready.findIndex(({ step }) => step === this.#steps.length);
       const first = ready[arrived];
-      if (first !== undefined) found = { start: first.start, end: at };
+      if (first !== undefined) found = { start: first.start, end: at, read: at };
       const ahead = arrived < 0 ? ready : ready.slice(0, arrived);
       threads = ahead.flatMap((thread) => this.#read(thread, chars[at]));
-      if (threads.length === 0 && found !== undefined) return found;
+      if (found !== undefined && (threads.length === 0 || isHasty)) return { ...found, read: at };
     }
-    return found;
+    return found && { ...found, read: chars.length };
   }
 
   #read({ step, start }: Thread, char: string | undefined): Thread[] {

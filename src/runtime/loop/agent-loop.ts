@@ -107,7 +107,8 @@ export class AgentLoop implements SelfSaving {
     try {
       return await this.#loop.run();
     } catch (error) {
-      const told = this.#describe(error);
+      const told =
+        hasErrorCode(error, 'CLOSED') && this.#parts.session.isClosed ? this.#cutOff(error) : this.#describe(error);
       this.#failure = errorText(told);
       throw told;
     } finally {
@@ -123,6 +124,15 @@ export class AgentLoop implements SelfSaving {
     return new ConflictError(
       `Another loop drives agent "${agentId}" too, in this process or another one, and wrote first, so this one has ended. Open loops with the option "lease": then the second is refused, or waits.`,
       { details: { agentId, sessionId: this.#parts.session.id }, cause: error },
+    );
+  }
+
+  /** Nobody stopped the loop, and it cannot write any more. */
+  #cutOff(cause: unknown): ClosedError {
+    const { agentId } = this.#parts.identity;
+    return new ClosedError(
+      `The CheckpointManager of agent "${agentId}" was closed while its loop ran, so the loop has ended. Call stop() of the loop first, then close the manager.`,
+      { cause },
     );
   }
 

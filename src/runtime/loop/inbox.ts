@@ -16,12 +16,14 @@ export class Inbox {
   readonly #session: Session;
   readonly #live: LiveAgent;
   readonly #codec: StateCodec;
+  readonly #plainCodec: StateCodec;
   readonly #arriving = new Map<string, { readonly digest: InputDigest; readonly arrival: Promise<void> }>();
 
   constructor({ session, live, manager }: Parts) {
     this.#session = session;
     this.#live = live;
     this.#codec = manager.engine.codec;
+    this.#plainCodec = manager.engine.plainCodec;
   }
 
   /** Takes in again what an earlier process accepted after its last checkpoint. */
@@ -38,7 +40,8 @@ export class Inbox {
 
   /** Accepts a message; returns whether it is a new one. Resolves when it is durable. */
   async deliver(given: Message): Promise<boolean> {
-    const message = parseMessage(given);
+    // Copied as a save would, but for its secrets: the sender may change what it sent.
+    const message = parseMessage(given, (body) => this.#plainCodec.decodeJson(this.#plainCodec.encodeJson(body)));
     const { id } = message;
     refuseSecret(id, 'The id of a message', this.#codec); // redacted, it would not be known again
     const digest = this.#session.digestOf({ body: message.body });

@@ -199,7 +199,7 @@ async function putTogether(options: AgentLoopOptions, session: Session, mind: Pa
   const { manager, agentId, agentType, userId, createAgent } = options;
   const { ports } = manager.engine;
   const settings = { ...DEFAULT_SETTINGS, ...withoutUndefined(options.settings ?? {}) };
-  const events = new LoopEvents();
+  const events = new LoopEvents(manager.engine.codec);
   const { tell } = events;
   const watched = { agentId, ports, timeoutMs: settings.turnTimeoutMs, tell };
   const live = new LiveAgent({

@@ -1,5 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
+import { withoutTokens } from '../../core/secret/scan/redaction-scan.ts';
 import { HttpError } from './problem.ts';
 
 /** Who may ask. */
@@ -82,6 +83,12 @@ export class Access {
       message:
         'The token is missing or not that of this server. Open the address that the server printed at its start.',
     });
+  }
+
+  /** A text without this server's token, and without any other that can be told. */
+  withoutToken(text: string): string {
+    const { token } = this.#options;
+    return withoutTokens(token === undefined ? text : text.replaceAll(token, '[secret token]'));
   }
 
   /** The cookie for a token; throws if that is not ours. */

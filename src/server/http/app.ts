@@ -32,7 +32,7 @@ export function createApp(parts: AppParts): Hono {
   const { access, dispatcher, mcp } = parts;
   const app = new Hono();
   app.onError((error) => {
-    const response = toProblem(error);
+    const response = toProblem(error, (text) => access.withoutToken(text));
     if (response.status >= 500) parts.onError(error);
     return withHeaders(response);
   });

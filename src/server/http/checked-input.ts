@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
-import { describeValue, unknownKey } from '../../core/options.ts';
+import { describeValue, isRecord, unknownKey } from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
 import type { Fields, Route } from '../contract/route.ts';
 
@@ -40,9 +40,18 @@ function parseFields(fields: Fields, given: Readonly<Record<string, string>>, ke
   return Object.fromEntries(parsed.filter(([, value]) => value !== undefined)) as Readonly<Record<string, unknown>>;
 }
 
+/** Schemas pass over a key `__proto__` without a word: whoever sent it is told. */
+function checkKept(given: unknown, taken: unknown, what: string): unknown {
+  if (given === taken || !isRecord(given) || !isRecord(taken)) return taken;
+  if (Object.hasOwn(given, '__proto__') && !Object.hasOwn(taken, '__proto__'))
+    throw new InvalidInputError(`${what} has the key "__proto__", which it cannot have. Leave it out.`);
+  for (const [key, value] of Object.entries(given)) checkKept(value, taken[key], what);
+  return taken;
+}
+
 function parse(schema: z.ZodType, value: unknown, what: string): unknown {
   const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) return checkKept(value, parsed.data, what);
   const [issue] = parsed.error.issues;
   const place = issue === undefined || issue.path.length === 0 ? '' : `, at ${z.core.toDotPath(issue.path)}`;
   const found = value === undefined ? 'it is missing' : `found ${describeValue(value)}`;

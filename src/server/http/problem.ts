@@ -1,5 +1,6 @@
 import { ERROR_OUTCOMES } from '../../core/error-outcomes.ts';
 import { type ErrorCode, type ErrorDetails, messageOf } from '../../core/errors.ts';
+import { withoutTokens } from '../../core/secret/scan/redaction-scan.ts';
 
 /** Something that only happens over HTTP: no access, too late, too large. */
 export class HttpError extends Error {
@@ -33,12 +34,16 @@ const TITLES: Readonly<Record<number, string>> = {
   504: 'It took too long',
 };
 
-/** An error as `application/problem+json` (RFC 9457), with our code. What is not an error of ours tells nothing of the inside. */
-export function toProblem(error: unknown): Response {
+/**
+ * An error as `application/problem+json` (RFC 9457), with our code. What is not an error of ours tells nothing of the inside, and none
+ * repeats a secret that was sent, which logs on the way would keep.
+ */
+export function toProblem(error: unknown, hide = withoutTokens): Response {
   const { status, code, detail, details } = describe(error);
   const title = TITLES[status] ?? 'The request failed';
   const body = { type: `urn:savestate:${code}`, title, status, code, detail, details };
-  return new Response(JSON.stringify(body), {
+  const json = JSON.stringify(body, (_, value: unknown) => (typeof value === 'string' ? hide(value) : value));
+  return new Response(json, {
     status,
     headers: { 'content-type': 'application/problem+json', 'cache-control': 'no-store' },
   });

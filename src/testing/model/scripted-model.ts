@@ -1,6 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { InvalidInputError, ModelError } from '../../core/errors.ts';
-import { callback, checkOptions, filledString, type OptionChecks, record } from '../../core/options.ts';
+import {
+  callback,
+  checkOptions,
+  describeValue,
+  filledString,
+  isRecord,
+  type OptionChecks,
+  record,
+} from '../../core/options.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
 import type {
   CallOptions,
@@ -68,8 +76,10 @@ class Actor implements ScriptedModel {
     this.requests.push({ ...request, messages: [...request.messages] });
     this.idempotencyKeys.push(call.idempotencyKey);
     const answer = await findAnswer(this.#script, request, index);
-    if (answer === undefined)
-      throw new InvalidInputError(`The script of ${this.id} has no answer for request ${index}. Add one.`);
+    if (!isRecord(answer))
+      throw new InvalidInputError(
+        `The script of ${this.id} has no answer for request ${index}: it is ${describeValue(answer)}. Give a text, or an object.`,
+      );
     if (isFailure(answer)) return this.#fail(answer, request, call);
     return this.#answer({ answer, index }, request, call);
   }

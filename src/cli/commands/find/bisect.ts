@@ -57,7 +57,8 @@ async function start(context: Context, input: CommandInput): Promise<undefined> 
 /** Notes what a person found out. */
 async function mark(context: Context, input: CommandInput, verdict: Verdict): Promise<undefined> {
   const state = (await BisectFile.open(context)).read();
-  if (state === undefined) throw new InvalidInputError('No search is under way. Begin with: savestate bisect start');
+  if (state === undefined)
+    throw new InvalidInputError(`No search is under way. Begin with: ${context.command('bisect start')}`);
   const revision = input.word(1) ?? (await openBisection(context, state))?.next?.id ?? '@';
   const { id } = await resolveRevision(await context.open(), revision);
   return goOn(context, withVerdict(state, id, verdict));
@@ -92,14 +93,17 @@ async function goOn(context: Context, state: BisectState): Promise<undefined> {
   const output = { status: 'testing', next: toOutput(next), candidates: candidates.map(({ id }) => id), stepsLeft };
   const left = `${candidates.length} left, about ${stepsLeft} more looks`;
   await context.answer(output, () => `Look at ${formatHeading(output.next, context.terminal.style)} (${left})\n`);
-  context.say(`See it: savestate show ${next.id}    Then say: savestate bisect good, bad or skip`);
+  context.say(
+    `See it: ${context.command(`show ${next.id}`)}    Then say: ${context.command('bisect good')} (or bad, or skip)`,
+  );
 }
 
 async function askForEnds(context: Context, { goodId, badId }: BisectState): Promise<undefined> {
   const missing = [badId === undefined ? 'bad' : '', goodId === undefined ? 'good' : ''].filter((each) => each !== '');
   return context.answer(
     { status: 'waiting', candidates: [] },
-    () => `Say which checkpoint is ${missing.join(', and which is ')}: savestate bisect ${missing[0]} <revision>\n`,
+    () =>
+      `Say which checkpoint is ${missing.join(', and which is ')}: ${context.command(`bisect ${missing[0]} <revision>`)}\n`,
   );
 }
 
@@ -140,7 +144,7 @@ async function tellNothing(context: Context, { bisection, evaluations }: Search,
     result,
     () => `${isScan ? 'None' : 'The last'} of these ${all} is ${isScan ? '' : 'not '}bad.\n`,
   );
-  if (!isScan) context.say('To look at every one of them: savestate bisect run --scan');
+  if (!isScan) context.say(`To look at every one of them: ${context.command('bisect run --scan')}, with the same test`);
   return EXIT.notFound;
 }
 
@@ -170,5 +174,7 @@ async function tellResult(context: Context, bisection: Bisection, evaluations: n
     context.say(`It turns more than once, so this is one of several places. ${shown}:${turns.join('')}`);
   }
   if (found !== undefined)
-    context.say(`See what it changed: savestate diff first-bad    Fork before it: savestate fork first-bad~1`);
+    context.say(
+      `See what it changed: ${context.command('diff first-bad')}    Fork before it: ${context.command('fork first-bad~1')}`,
+    );
 }

@@ -21,7 +21,8 @@ export async function importForeign(context: Context, format: 'atif' | 'otlp', f
       .join(''),
   );
   if (counts.otherSpans) context.say(`${counts.otherSpans} of ${counts.spans} spans call no model or tool: left out.`);
-  context.say(`See it: savestate log -s ${JSON.stringify(sessions[0]?.sessionId)}; loops and stalls: savestate drift`);
+  const [first] = sessions.map(({ sessionId }) => sessionId);
+  context.say(`See it: ${context.command('log', first)}    Loops and stalls: ${context.command('drift', first)}`);
 }
 
 async function read(format: 'atif' | 'otlp', document: string) {

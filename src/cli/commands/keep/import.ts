@@ -47,7 +47,7 @@ async function importFile(context: Context, file: string): Promise<undefined> {
     { sessionId, checkpoints, chunks, effects },
     () => `Session "${sessionId}": ${formatCount(checkpoints, 'checkpoint')}, ${formatCount(effects, 'effect')}.\n`,
   );
-  context.say(`See it: savestate log -s ${JSON.stringify(sessionId)}`);
+  context.say(`See it: ${context.command('log', sessionId)}`);
 }
 
 async function importClaude(context: Context, folder: string): Promise<ExitCode | undefined> {

@@ -104,7 +104,7 @@ async function tell(context: Context, result: PruneResult, collected?: CollectRe
     : `${formatCount(deleted.length, 'checkpoint')} deleted, ${kept} kept.${freed ?? ''}`;
   const output = { isDryRun, kept, dropped, deleted, verdicts, collected };
   await context.answer(output, () => `${formatReasons(result)}${outcome}\n`);
-  if (!isDryRun && collected === undefined) context.say('The space is given back by: savestate gc');
+  if (!isDryRun && collected === undefined) context.say(`The space is given back by: ${context.command('gc')}`);
 }
 
 /** How many go and stay, for each reason. */

@@ -66,7 +66,7 @@ async function tell(context: Context, report: VerifyReport, hasReadData: boolean
     format(report, hasReadData),
   );
   if (status === 'clean') return undefined;
-  context.say('What is not named can be read. Save it with: savestate export, savestate copy');
+  context.say(`What is not named can be read. Save it with: ${context.command('export')}, or with copy`);
   return EXIT.damaged;
 }
 

@@ -70,5 +70,5 @@ async function deleteBranch(context: Context, name: string | undefined): Promise
     { sessionId, deleted: name, headId },
     () => `Branch "${name}" is deleted; it was at ${headId}.\n`,
   );
-  context.say('Its checkpoints stay until prune. Take it back with: savestate undo');
+  context.say(`Its checkpoints stay until prune. Take it back with: ${context.command('undo')}`);
 }

@@ -11,7 +11,6 @@ import { Journal } from '../../place/own-files.ts';
 import { readText } from '../../place/read-text.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { editState } from '../../state/edit-state.ts';
-import { flagWords } from '../../team/run-text.ts';
 import { tellGraphMove } from '../../thread/graph-move.ts';
 
 /** Begins a branch. */
@@ -52,10 +51,9 @@ export const command: Command = {
       head,
       `began at #${origin.sequence} ${origin.id}${edit === undefined ? '' : ' with an edit'}`,
     );
-    const flags = flagWords(context);
     tellGraphMove(context, origin, { isEdited: edit !== undefined });
-    const next = input.flag('switch') ? '' : `    Go on in it: savestate switch ${head.branch}${flags}`;
-    context.say(`See it with: savestate diff ${origin.id} ${head.branch}${flags}${next}`);
+    const next = input.flag('switch') ? '' : `    Go on in it: ${context.command(`switch ${head.branch}`)}`;
+    context.say(`See it with: ${context.command(`diff ${origin.id} ${head.branch}`)}${next}`);
   },
 };
 

@@ -32,6 +32,6 @@ export const command: Command = {
     });
     await tellBranch(context, head, `is current now, at #${origin.sequence}`);
     tellGraphMove(context, origin);
-    context.say(`Nothing was deleted: "${before}" is as it was. Take it back with: savestate undo`);
+    context.say(`Nothing was deleted: "${before}" is as it was. Take it back with: ${context.command('undo')}`);
   },
 };

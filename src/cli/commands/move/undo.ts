@@ -20,7 +20,7 @@ export const command: Command = {
   run: async (context, input) => {
     const journal = await Journal.open(context);
     if (input.flag('list')) return list(context, journal);
-    const operation = choose(journal, input.word(0));
+    const operation = choose(context, journal, input.word(0));
     const opened = await context.open();
     // All is looked at before anything is changed.
     for (const step of operation.undo) await checkStep(opened, operation, step);
@@ -45,14 +45,14 @@ function toOutput({ id, at, sessionId, summary, isUndone }: Operation & { readon
   return { id, at, sessionId, summary, isUndone };
 }
 
-function choose(journal: Journal, id: string | undefined): Operation {
+function choose(context: Context, journal: Journal, id: string | undefined): Operation {
   const open = journal.read().filter(({ isUndone }) => !isUndone);
   const found = id === undefined ? open.at(-1) : open.find((operation) => operation.id === id);
   if (found !== undefined) return found;
   throw new NotFoundError(
     id === undefined
       ? 'There is nothing to undo here.'
-      : `There is no operation ${id} to undo. See: savestate undo --list`,
+      : `There is no operation ${id} to undo. See: ${context.command('undo --list')}`,
   );
 }
 

@@ -1,3 +1,5 @@
+import { messageOf } from '../../../core/errors.ts';
+
 /** What is kept of an error in states and reports. */
 export type ErrorText = { readonly name: string; readonly message: string; readonly code?: string };
 
@@ -6,7 +8,7 @@ const MAX_MESSAGE_CHARS = 2000;
 
 /** The words of anything that was thrown, whatever it is. */
 export function errorText(error: unknown): ErrorText {
-  if (!(error instanceof Error)) return { name: 'Error', message: wordsOf(error) };
+  if (!(error instanceof Error)) return { name: 'Error', message: wordsOf(error ?? messageOf(error)) };
   const code: unknown = 'code' in error ? error.code : undefined;
   return { name: wordsOf(error.name), message: wordsOf(error.message), ...(typeof code === 'string' && { code }) };
 }

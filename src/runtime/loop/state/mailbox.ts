@@ -1,4 +1,4 @@
-import { InvalidInputError } from '../../../core/errors.ts';
+import { InvalidInputError, messageOf } from '../../../core/errors.ts';
 import { freezeState } from '../../../core/freeze.ts';
 import { anything, checkOptions, type OptionChecks, oneOf } from '../../../core/options.ts';
 import { name } from '../../../core/record/id.ts';
@@ -66,22 +66,22 @@ const MESSAGE: OptionChecks<Message> = {
 };
 
 /** Accepts a copy of a message, which its sender may go on changing, or throws. */
-export function parseMessage(message: Message): Message {
+export function parseMessage(message: Message, copy: (body: unknown) => unknown): Message {
   checkOptions(message, MESSAGE, 'a message');
   const { id, body, from, delivery } = message;
   return {
     id,
-    body: copyBody(id, body),
+    body: copyBody(id, () => copy(body)),
     ...(from !== undefined && { from }),
     ...(delivery !== undefined && { delivery }),
   };
 }
 
-function copyBody(id: string, body: unknown): unknown {
+function copyBody(id: string, copy: () => unknown): unknown {
   try {
-    return structuredClone(body);
+    return copy();
   } catch (cause) {
-    throw new InvalidInputError(`The body of message "${id}" is not plain data, so it cannot be kept.`, { cause });
+    throw new InvalidInputError(`The body of message "${id}" cannot be kept. ${messageOf(cause)}`, { cause });
   }
 }
 

@@ -1,5 +1,7 @@
+import type { StateCodec } from '../../../core/codec/state-codec.ts';
 import { callback, checkValue, isRecord } from '../../../core/options.ts';
 import type { CheckpointId } from '../../../core/record/id.ts';
+import { redactText } from '../../../manager/engine/save-options.ts';
 import type { Job } from '../state/agent-state.ts';
 import type { ErrorText } from '../state/error-text.ts';
 import type { SectionName, SectionsReport } from '../state/sections.ts';
@@ -43,6 +45,11 @@ export type LoopListener = (event: LoopEvent) => void;
 /** Tells listeners. */
 export class LoopEvents {
   readonly #listeners = new Set<LoopListener>();
+  readonly #codec: StateCodec;
+
+  constructor(codec: StateCodec) {
+    this.#codec = codec;
+  }
 
   on(listener: LoopListener): () => void {
     checkValue(listener, callback, 'The listener of a loop');
@@ -51,8 +58,17 @@ export class LoopEvents {
   }
 
   readonly tell = (event: LoopEvent): void => {
-    for (const listener of this.#listeners) callListener(event.kind, () => listener(event));
+    if (this.#listeners.size === 0) return;
+    const told = withoutSecrets(event, (text) => redactText(text, this.#codec));
+    for (const listener of this.#listeners) callListener(event.kind, () => listener(told));
   };
+}
+
+/** Errors quote what they failed with: what is told of them is as clean as what is saved of them. */
+function withoutSecrets(event: LoopEvent, redact: (text: string) => string): LoopEvent {
+  if (event.kind === 'escalated') return { ...event, reason: redact(event.reason) };
+  if (!('error' in event) || event.error === undefined) return event;
+  return { ...event, error: { ...event.error, message: redact(event.error.message) } };
 }
 
 /** Calls a listener that must break nothing: if it throws, or returns a promise that rejects, that is a process warning. */
