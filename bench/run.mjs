@@ -40,10 +40,12 @@ const ROWS = [
   studio,
 ];
 
-const { isQuick, wanted } = readWords(
-  process.argv.slice(2),
-  ROWS.map(({ id }) => id),
-);
+const ids = ROWS.map(({ id }) => id);
+const { isQuick, wanted, said, exitCode } = readWords(process.argv.slice(2), ids);
+if (said !== undefined) {
+  process.stdout.write(said);
+  process.exit(exitCode);
+}
 const report = new Report();
 const workbench = new Workbench({ isQuick, report });
 process.once('SIGINT', () => {

@@ -1,15 +1,10 @@
-/** What `npm run bench -- ...` says: which rows, and how long. Help and words that fit nothing end the process before anything runs. */
+/** What `npm run bench -- ...` says: which rows, and how many rounds; or what is to be said instead, with the exit code. */
 export function readWords(words, ids) {
-  if (words.includes('--help') || words.includes('-h')) {
-    process.stdout.write(`${USAGE}\nRows: ${ids.join(', ')}\n`);
-    process.exit(0);
-  }
+  const usage = `${USAGE}\nRows: ${ids.join(', ')}\n`;
+  if (words.includes('--help') || words.includes('-h')) return { said: usage, exitCode: 0 };
   const isKnown = (word) => (word.startsWith('-') ? word === '--quick' : ids.some((id) => id.includes(word)));
   const unknown = words.filter((word) => !isKnown(word));
-  if (unknown.length > 0) {
-    process.stderr.write(`The bench knows no ${unknown.join(', ')}.\n${USAGE}\nRows: ${ids.join(', ')}\n`);
-    process.exit(2);
-  }
+  if (unknown.length > 0) return { said: `The bench knows no ${unknown.join(', ')}.\n${usage}`, exitCode: 2 };
   return { isQuick: words.includes('--quick'), wanted: words.filter((word) => !word.startsWith('-')) };
 }
 

@@ -27,6 +27,12 @@ test('[input.1] what a call does not understand is refused in words, and nothing
   expect(await refused('search', 'x', { userId, asOf: new Date('?') })).toMatch('a valid Date');
   expect(await refused('add', 'x', { userId, kind: 'rumour' })).toMatch('"episode"');
   expect(await refused('add', { role: 'robot', content: 'x' }, { userId })).toMatch('found "robot"');
+  const [round, itself]: [Record<string, unknown>, Record<string, unknown>] = [{}, {}];
+  round.AND = [round];
+  itself.self = itself;
+  expect(await refused('search', 'x', { userId, filters: round })).toMatch('nested deeper than 100 levels');
+  for (const filters of [{ AND: itself }, { tag: { eq: itself } }, { tag: { in: [itself] } }, { tag: [itself] }])
+    expect(await refused('search', 'x', { userId, filters })).toMatch('not JSON');
   expect(() => new Memory({ paht: 'x' } as object)).toThrow('did you mean "path"?');
   await memory.add('I prefer window seats.', { userId });
   const [seat] = await memory.getAll({ userId });

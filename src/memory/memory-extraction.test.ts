@@ -28,6 +28,30 @@ const turns = [
 ];
 
 describe('an extractor', () => {
+  test('[memory.12] that never answers holds nothing up: its time ends, or the signal of add', async () => {
+    const signals: AbortSignal[] = [];
+    const extract = ({ signal }: ExtractionRequest) => {
+      signals.push(signal);
+      return new Promise<never>(() => undefined);
+    };
+    const stuck = new Memory({
+      path: join(temporaryFolder(), 'history.db'),
+      extractor: { id: 'stuck', timeoutMs: 1, extract },
+    });
+    onTestFinished(() => stuck.close());
+    const { extraction, results } = await stuck.add(turns, { userId });
+    expect(extraction).toEqual({ problem: 'The extractor "stuck" did not answer within 1 ms.' });
+    expect(results).toHaveLength(2);
+    const stop = new AbortController();
+    const { memory } = open((request) => {
+      stop.abort(new Error('enough'));
+      return extract(request);
+    });
+    await expect(memory.add(turns, { userId, signal: stop.signal })).rejects.toThrow('enough');
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
+    expect(await memory.getAll({ userId })).toHaveLength(2);
+  });
+
   test('[memory.12] is asked once about a source; its answer points at the turns and is as trusted as the least of them', async () => {
     const { memory, asked } = open(() => [
       { content: 'Flies to Rome in May', subject: 'ann', message: 0 },

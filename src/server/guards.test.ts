@@ -41,6 +41,21 @@ function attack(
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 describe('guards, attacked over HTTP', () => {
+  test('[secret.1] what is refused repeats neither the token nor a secret', async () => {
+    const started = await startServer();
+    const secret = `sk_live_${'a1B2c3D4'.repeat(3)}`;
+    const headers = { authorization: `Bearer ${started.token}`, 'content-type': 'application/json' };
+    const sent = await Promise.all([
+      attack(started, { path: `/v1/${secret}`, headers }),
+      attack(started, { path: `/v1/sessions?${secret}=1`, headers }),
+      attack(started, { path: `/v1/nothing/${started.token}`, headers }),
+      attack(started, { path: '/v1/access', method: 'POST', headers, body: JSON.stringify({ [secret]: 1 }) }),
+      attack(started, { path: '/v1/access', method: 'POST', headers, body: JSON.stringify({ token: [secret] }) }),
+    ]);
+    expect(sent.map(({ status }) => status)).toEqual([404, 400, 404, 400, 400]);
+    for (const { body } of sent) expect(body).not.toMatch(new RegExp(`${secret}|${started.token}`));
+  });
+
   test('[1] it listens on this machine only; elsewhere it needs a token, and warns that nothing is encrypted', async () => {
     const { server, url, manager } = await startServer();
     expect(new URL(url).hostname).toBe('127.0.0.1');

@@ -29,6 +29,11 @@ describe.concurrent('storage selection', () => {
     writeFileSync(join(folder, 'savestate.yaml'), 'storage: x.db\ntenant: acme\n');
     const stray = await run(['log'], { folder });
     expect([stray.code, stray.stderr]).toEqual([2, expect.stringContaining('says tenant, which only PostgreSQL has')]);
+    const tenant = await run(['log', '--storage', 'x.db', '--tenant', 'acme'], { folder });
+    expect([tenant.code, tenant.stderr]).toEqual([
+      2,
+      expect.stringContaining('--tenant is for PostgreSQL; the storage is'),
+    ]);
     for (const address of ['mysql://db', 'sqlite:', 'postgres://[', 'http:x'])
       expect([address, (await run(['log', '--storage', address], { folder })).code]).toEqual([address, 2]);
   });

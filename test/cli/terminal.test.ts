@@ -44,6 +44,41 @@ describe.concurrent('output', () => {
     expect(await ok(['log', '--oneline', '-n', '1'], { folder, env: { FORCE_COLOR: '1' } })).toContain(COLOR);
   });
 
+  test('[cli.2] a command that is suggested has the options that were given, and runs as it is', async () => {
+    const { folder } = await chat.copy();
+    await ok(['copy', '--to', 'other.db'], { folder });
+    const given = ['--storage', 'other.db', '-s', 'support-42'];
+    const commands: string[] = [];
+    const note = async (args: readonly string[]) => {
+      const { stdout, stderr } = await run([...args, ...given], { folder });
+      commands.push(
+        ...[...`${stdout}${stderr}`.matchAll(/savestate [a-z].*?(?= {4}|\n|,| \()/g)].map(([text]) => text),
+      );
+    };
+    await note(['rewind', '@~1']);
+    await note(['fork', '@', '-b', 'tried']);
+    await note(['branch', '--delete', 'tried']);
+    await note(['bisect', 'start', '@', '@~4']);
+    for (const command of commands.filter((text) => /undo|show|diff/.test(text)))
+      expect([command, (await run(command.split(' ').slice(1), { folder })).code]).toEqual([command, 0]);
+    await note(['prune', '--keep-last', '1', '--yes']);
+    expect([commands.length, commands.at(-1)]).toEqual([7, expect.stringContaining('gc')]);
+    for (const command of commands) expect(command).toContain(' --storage other.db --session support-42');
+  });
+
+  test('[cli.2] a session that is not there is told with those that are', async () => {
+    const { folder } = await chat.copy();
+    for (const command of ['log', 'show', 'stats', 'drift', 'verify']) {
+      const { code, stderr } = await run([command, '-s', 'suport-42'], { folder });
+      if (code !== 0)
+        expect([command, stderr]).toEqual([
+          command,
+          expect.stringMatching(/no session "suport-42".*There are: .*support-42.*-s/s),
+        ]);
+    }
+    expect((await run(['log', '-s', 'suport-42'], { folder })).code).toBe(13);
+  });
+
   test('[cli.2] answers are on stdout and words on stderr; --quiet leaves the words out; errors are JSON with --json', async () => {
     const { folder } = await chat.copy();
     const loud = await run(['tag', 'a'], { folder });

@@ -5,6 +5,7 @@ import { CheckpointManager } from '../checkpoint-manager.ts';
 import type { SessionOptions } from '../write/session-options.ts';
 import type { InputDigest } from './input-digest.ts';
 import { digestInput, isSameInput } from './input-digest.ts';
+import { StepRecordings } from './step-recordings.ts';
 
 const A = `sk_live_${'a1B2c3D4'.repeat(3)}`;
 const B = `sk_live_${'z9Y8x7W6'.repeat(3)}`;
@@ -74,6 +75,54 @@ describe.each(STORAGES)('inputs with secrets on %s', (_, create) => {
     expect(state).not.toEqual(input);
     expect(await charge(state)).toBe('charge 1');
   });
+});
+
+test.each(STORAGES)('[effect.3] the order of keys in an input does not matter, on %s', async (_, create) => {
+  const { storage } = create();
+  const keys: string[] = [];
+  let isFailing = true;
+  const step = async (name: string, input: unknown) =>
+    (await new CheckpointManager({ storage }).session('s')).step(
+      name,
+      ({ idempotencyKey }) => {
+        keys.push(idempotencyKey);
+        if (isFailing) throw new Error('503');
+        return keys.length;
+      },
+      { input },
+    );
+  await expect(step('charge', { order: 17, cards: [{ token: A, pin: 1 }] })).rejects.toThrow('503');
+  isFailing = false;
+  expect(await step('charge', { cards: [{ pin: 1, token: A }], order: 17 })).toBe(2);
+  expect(await step('charge', { order: 17, cards: [{ token: A, pin: 1 }] })).toBe(2);
+  expect(await step('charge', { order: 17, cards: [{ pin: 1, token: B }] })).toBe(3);
+  expect(await step('charge', { order: 17, cards: [1, 2] })).toBe(4);
+  expect(await step('charge', { order: 17, cards: [2, 1] })).toBe(5);
+  expect(keys[0]).toBe(keys[1]);
+});
+
+test('[effect.3] recordings of an older version, which knew one order, are found in that order; so are prompts', () => {
+  const input = { order: 17, cards: [1] };
+  const digest = digestInput(codec, input);
+  expect(digest).toMatch(/^[0-9a-f]{64}~~[0-9a-f]{64}$/);
+  const older = digest.slice(0, 64);
+  expect([isSameInput(digest, older), isSameInput(older, digest)]).toEqual([true, true]);
+  expect(isSameInput(digestInput(codec, { cards: [1], order: 17 }), older)).toBe(false);
+  expect(isSameInput(digestInput(codec, { cards: [1], order: 17 }), digest)).toBe(true);
+  const recorded = {
+    ordinal: 1,
+    name: 'charge',
+    status: 'done',
+    attempt: 1,
+    branch: 'main',
+    idempotencyKey: 'k',
+  } as const;
+  const recordings = new StepRecordings([{ ...recorded, startedAtMs: 0, inputDigest: older, result: undefined }]);
+  expect(recordings.take({ name: 'charge', inputDigest: digest }, { isExact: false })).toMatchObject({
+    idempotencyKey: 'k',
+  });
+  const prompt = Array.from({ length: 600 }, (_, n) => ({ role: 'user', content: `${n}` }));
+  expect(digestInput(codec, prompt)).toMatch(/^[0-9a-f]{64}$/);
 });
 
 /** As the versions before marked nothing. */

@@ -3,9 +3,13 @@ import { digestText } from '../../core/tree/chunk.ts';
 
 /**
  * What the input of a step is known by: the digest of its stored form, which is without secrets, then a mark for each
- * secret that was left out, `<digest>~<mark>.<mark>`. Older versions wrote no marks.
+ * secret that was left out, `<digest>~<mark>.<mark>`. If its keys are in another order than the alphabet's, the same of the
+ * input with sorted keys follows: `<digest>~<marks>~<sorted digest>~<sorted marks>`. Older versions wrote neither.
  */
 export type InputDigest = string;
+
+/** Of larger inputs the order of keys counts: they are prompts, which programs write, and would be digested twice. */
+const MAX_SORTED_VALUES = 1000;
 
 /** A mark tells two secrets apart and proves no guess: many others have the same. A secret that can be guessed gets less of one. */
 const MARK_CHARS = { short: 2, long: 4 };
@@ -17,7 +21,34 @@ const MAX_MARKS = 64;
 /** Digests the input of a step; throws if it cannot be saved. */
 export function digestInput(codec: StateCodec, input: unknown): InputDigest {
   const { digest, secrets } = codec.digest(input);
-  return secrets.length === 0 ? digest : `${digest}~${secrets.slice(-MAX_MARKS).map(markOf).join('.')}`;
+  const given = [digest, formatMarks(secrets)];
+  const sorted = sortKeys(input, { left: MAX_SORTED_VALUES });
+  const forms = sorted === input ? given : [...given, ...digestSorted(codec, sorted)];
+  return forms.join('~').replace(/~+$/, '');
+}
+
+function digestSorted(codec: StateCodec, sorted: unknown): string[] {
+  const { digest, secrets } = codec.digest(sorted);
+  return [digest, formatMarks(secrets)];
+}
+
+function formatMarks(secrets: readonly string[]): string {
+  return secrets.slice(-MAX_MARKS).map(markOf).join('.');
+}
+
+/** The input with the keys of its objects in order; the input itself if they are, or if it is too large. */
+function sortKeys(value: unknown, budget: { left: number }): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  const isList = Array.isArray(value);
+  if (!isList && Object.getPrototypeOf(value) !== Object.prototype) return value;
+  const entries = Object.entries(value);
+  budget.left -= entries.length;
+  if (budget.left < 0) return value;
+  const sorted = entries.map(([key, child]): [string, unknown] => [key, sortKeys(child, budget)]);
+  if (!isList) sorted.sort(([a], [b]) => (a < b ? -1 : 1));
+  if (budget.left < 0 || sorted.every(([key, child], at) => key === entries[at]?.[0] && child === entries[at]?.[1]))
+    return value;
+  return isList ? sorted.map(([, child]) => child) : Object.fromEntries(sorted);
 }
 
 /** The same for a secret everywhere: salted, each use of a secret would tell more of it. */
@@ -27,10 +58,14 @@ function markOf(secret: string): string {
 }
 
 /**
- * Whether two inputs count as one. Where secrets were left out of one of them, because it comes from a restored state or an
- * older version recorded it, those that are left decide.
+ * Whether two inputs count as one: as they were given, or with sorted keys. Where secrets were left out of one of them, because
+ * it comes from a restored state or an older version recorded it, those that are left decide.
  */
 export function isSameInput(one: InputDigest, other: InputDigest): boolean {
+  return isSameForm(givenForm(one), givenForm(other)) || isSameForm(sortedForm(one), sortedForm(other));
+}
+
+function isSameForm(one: string, other: string): boolean {
   if (one === other) return true;
   if (withoutMarks(one) !== withoutMarks(other)) return false;
   const [fewer, more] = [marksOf(one), marksOf(other)].toSorted((a, b) => a.length - b.length) as [string[], string[]];
@@ -40,11 +75,33 @@ export function isSameInput(one: InputDigest, other: InputDigest): boolean {
   return at === fewer.length;
 }
 
+/** The input as it was given: all that older versions wrote. */
+export function givenForm(digest: InputDigest): string {
+  return digest.split('~', 2).join('~').replace(/~$/, '');
+}
+
+/** The input with sorted keys: the same for calls that differ in the order of keys only. */
+export function sortedForm(digest: InputDigest): string {
+  const [given = '', marks = '', ...sorted] = digest.split('~');
+  const [hash = given, sortedMarks = ''] = sorted;
+  return `${hash}~${sorted.length === 0 ? marks : sortedMarks}`.replace(/~$/, '');
+}
+
 /** The digest of the stored form. */
 export function withoutMarks(digest: InputDigest): string {
   return digest.split('~', 1)[0] ?? '';
 }
 
+/** Whether secrets were left out. */
+export function hasMarks(digest: InputDigest): boolean {
+  return marksOf(digest).length > 0;
+}
+
 function marksOf(digest: InputDigest): string[] {
-  return digest.split('~')[1]?.split('.') ?? [];
+  return (
+    digest
+      .split('~')[1]
+      ?.split('.')
+      .filter((mark) => mark !== '') ?? []
+  );
 }

@@ -2,7 +2,7 @@ import { ReplayMismatchError, UnsupportedError } from '../../core/errors.ts';
 import { WholeCheckpointStorage } from '../../storage/whole/whole-storage.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { RecordedEffect } from './effect-record.ts';
-import { type InputDigest, isSameInput, withoutMarks } from './input-digest.ts';
+import { givenForm, type InputDigest, isSameInput, sortedForm, withoutMarks } from './input-digest.ts';
 
 /** What a step is known by: its name, its input, and, in a work, which of several equal calls it is. */
 export type StepIdentity = {
@@ -18,7 +18,7 @@ const MAX_FAILED = 1000;
 /** The recordings that steps may use, each once. Steps with an input find theirs in any order, others in the order of the calls. */
 export class StepRecordings {
   readonly #recordings = new Map<string, RecordedEffect[]>();
-  /** Those with an input, by what it is without its secrets. */
+  /** Those with an input, by what it is without its secrets, as given and with sorted keys. */
   readonly #alike = new Map<string, Set<RecordedEffect>>();
   /** Those of works, which may be asked for until their work is over. */
   readonly #works = new Map<string, Set<RecordedEffect>>();
@@ -62,12 +62,11 @@ export class StepRecordings {
     return taken;
   }
 
-  /** Those whose input is the same as far as is known, with fewer or more of its secrets. */
+  /** Those whose input is the same as far as is known: with its keys in another order, with fewer or more of its secrets. */
   #findAlike(identity: StepIdentity): RecordedEffect[] {
     const { inputDigest: asked } = identity;
-    return [...(this.#alike.get(alikeKeyOf(identity)) ?? [])].filter(
-      ({ inputDigest: found }) => asked !== found && isSameInput(asked ?? '', found ?? ''),
-    );
+    const alike = new Set(alikeKeysOf(identity).flatMap((key) => [...(this.#alike.get(key) ?? [])]));
+    return [...alike].filter(({ inputDigest: found }) => asked !== found && isSameInput(asked ?? '', found ?? ''));
   }
 
   /** The oldest recording of this name that is left: what was recorded instead. */
@@ -89,7 +88,7 @@ export class StepRecordings {
   #remove(recorded: RecordedEffect): void {
     this.#failed.delete(recorded);
     this.#works.get(recorded.work ?? '')?.delete(recorded);
-    this.#alike.get(alikeKeyOf(recorded))?.delete(recorded);
+    for (const alike of alikeKeysOf(recorded)) this.#alike.get(alike)?.delete(recorded);
     const key = keyOf(recorded);
     const list = this.#recordings.get(key) ?? [];
     list.splice(list.indexOf(recorded), 1);
@@ -108,9 +107,7 @@ export class StepRecordings {
     this.#recordings.set(keyOf(recorded), list);
     if (place === 'first') list.unshift(recorded);
     else list.push(recorded);
-    if (recorded.inputDigest === undefined) return;
-    const key = alikeKeyOf(recorded);
-    this.#alike.set(key, (this.#alike.get(key) ?? new Set()).add(recorded));
+    for (const key of alikeKeysOf(recorded)) this.#alike.set(key, (this.#alike.get(key) ?? new Set()).add(recorded));
   }
 }
 
@@ -119,11 +116,13 @@ function hasResult({ status }: RecordedEffect): boolean {
 }
 
 function keyOf({ name, inputDigest, work, nth }: StepIdentity): string {
-  return JSON.stringify([name, inputDigest, work, nth]);
+  return JSON.stringify([name, inputDigest && givenForm(inputDigest), work, nth]);
 }
 
-function alikeKeyOf({ name, inputDigest, work }: StepIdentity): string {
-  return JSON.stringify([name, inputDigest === undefined ? null : withoutMarks(inputDigest), work]);
+function alikeKeysOf({ name, inputDigest, work }: StepIdentity): string[] {
+  if (inputDigest === undefined) return [];
+  const digests = new Set([withoutMarks(inputDigest), withoutMarks(sortedForm(inputDigest))]);
+  return [...digests].map((digest) => JSON.stringify([name, digest, work]));
 }
 
 /** Throws if the storage cannot record steps: whoever needs them says so before anything is paid for. */

@@ -79,6 +79,11 @@ test.each<[call: string, wrong: () => unknown, message: string]>([
   ['new Fleet()', () => new Fleet(undefined as never), 'The options of new Fleet() must be an object'],
   ['new GroupChat()', () => new GroupChat(undefined as never), 'The options of new GroupChat() must be an object'],
   [
+    'a seed without chance',
+    () => new GroupChat({ agents: [ann()], seed: 7, speakerSelection: 'round_robin' }),
+    'A seed has an effect with speakerSelection "random" only.',
+  ],
+  [
     'no agent',
     () => new GroupChat({ agents: [impostor] } as never),
     '"agents[0]" of new GroupChat() must be a StandardAgent',

@@ -31,7 +31,23 @@ async function savedOf<State = AgentState>(manager: CheckpointManager, sessionId
 const nextTick = () => new Promise((resolve) => setImmediate(resolve));
 const heardBy = (state: AgentState | undefined) => state?.histories.user?.map(({ content }) => content);
 
+class Counter {
+  readonly id = 'counter-1';
+  count = 0;
+}
+
 describe('automatic checkpointing', () => {
+  test('[orchestrator.1] an object with an id and without a name is known by its id', async () => {
+    const counter = new Counter();
+    const { orchestrator, checkpointManager } = createWorld([], { agents: [counter] });
+    counter.count = 3;
+    orchestrator.changed(counter);
+    await orchestrator.close();
+    expect(await savedOf(checkpointManager, 'counter-1')).toMatchObject([{ count: 3 }]);
+    expect(orchestrator.agent('counter-1', Counter)).toBe(counter);
+    expect(() => createWorld([], { agents: [{ count: 1 }] })).toThrow('an object with a name, an agentId or an id');
+  });
+
   test('[orchestrator.1] autoCheckpoint: true saves every agent on every change of its state', async () => {
     const [ann, bob] = [agentNamed('ann'), agentNamed('bob')];
     const { orchestrator, checkpointManager } = createWorld([ann, bob]);

@@ -205,6 +205,37 @@ describe('an agent', () => {
     expect(JSON.stringify(helper.history('user'))).toContain('it would wait for itself');
   });
 
+  test('[agent.3] agents whose tools ask each other at once are told that they would wait for ever', async () => {
+    const both = gate();
+    const asked: string[] = [];
+    const asking = (name: string, other: () => StandardAgent): StandardAgent => {
+      const model = scriptedModel([{ toolCalls: [{ name: 'tool', input: { n: 1 } }] }, `${name} is done.`, 'Well.']);
+      const ask = tool(async () => {
+        if (asked.push(name) === 2) both.open();
+        await both.opened;
+        return (await other().reply('And you?')).content;
+      });
+      return agent({ name, model, tools: [ask] });
+    };
+    const ann: StandardAgent = asking('ann', () => bob);
+    const bob: StandardAgent = asking('bob', () => ann);
+    const replies = await Promise.all([ann.reply('Begin.'), bob.reply('Begin.')]);
+    expect(replies.map(({ content }) => content)).toEqual(['ann is done.', 'bob is done.']);
+    expect(JSON.stringify([ann.history('user'), bob.history('user')])).toContain('both would wait for ever');
+  });
+
+  test.each([
+    ['throws null', () => Promise.reject(null), 'The model own failed: null was thrown, which is no error.'],
+    ['replies null', async () => null, 'The model own replied null, without text'],
+    ['replies half', async () => ({ text: 'x' }), 'The model own replied an object, without text, messages'],
+  ])('[agent.3] a model that %s is told in words', async (_, reply, said) => {
+    const helper = agent({ model: { id: 'own', reply } as never });
+    await expect(helper.reply('Hello')).rejects.toMatchObject({
+      code: 'MODEL',
+      message: expect.stringContaining(said),
+    });
+  });
+
   test('[agent.2] others are told its description, or the first sentence of its prompt without memory', () => {
     const introduce = (options: object) => new StandardAgent({ name: 'cook', ...options }).introduction;
     expect(introduce({ systemMessage: 'You cook {memory:taste}v1.5 soups. The secret is salt.\n{memory}' })).toBe(

@@ -269,6 +269,31 @@ describe('a restore', () => {
     await expect(restorer.continue(id, { logs: false, rounds: 0 })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   });
 
+  test('[run.8] a message that was nothing but a secret is named, with what to do', async () => {
+    const { manager, team, id } = await recorded();
+    const said = `sk_live_${'a1B2c3D4'.repeat(3)}`;
+    const { headId } = await manager.fork(id, {
+      edit: [{ op: 'replace', path: '/chat/messages/0/content', value: said }],
+    });
+    const restorer = new CheckpointRestorer({ manager, registry: team.registry });
+    await expect(restorer.restore(headId)).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringMatching(/nothing but a secret.*\$\.chat\.messages\[0\]\.content.*Fork the checkpoint/),
+    });
+  });
+
+  test('[run.8] an edit of a wrong type is the input of a caller, and no damage', async () => {
+    const { manager, team, id } = await recorded();
+    const { agents } = (await manager.load(id)) as { agents: Record<string, unknown> };
+    const path = `/agents/${Object.keys(agents)[0]}/histories`;
+    const { headId } = await manager.fork(id, { edit: [{ op: 'replace', path, value: 5 }] });
+    const restorer = new CheckpointRestorer({ manager, registry: team.registry });
+    await expect(restorer.restore(headId)).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringMatching(/histories.*right type/),
+    });
+  });
+
   test('[run.8] a file continues in a storage that never saw it; an edited or cut file is refused', async () => {
     const { manager, team, id } = await recorded();
     const file = join(temporaryFolder(), 'checkpoint.json');

@@ -103,7 +103,7 @@ function createTeam(seed: number, { onCall, isDown, finished }: Trouble): GroupC
   return new GroupChat({
     agents,
     ...(speakerSelection === 'auto' && { selector: model }),
-    seed,
+    ...(speakerSelection === 'random' && { seed }),
     speakerSelection,
     maxRounds: 3 + random.below(6),
     sendIntroductions: random.below(2) === 0,

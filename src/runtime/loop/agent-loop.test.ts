@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { MINUTE, World } from '../../../test/loop/world.ts';
+import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
 import { hasErrorCode } from '../../core/errors.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { faultyStorage } from '../../testing/index.ts';
@@ -21,6 +21,21 @@ const handling = (handle: (message: Message, turn: Turn) => unknown) => () =>
   ({ handle: async (message: Message, turn: Turn) => void (await handle(message, turn)) }) satisfies LoopAgent;
 
 describe('turns', () => {
+  test('[loop.1] a loop whose manager is closed while it runs says so', async () => {
+    const world = new World();
+    const { loop, manager, ended } = await world.start({ createAgent: adder([]) });
+    await loop.deliver({ id: 'm1', body: 1 });
+    await world.clock.settle();
+    await manager.close();
+    await world.clock.pass(2 * HOUR);
+    expect(await ended).toMatchObject({
+      code: 'CLOSED',
+      message: expect.stringMatching(
+        /CheckpointManager .* was closed while its loop ran.*Call stop\(\) of the loop first/,
+      ),
+    });
+  });
+
   test('[loop.1] messages are handled one by one, in the order in which they came', async () => {
     const world = new World();
     const heard: string[] = [];

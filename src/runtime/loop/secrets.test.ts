@@ -205,3 +205,40 @@ test('[loop.5] a message whose id looks like a secret is refused: redacted, it w
   const refused = { code: 'INVALID_INPUT', message: expect.stringContaining('The id of a message holds what looks') };
   await expect(loop.deliver({ id: API_KEY, body: 1 })).rejects.toMatchObject(refused);
 });
+
+test('[secret.1] events tell of errors without the secrets in them, as they are saved', async () => {
+  const world = new World();
+  const createAgent = (): LoopAgent => ({
+    handle: () => {
+      throw new Error(`401 for Authorization: Bearer ${API_KEY}`);
+    },
+  });
+  const { loop, events } = await world.start({ createAgent });
+  await loop.deliver({ id: 'm1', body: 1 });
+  await world.clock.pass(10 * MINUTE);
+  const told = events.filter((event) => 'error' in event);
+  expect(told.map(({ kind }) => kind)).toContain('set_aside');
+  expect(JSON.stringify(events)).not.toContain(API_KEY);
+  expect(JSON.stringify(told)).toContain('[secret ');
+});
+
+test('[loop.5] an instance in a body is refused, or kept by the codec of its class', async () => {
+  class Order {
+    readonly total: number;
+    constructor(total: number) {
+      this.total = total;
+    }
+  }
+  const world = new World();
+  const bodies: unknown[] = [];
+  const { loop } = await world.start({ createAgent: () => ({ handle: ({ body }) => void bodies.push(body) }) });
+  await expect(loop.deliver({ id: 'm1', body: { order: new Order(5) } })).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringMatching(/body of message "m1" cannot be kept.*\$\.order.*instance of Order/),
+  });
+  const at = new Map([['when', new Date(5)]]);
+  await loop.deliver({ id: 'm2', body: at });
+  at.clear();
+  await world.clock.settle();
+  expect(bodies).toEqual([new Map([['when', new Date(5)]])]);
+});

@@ -3,6 +3,7 @@ import { hasErrorCode } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
 import { findLeftOut, marksIn } from '../../core/secret/left-out.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import { givenForm } from '../../manager/effect/input-digest.ts';
 import { type DriftEvent, textOf } from '../drift/step/drift-event.ts';
 import type { LoopParts } from './loop-options.ts';
 import { type AgentMind, type Job, mindOf } from './state/agent-state.ts';
@@ -146,7 +147,7 @@ export class TurnTaker {
 
   /** A string that looks as if a secret had stood there is let through if the body is what was delivered. */
   #refuseWithoutSecret({ id, body, digest }: PendingMessage): ErrorText | undefined {
-    const isWhole = digest === undefined || digest === this.#parts.session.digestOf({ body });
+    const isWhole = digest === undefined || givenForm(digest) === givenForm(this.#parts.session.digestOf({ body }));
     const place = findLeftOut(body, isWhole ? undefined : marksIn(body));
     if (place === undefined) return undefined;
     return secretLeftOut(

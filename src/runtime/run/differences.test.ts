@@ -82,7 +82,6 @@ describe('code that changed while a conversation was stopped', () => {
   test.each<[string, Code, string]>([
     ['a tool changed', { a: { tools: [tool('new')] } }, 'changed: The tool "count" of "a" changed.'],
     ['a tool is missing', { a: { tools: [] } }, 'missing: The tool "count" of "a" is not in its code.'],
-    ['where chance begins', { chat: { seed: 7 } }, 'changed: The setting "seed" changed from 1 to 7.'],
     ['the name of the group', { chat: { managerName: 'lead' } }, 'changed: The setting "managerName" changed.'],
     [
       'a limit of an agent',

@@ -110,6 +110,45 @@ test('[effect.7] after a drift what has an input is kept, each of equal ones, an
   expect(ran.length).toBe(1);
 });
 
+test('[effect.7] the order of keys in an input does not matter: not after a drift, not for a call in flight, not on a fork', async () => {
+  const { ran, failing, open, perform } = world();
+  const [one, other] = [
+    { order: { id: 17, count: 2 }, at: [1] },
+    { at: [1], order: { count: 2, id: 17 } },
+  ];
+  const work = Work.open(await open(), 'w');
+  failing.add('mail');
+  await work.call({ name: 'charge', input: one }, perform('charge'));
+  await expect(work.call({ name: 'mail', input: one }, perform('mail'))).rejects.toThrow('503');
+  work.afterDrift();
+  expect(await work.call({ name: 'charge', input: other }, perform('charge again'))).toBe('charge');
+  await work.call({ name: 'mail', input: other }, perform('mail'));
+  expect(ran.map(([what]) => what)).toEqual(['charge', 'mail', 'mail']);
+  expect(ran[1]?.[1]).toBe(ran[2]?.[1]);
+  const both = [one, other].map((input) => work.call({ name: 'poll', input }, perform('poll')));
+  await Promise.all(both);
+  expect(new Set(ran.slice(3).map(([, key]) => key)).size).toBe(2); // two calls all the same
+});
+
+test('[effect.7] what a call noted stays if one that outlived its time fails afterwards', async () => {
+  const { open, perform } = world();
+  const work = Work.open(await open(), 'w');
+  let fail: (error: Error) => void = () => undefined;
+  const late = new Promise<never>((_, reject) => {
+    fail = reject;
+  });
+  const first = work.call(charge, () => late);
+  first.catch(() => undefined);
+  await new Promise(setImmediate);
+  work.again();
+  expect(await work.call(charge, perform('charge'))).toBe('charge');
+  fail(new Error('too late'));
+  await expect(first).rejects.toThrow('too late');
+  work.again();
+  expect(work.has(charge)).toBe(true);
+  expect(await work.call(charge, perform('charge again'))).toBe('charge');
+});
+
 test('[effect.7] a call that was taken back is made anew, under another key', async () => {
   const { ran, keys, open, perform } = world();
   const work = Work.open(await open(), 'w');

@@ -1,7 +1,7 @@
 import { freezeState } from '../../core/freeze.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
-import { type InputDigest, isSameInput } from '../../manager/effect/input-digest.ts';
+import { givenForm, type InputDigest, isSameInput, sortedForm } from '../../manager/effect/input-digest.ts';
 import type { Session } from '../../manager/session/session.ts';
 import type { EffectCall, Effects } from '../agent/effects.ts';
 
@@ -164,7 +164,6 @@ export class Work implements Effects {
     try {
       return await this.#perform(call, identity, perform);
     } catch (error) {
-      this.#done.delete(placeOf(identity));
       taken.delete(identity.nth);
       throw error;
     }
@@ -176,7 +175,11 @@ export class Work implements Effects {
     perform: (attempt: StepAttempt) => Promise<Result> | Result,
   ): Promise<Result> {
     const { name, digest, nth } = identity;
-    const note = (result: Result): void => this.#note({ ...identity, ...(label !== undefined && { label }), result });
+    let noted: DoneCall | undefined;
+    const note = (result: Result): void => {
+      noted = { ...identity, ...(label !== undefined && { label }), result };
+      this.#note(noted);
+    };
     let isReplayed = true;
     const performAndNote = async (attempt: StepAttempt): Promise<Result> => {
       isReplayed = false;
@@ -186,9 +189,12 @@ export class Work implements Effects {
       note(result);
       return result;
     };
-    const result = await this.#session.step(name, performAndNote, {
-      ...(signal !== undefined && { signal }),
-      work: { name: this.name, digest, nth, key: this.#keyAt(identity), formerly },
+    const work = { name: this.name, digest, nth, key: this.#keyAt(identity), formerly };
+    const step = this.#session.step(name, performAndNote, { ...(signal !== undefined && { signal }), work });
+    const result = await step.catch((error: unknown) => {
+      // What another attempt noted stays: this one may have outlived its time.
+      if (noted !== undefined && this.#done.get(placeOf(identity)) === noted) this.#done.delete(placeOf(identity));
+      throw error;
     });
     note(result);
     if (isReplayed) this.replayed.push(result);
@@ -257,7 +263,7 @@ export class Work implements Effects {
     return this.#done.has(placeOf(identity)) ? identity : (this.#findAlike(name, digest) ?? identity);
   }
 
-  /** A call that ended and whose input is the same as far as is known, with fewer or more of its secrets. */
+  /** A call that ended and whose input is the same as far as is known: in another order of keys, with fewer or more of its secrets. */
   #findAlike(name: string, digest: InputDigest | null): Identity | undefined {
     if (digest === null) return undefined;
     return [...this.#done.values()].find(
@@ -286,7 +292,10 @@ export class Work implements Effects {
   }
 
   #keyAt(call: Identity): string {
-    return this.#recalled.get(placeOf(call))?.key ?? this.#keyOf([call.name, call.digest, call.nth]);
+    const { name, digest, nth } = call;
+    const asWritten = { name, digest: digest && givenForm(digest), nth }; // older versions knew no other form
+    const recalled = this.#recalled.get(placeOf(call)) ?? this.#recalled.get(placeOf(asWritten));
+    return recalled?.key ?? this.#keyOf([name, digest && sortedForm(digest), nth]);
   }
 
   #keyOf(place: readonly unknown[]): string {
@@ -368,7 +377,7 @@ function keyedOf({ name, digest, nth, key }: KeyedCall): KeyedCall {
 }
 
 function idOf({ name, digest }: Pick<Identity, 'name' | 'digest'>): string {
-  return JSON.stringify([name, digest]);
+  return JSON.stringify([name, digest && sortedForm(digest)]);
 }
 
 function placeOf(call: Identity): string {

@@ -25,6 +25,14 @@ test('[model.11] it answers from a list in order, and remembers what it was aske
   expect(model.idempotencyKeys).toEqual(['k1', undefined]);
 });
 
+test('[model.11] an answer that is none is INVALID_INPUT', async () => {
+  for (const answer of [null, 5, undefined])
+    await expect(scriptedModel(() => answer as never).reply(HELLO)).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringContaining(`it is ${answer}. Give a text, or an object.`),
+    });
+});
+
 test('[model.11] a list that has come to its end is INVALID_INPUT', async () => {
   const model = scriptedModel([]);
   await expect(model.reply(HELLO)).rejects.toMatchObject({ code: 'INVALID_INPUT' });

@@ -3,7 +3,7 @@ import { EVERY, type Expression, type Path, pathsOf } from '../../../core/expres
 import { formatPath } from '../../../core/path.ts';
 import { visitLeftOut } from '../../../core/secret/left-out.ts';
 import { SecretRef } from '../../../core/value/secret-ref.ts';
-import { withoutMarks } from '../../../manager/effect/input-digest.ts';
+import { hasMarks } from '../../../manager/effect/input-digest.ts';
 import { failed, type Outcome } from './outcome.ts';
 import type { RunState } from './run-state.ts';
 
@@ -64,7 +64,7 @@ function marksIn({ input, inputDigest = '', ends }: Pick<RunState, 'input' | 'in
   const text = (_: unknown, found: readonly string[]): void => {
     for (const mark of found) marks.add(mark);
   };
-  visitLeftOut(input, withoutMarks(inputDigest) === inputDigest ? { secret } : { secret, text });
+  visitLeftOut(input, hasMarks(inputDigest) ? { secret, text } : { secret });
   for (const { output } of ends) visitLeftOut(output, { secret, text });
   return marks;
 }
