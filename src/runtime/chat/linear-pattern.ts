@@ -8,7 +8,9 @@ type Step =
   | { readonly kind: 'split'; readonly to: readonly number[] };
 
 type Thread = { readonly step: number; readonly start: number };
-type Span = { readonly start: number; readonly end: number /** How far was read to know it. */; readonly read: number };
+type Span = { readonly start: number; readonly end: number };
+/** What was found, and how far the text was read to know it. */
+type Finding = { readonly span: Span | undefined; readonly read: number };
 
 /** A repetition is written out: `a{3,5}` is three steps and two that may be left out. */
 const MAX_STEPS = 1000;
@@ -34,7 +36,7 @@ export class LinearPattern {
   /** The first place that fits. */
   find(text: string): string | undefined {
     const chars = this.#split(text);
-    const span = this.#search(chars, 0);
+    const { span } = this.#search(chars, 0, false);
     return span && chars.slice(span.start, span.end).join('');
   }
 
@@ -42,10 +44,12 @@ export class LinearPattern {
   remove(text: string): string {
     const chars = this.#split(text);
     let [kept, from, ahead] = ['', 0, 0];
-    for (let span = this.#search(chars, 0); span !== undefined; span = this.#search(chars, from, ahead)) {
+    for (;;) {
+      const { span, read } = this.#search(chars, from, ahead > MAX_TEXTS_READ_AHEAD * chars.length);
+      if (span === undefined) break;
       kept += chars.slice(from, span.start).join('');
       from = span.end;
-      ahead += span.read - span.end;
+      ahead += read - span.end;
       if (span.end === span.start) break; // a pattern that fits nothing is refused where it is given
     }
     return kept + chars.slice(from).join('');
@@ -56,23 +60,23 @@ export class LinearPattern {
   }
 
   /** Ways that began earlier, or are preferred, go first; one that arrives ends those after it. */
-  #search(chars: readonly string[], from: number, ahead = 0): Span | undefined {
-    const isHasty = ahead > MAX_TEXTS_READ_AHEAD * chars.length;
-    let found: Span | undefined;
+  #search(chars: readonly string[], from: number, isHasty: boolean): Finding {
+    let span: Span | undefined;
     let threads: Thread[] = [];
     const seen = new Int32Array(this.#steps.length + 1).fill(-1);
-    for (let at = from; at <= chars.length; at++) {
+    let at = from;
+    for (; at <= chars.length; at++) {
       const ready: Thread[] = [];
       for (const thread of threads) this.#follow(thread, { chars, at, seen, ready });
-      if (found === undefined) this.#follow({ step: 0, start: at }, { chars, at, seen, ready });
+      if (span === undefined) this.#follow({ step: 0, start: at }, { chars, at, seen, ready });
       const arrived = ready.findIndex(({ step }) => step === this.#steps.length);
       const first = ready[arrived];
-      if (first !== undefined) found = { start: first.start, end: at, read: at };
+      if (first !== undefined) span = { start: first.start, end: at };
       const ahead = arrived < 0 ? ready : ready.slice(0, arrived);
       threads = ahead.flatMap((thread) => this.#read(thread, chars[at]));
-      if (found !== undefined && (threads.length === 0 || isHasty)) return { ...found, read: at };
+      if (span !== undefined && (threads.length === 0 || isHasty)) break;
     }
-    return found && { ...found, read: chars.length };
+    return { span, read: at };
   }
 
   #read({ step, start }: Thread, char: string | undefined): Thread[] {
