@@ -70,20 +70,21 @@ export function cannotFork(sessionId: string, length: number, at: number): Inval
 /** The transcript after a change. What is added must be the caller's own no longer: it is frozen. */
 export function applyEdit(before: TranscriptState, { keep, add, extra }: TranscriptEdit): TranscriptState {
   const split = add.map(splitItem);
-  const grow = <Part>(parts: readonly Part[], more: readonly Part[]): readonly Part[] =>
-    Object.freeze((keep === parts.length ? parts : parts.slice(0, keep)).concat(more));
+  const items = split.map(({ item }) => freezeState(item));
+  const bodies = split.map(({ body }) => freezeState(body));
   return Object.freeze({
     ...before,
-    items: grow(
-      before.items,
-      split.map(({ item }) => freezeState(item)),
-    ),
-    bodies: grow(
-      before.bodies,
-      split.map(({ body }) => freezeState(body)),
-    ),
+    items: grow(before.items, keep, items),
+    bodies: grow(before.bodies, keep, bodies),
     extra: extra === undefined ? before.extra : freezeState(extra),
   });
+}
+
+/** A list that keeps its first parts and gets others. Copied first: of a frozen list `concat` takes three times as long, `slice` fifty times. */
+function grow<Part>(parts: readonly Part[], keep: number, more: readonly Part[]): readonly Part[] {
+  const copy = [...parts];
+  copy.length = keep;
+  return Object.freeze(copy.concat(more));
 }
 
 /** The transcript after what others appended; undefined if they did anything else. */
@@ -96,8 +97,8 @@ export function applyAppends(before: TranscriptState, changes: readonly Change[]
     if (at !== before[field].length + list.length) return undefined;
     list.push(freezeState(change.value));
   }
-  const items = Object.freeze(before.items.concat(added.items));
-  const bodies = Object.freeze(before.bodies.concat(added.bodies));
+  const items = grow(before.items, before.items.length, added.items);
+  const bodies = grow(before.bodies, before.bodies.length, added.bodies);
   return items.length === bodies.length ? Object.freeze({ ...before, items, bodies }) : undefined;
 }
 
