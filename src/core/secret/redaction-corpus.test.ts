@@ -77,7 +77,7 @@ const TOKENS: [string, string][] = [
   ['elevenlabs', fake('s', 'k_', hex(48))],
   ['voyage', fake('p', 'a-', chars(43))],
   ['jina', fake('ji', 'na_', hex(32), chars(28))],
-  ['anyscale', fake('ese', 'cret_', chars(26, 'abcdefghijklmnopqrstuvwxyz0123456789'))],
+  ['anyscale', fake('ese', 'cret_', chars(26))],
   ['cloudflare origin', fake('v', '1.0-', hex(24), '-', hex(146))],
   ['neon', fake('na', 'pi_', chars(64, 'abcdefghijklmnopqrstuvwxyz0123456789'))],
   ['vercel', fake('vc', 'p_', chars(32))],

@@ -227,6 +227,20 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     for (const manager of [first, second]) await manager?.close();
   });
 
+  test('[save.3] a step that another writer recorded since is not taken for one of the checkpoint after it', async () => {
+    const { manager, session, again } = await open();
+    await session.save({ n: 1 });
+    const [late, branching] = [await again(), await again({ onConflict: 'branch' })];
+    await session.step('call', () => 'own');
+    await expect(late.save({ n: 2 })).rejects.toMatchObject({ code: 'CONFLICT', details: { kind: 'log', found: '1' } });
+    await branching.save({ n: 3 });
+    expect(await branching.step('call', () => 'of the branch')).toBe('of the branch');
+    expect(await (await again()).step('call', () => 'again')).toBe('own');
+    await session.save({ n: 4 });
+    expect(await manager.verify()).toMatchObject({ status: 'clean', checkpoints: 3 });
+    await manager.close();
+  });
+
   test('[save.3] a session that another writer began with a step is not begun again by a save', async () => {
     const { manager, session, again } = await open();
     const late = await again();

@@ -123,16 +123,13 @@ export class BranchLine {
     }
   }
 
-  /** Where the next checkpoint goes. One that begins a branch checks that nobody else began it with a step. */
+  /** Where the next checkpoint goes: after the last of this line, with nothing that another recorded since; no new branch hides a tag. */
   #next({ effects, log }: PendingSave) {
     const { sessionId, branch, lease, storedHead } = this;
     const parent = this.#head;
     const id = this.#engine.ports.nextId(parent?.id);
-    const begun =
-      storedHead === undefined
-        ? { expect: null, refs: [...log.checks, checkFree('tag', branch)] }
-        : { expect: storedHead.id };
-    return { sessionId, branch, parent, id, effects, lease, ...begun };
+    const refs = storedHead === undefined ? [...log.checks, checkFree('tag', branch)] : log.checks;
+    return { sessionId, branch, parent, id, effects, lease, expect: storedHead?.id ?? null, refs };
   }
 
   async #write(writer: Writer, pending: PendingSave): Promise<Checkpoint> {

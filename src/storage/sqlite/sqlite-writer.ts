@@ -79,7 +79,7 @@ export class SqliteWriter {
     const { commit } = prepared;
     const move = findMove(prepared);
     this.#checkRequired(commit, move?.change);
-    if (found !== undefined && move !== undefined) {
+    if (found !== undefined && move !== undefined && this.#holdOthers(prepared, move, found)) {
       this.#move(move, commit, found);
       markDirty();
       this.#writeRows(prepared, found);
@@ -112,6 +112,13 @@ export class SqliteWriter {
     const { kind, name, target, expect } = change;
     const { changes } = this.#moveRef.run(target, check, session, kind, name, expect as string);
     if (Number(changes) === 0) throw moved(sessionId, change, this.#target(change, session));
+  }
+
+  /** Whether what is only checked is as expected; if not, all is looked at in the order of the contract. */
+  #holdOthers({ refs }: PreparedCommit, move: PreparedRef, session: number): boolean {
+    return refs.every(
+      ({ change }) => change === move.change || change.expect === (this.#target(change, session) ?? null),
+    );
   }
 
   #target({ kind, name }: RefChange, session: number | undefined): string | undefined {
@@ -159,9 +166,9 @@ export class SqliteWriter {
   }
 }
 
-/** The only ref change of a commit, if it moves a ref from a known target to another. */
+/** The only ref change of a commit that is no check, if it moves a ref from a known target to another. */
 function findMove({ refs }: PreparedCommit): PreparedRef | undefined {
-  const [only] = refs;
-  const isMove = refs.length === 1 && typeof only?.change.expect === 'string' && only.change.target !== null;
+  const [only, ...more] = refs.filter(({ change }) => change.expect === undefined || change.expect !== change.target);
+  const isMove = more.length === 0 && typeof only?.change.expect === 'string' && only.change.target !== null;
   return isMove ? only : undefined;
 }

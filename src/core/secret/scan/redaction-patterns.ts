@@ -75,7 +75,7 @@ const TOKEN_FORMATS: readonly TokenFormat[] = [
   ['elevenlabs_key', 'sk_', '[0-9a-f]{40,64}'],
   ['voyage_key', 'pa-', `${WORD}{40,64}`],
   ['jina_key', 'jina_', `${WORD}{30,80}`],
-  ['anyscale_key', 'esecret_', '[a-z0-9]{20,40}'],
+  ['anyscale_key', 'esecret_', '[A-Za-z0-9]{20,40}'],
   ['cloudflare_key', String.raw`v1\.0-`, '[0-9a-f]{20,40}-[0-9a-f]{100,160}'],
   ['neon_key', 'napi_', '[a-z0-9]{40,80}'],
   ['vercel_token', 'vc[aciprs]_', '[A-Za-z0-9]{24,60}'],

@@ -82,7 +82,7 @@ const COMMIT = {
 
 const SAVE = {
   name: 'savestate save',
-  sql: `SELECT {s}.save_one(${Array.from({ length: 21 }, (_, at) => `$${at + 1}`).join(', ')}) AS stored`,
+  sql: `SELECT {s}.save_one(${Array.from({ length: 22 }, (_, at) => `$${at + 1}`).join(', ')}) AS stored`,
 };
 
 /** Sends commits in the order of their arrival, one batch at a time; what arrives meanwhile makes up the next batch. */

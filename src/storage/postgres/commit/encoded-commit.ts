@@ -106,8 +106,14 @@ function encodeEffect(effect: EffectRow): object {
 /** More than this a set does faster than a loop. */
 const MAX_PLAIN_CHUNKS = 16;
 
-/** What nearly every commit is: one checkpoint that moves its branch from a known head, maybe under a lease. */
-type PlainSave = { readonly checkpoint: NewCheckpoint; readonly expect: string; readonly lease: string | null };
+/** What nearly every commit is: one checkpoint that moves its branch from a known head, maybe under a lease, or with a look at its log. */
+type PlainSave = {
+  readonly checkpoint: NewCheckpoint;
+  readonly expect: string;
+  readonly lease: string | null;
+  /** Where the log must be; empty: nowhere; null: anywhere. */
+  readonly log: string | null;
+};
 
 /** The arguments of `save_one` after tenant and role; undefined for a commit that is not a plain save. */
 export function encodePlainSave(commit: Commit): unknown[] | undefined {
@@ -116,7 +122,7 @@ export function encodePlainSave(commit: Commit): unknown[] | undefined {
   const { header, digest, body, root } = plain.checkpoint;
   const { id, branch, timestampMs, type, status, agentId, userId, idempotencyKey } = header;
   const mark = refCheck({ sessionId: commit.sessionId, kind: 'branch', name: branch, target: id });
-  const place = [commit.sessionId, branch, plain.expect, mark, plain.lease];
+  const place = [commit.sessionId, branch, plain.expect, mark, plain.lease, plain.log];
   const described = [id, timestampMs, type, status, agentId, userId, idempotencyKey].map((value) => value ?? null);
   const sealed = [digest, encodeRefs(root.refs), encodeText(body), encodeText(root.text)];
   return [...place, ...described, ...sealed, ...encodeChunks(commit.chunks ?? [])];
@@ -126,11 +132,26 @@ function findPlainSave(commit: Commit): PlainSave | undefined {
   const { checkpoint, refs = [] } = commit;
   if (checkpoint === undefined || !isSmall(commit)) return undefined;
   const { id, branch } = checkpoint.header;
-  const move = refs.find((ref) => ref.kind === 'branch' && ref.name === branch && ref.target === id);
-  const lease = refs.find((ref) => ref.kind === 'lease' && ref.name === branch && isCheck(ref));
-  const isAll = refs.length === (lease === undefined ? 1 : 2);
-  if (!isAll || typeof move?.expect !== 'string') return undefined;
-  return { checkpoint, expect: move.expect, lease: lease?.target ?? null };
+  const move = refs.find(({ kind, name, target }) => kind === 'branch' && name === branch && target === id);
+  const checks = findChecks(
+    refs.filter((ref) => ref !== move),
+    branch,
+  );
+  if (checks === undefined || typeof move?.expect !== 'string') return undefined;
+  return { checkpoint, expect: move.expect, ...checks };
+}
+
+/** Where lease and log of the branch must be; undefined if there is more to the changes than that. */
+function findChecks(refs: readonly RefChange[], branch: string): Pick<PlainSave, 'lease' | 'log'> | undefined {
+  let lease: string | null = null;
+  let log: string | null = null;
+  for (const { kind, name, expect, target } of refs) {
+    if (name !== branch || expect !== target) return undefined;
+    if (kind === 'log') log = target ?? '';
+    else if (kind === 'lease' && target !== null) lease = target;
+    else return undefined;
+  }
+  return { lease, log };
 }
 
 /** Whether nothing but a few chunks comes with it. */
@@ -138,8 +159,4 @@ function isSmall(commit: Commit): boolean {
   const { chunks = [], effects = [] } = commit;
   if (effects.length > 0 || chunks.length > MAX_PLAIN_CHUNKS) return false;
   return requiredIds(commit).length === 0;
-}
-
-function isCheck({ expect, target }: RefChange): boolean {
-  return typeof expect === 'string' && expect === target;
 }

@@ -26,7 +26,7 @@ describe('the tables', () => {
     await Promise.all(storages.map((storage) => storage.open()));
     const admin = await adminClient();
     const { rows } = await admin.query(`SELECT version FROM "${schema}".version`);
-    expect(rows).toEqual([{ version: 1 }]);
+    expect(rows).toEqual([{ version: 1 }, { version: 2 }]);
     await Promise.all(storages.map((storage, at) => storage.commit({ sessionId: `s-${at}` as SessionId })));
     expect(await storages[0]?.listSessions({ limit: 20 })).toHaveLength(10);
   });
@@ -70,7 +70,7 @@ describe('the tables', () => {
       code: 'NOT_FOUND',
       message: expect.stringMatching(/migratePostgres/),
     });
-    expect(await migratePostgres({ connectionString: postgresUrl(), schema })).toEqual({ from: 0, to: 1 });
+    expect(await migratePostgres({ connectionString: postgresUrl(), schema })).toEqual({ from: 0, to: 2 });
     expect(await migratePostgres({ connectionString: postgresUrl(), schema })).toEqual({ from: 1, to: 1 });
     await storage.open(); // the same object: a failure to open is not remembered
   });

@@ -183,6 +183,16 @@ BEGIN
   RETURN true;
 END $body$`;
 
+/** The same with a look at how far the log of the branch goes: `p_log` is its mark, empty if it has none, null if that does not matter. */
+export const SAVE_CHECKED = SAVE_ONE.replace('p_lease text,', 'p_lease text, p_log text,').replace(
+  '  UPDATE',
+  `  IF p_log IS NOT NULL AND p_log <> coalesce((SELECT target FROM {s}.ref
+      WHERE tenant = p_tenant AND session = p_session AND kind = 'log' AND name = p_branch), '') THEN
+    RETURN false;
+  END IF;
+  UPDATE`,
+);
+
 /** In the order of their keys, whoever asks. */
 const LOCK_SESSIONS = `
 CREATE FUNCTION {s}.lock_sessions(p_tenant text, p_sessions text[]) RETURNS void LANGUAGE plpgsql AS $body$
