@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { installWithout } from '../../../../test/support/install-without.ts';
 import { adminClient, createLogin, freshSchema, postgresUrl } from '../../../../test/support/postgres.ts';
 import type { SessionId } from '../../../core/record/id.ts';
+import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { PostgresCheckpointStorage } from '../postgres-storage.ts';
 import { migratePostgres } from './migration.ts';
 import type { PostgresStorageOptions } from './postgres-connection.ts';
@@ -58,7 +59,7 @@ describe('the tables', () => {
     await open({ schema }).open();
     const admin = await adminClient();
     await admin.query(`INSERT INTO "${schema}".version(version) VALUES (99)`);
-    const refused = { code: 'UNSUPPORTED', message: expect.stringMatching(/version 99.*up to 1.*Update savestate/) };
+    const refused = { code: 'UNSUPPORTED', message: expect.stringMatching(/version 99.*up to 2.*Update savestate/) };
     await expect(open({ schema }).open()).rejects.toMatchObject(refused);
     await expect(migratePostgres({ connectionString: postgresUrl(), schema })).rejects.toMatchObject(refused);
   });
@@ -71,8 +72,22 @@ describe('the tables', () => {
       message: expect.stringMatching(/migratePostgres/),
     });
     expect(await migratePostgres({ connectionString: postgresUrl(), schema })).toEqual({ from: 0, to: 2 });
-    expect(await migratePostgres({ connectionString: postgresUrl(), schema })).toEqual({ from: 1, to: 1 });
+    expect(await migratePostgres({ connectionString: postgresUrl(), schema })).toEqual({ from: 2, to: 2 });
     await storage.open(); // the same object: a failure to open is not remembered
+  });
+
+  test('[postgres.6] tables of the version before are updated by the first that opens them', async () => {
+    const schema = freshSchema();
+    await open({ schema }).open();
+    const admin = await adminClient();
+    const added = `SELECT oid::regprocedure AS name FROM pg_proc WHERE proname = 'save_one' AND pronargs = 22 AND pronamespace = $1::regnamespace`;
+    const { rows } = await admin.query(added, [schema]);
+    await admin.query(`DROP FUNCTION ${rows[0].name}; DELETE FROM "${schema}".version WHERE version = 2`);
+    const manager = new CheckpointManager({ storage: open({ schema }) });
+    const session = await manager.session('s');
+    for (const n of [1, 2]) await session.save({ n });
+    expect((await admin.query(added, [schema])).rows).toEqual(rows);
+    await manager.close();
   });
 
   test('[postgres.6] any name will do for a schema', async () => {
