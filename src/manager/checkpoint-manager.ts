@@ -171,20 +171,24 @@ export class CheckpointManager {
     return (await this.#history.list({ userId: parseId(userId, 'A user id') }, page)).checkpoints;
   }
 
+  /** A page of checkpoints of all sessions, newest first unless the page says otherwise, that fit the filter. */
   async list(filter: ListFilter = {}, page: ListPage = {}): Promise<CheckpointPage> {
     checkCall(filter, 'a filter of checkpoints');
     checkCall(page, 'list()');
     return this.#history.list(filter, page);
   }
 
+  /** All checkpoints of a session with their children, roots and leaves; deleted ones keep their place. */
   async tree(sessionId: string): Promise<SessionTree> {
     return this.#history.tree(sessionId);
   }
 
+  /** The checkpoints that were saved on top of this one, oldest first. */
   async children(revision: Revision): Promise<Checkpoint[]> {
     return this.#history.children(await this.#find(revision));
   }
 
+  /** The checkpoint and all it goes back to, newest first; deleted ones keep their place. */
   async pathToRoot(revision: Revision): Promise<LineageEntry[]> {
     return this.#history.pathToRoot(await this.#find(revision));
   }
@@ -195,6 +199,7 @@ export class CheckpointManager {
     return this.engine.currentBranch(parseSessionId(sessionId));
   }
 
+  /** The branches of a session, each with its head. */
   async branches(sessionId: string): Promise<BranchHead[]> {
     return this.#history.branches(sessionId);
   }
@@ -218,30 +223,37 @@ export class CheckpointManager {
     return this.#branching.rewind(await this.#find(revision), options);
   }
 
+  /** Makes another branch the current one: the next `session(id)` opens it. */
   async switchBranch(sessionId: string, branch: string): Promise<void> {
     await this.#branching.switchBranch(sessionId, branch);
   }
 
+  /** Removes the name of a branch; its checkpoints stay until retention drops them. The current one is refused. */
   async deleteBranch(sessionId: string, branch: string): Promise<void> {
     await this.#branching.deleteBranch(sessionId, branch);
   }
 
+  /** Names a checkpoint. A tag does not move, and protects what it names from retention. */
   async tag(revision: Revision, name: string): Promise<CheckpointId> {
     return this.#branching.tag(await this.#find(revision), name);
   }
 
+  /** Removes a tag; the checkpoint stays. */
   async untag(sessionId: string, name: string): Promise<void> {
     await this.#branching.untag(sessionId, name);
   }
 
+  /** The tags of a session, each with its checkpoint. */
   async tags(sessionId: string): Promise<{ readonly name: string; readonly checkpointId: CheckpointId }[]> {
     return this.#branching.tags(sessionId);
   }
 
+  /** Protects a checkpoint from retention. */
   async pin(revision: Revision): Promise<CheckpointId> {
     return this.#branching.pin(await this.#find(revision));
   }
 
+  /** Takes the protection of `pin` away. */
   async unpin(revision: Revision): Promise<void> {
     await this.#branching.unpin(await this.#find(revision));
   }
@@ -314,6 +326,7 @@ export class CheckpointManager {
     return verify(this.engine, options);
   }
 
+  /** How many checkpoints, chunks and sessions there are, and how many bytes they take. */
   async stats(): Promise<StorageStats> {
     await this.engine.settled();
     return this.engine.storage.stats();

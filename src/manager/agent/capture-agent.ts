@@ -8,7 +8,11 @@ export function captureAgent(agent: object, codec: StateCodec): () => Promise<un
   const stateful = agent as StatefulAgent;
   const { root, chunks } = codec.encode(stateful.saveState());
   const find = findIn(new Map(chunks.map((chunk) => [chunk.digest, chunk])));
-  return async () => stateful.loadState(codec.decode(root, find));
+  const before = new Set(Object.keys(agent));
+  return async () => {
+    for (const key of Object.keys(agent)) if (!before.has(key)) Reflect.deleteProperty(agent, key);
+    return stateful.loadState(codec.decode(root, find));
+  };
 }
 
 /** Data is replaced by a restore and not changed; what has code is written to, so that its fields are noted. */

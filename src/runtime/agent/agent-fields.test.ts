@@ -198,6 +198,12 @@ describe('a subclass that says itself what is saved', () => {
         { path: '$.agents.ann.fields.gained', kind: 'added', text: 'The field "gained" of "ann" is new.' },
       ];
       if (onDifference === 'fail') {
+        const live = Object.assign(make(), { stage: 'LIVE' });
+        await expect(ways.into(live)).rejects.toThrow('"lost"');
+        expect([live.saveState().fields, Object.hasOwn(live, 'lost')]).toEqual([
+          { stage: 'LIVE', count: 'none', plan: null, gained: 1 },
+          false,
+        ]);
         for (const way of [ways.restore, ways.proceed, ways.resume, ways.orchestrate, ways.alone]) {
           const error = await way().then(
             () => undefined,
@@ -252,6 +258,7 @@ describe('a subclass that says itself what is saved', () => {
       proceed: () => restorer.continue(checkpointId, { rounds: 1, logs: false, ...deciding }),
       resume: (one = make()) => hold(one).resume(deciding),
       alone: async () => manager.reportOf(await manager.restore<object>(id, { factory: make, ...deciding })),
+      into: (one: StandardAgent) => manager.restore(id, { into: one, ...deciding }),
       orchestrate: async () => {
         const one = make();
         await new Orchestrator({ agents: [one], checkpointManager: manager }).restore(deciding);

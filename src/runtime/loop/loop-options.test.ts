@@ -120,6 +120,20 @@ describe('what is said to open', () => {
     await loop.stop();
   });
 
+  test('[restore.3] a session of another agent, or of one of another type, is refused unless that is wanted', async () => {
+    const { manager } = countCommits();
+    const open = (options: Partial<AgentLoopOptions> & { readonly agentId: string }) =>
+      AgentLoop.open({ manager, createAgent, sessionId: 's', ...options });
+    const first = await open({ agentId: 'a', agentType: 'Clerk' });
+    await manager.save(first);
+    await first.stop();
+    const refused = 'Session "s" is of agent "a" (Clerk), and was to be opened for';
+    await expect(open({ agentId: 'b' })).rejects.toThrow(`${refused} "b".`);
+    await expect(open({ agentId: 'a', agentType: 'Boss' })).rejects.toThrow(`${refused} "a" (Boss).`);
+    for (const options of [{}, { agentType: 'Clerk' }]) await (await open({ agentId: 'a', ...options })).stop();
+    await (await open({ agentId: 'b', onDifference: 'accept' })).stop();
+  });
+
   test('[input.1] may begin with goals alone, or with one half of the memory', async () => {
     const { manager } = countCommits();
     const initial = { context: { goals: ['write it'], notes: undefined }, memory: { session: { city: 'Oslo' } } };

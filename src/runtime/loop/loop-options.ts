@@ -1,4 +1,5 @@
 import { withoutUndefined } from '../../core/defined.ts';
+import { InvalidInputError } from '../../core/errors.ts';
 import {
   accepts,
   anything,
@@ -17,7 +18,8 @@ import {
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { name } from '../../core/record/id.ts';
 import { backoff } from '../../core/time/backoff.ts';
-import { leaseOptions, manager } from '../../manager/call-options.ts';
+import type { OnDifference } from '../../manager/agent/agent-saving.ts';
+import { leaseOptions, manager, onDifference } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ManagerPorts } from '../../manager/engine/engine.ts';
 import type { LeaseOptions } from '../../manager/lease/lease.ts';
@@ -48,6 +50,11 @@ export type AgentLoopOptions = AgentIdentity & {
    * call, not for every start: see `docs/LOOP.md`.
    */
   readonly restoreFrom?: string | undefined;
+  /**
+   * If the session is of another agent, or of one of another type: `fail` (default) refuses, `warn` and `accept` take it over. Of tools and
+   * settings the loop has what the code says.
+   */
+  readonly onDifference?: OnDifference | undefined;
   /** What a new agent begins with; fields of the context and of the memory that are left out begin empty. */
   readonly initial?: InitialMind | undefined;
   readonly settings?: Optional<LoopSettings> | undefined;
@@ -124,6 +131,7 @@ const OPTIONS = {
   userId: name,
   sessionId: name,
   restoreFrom: filledString,
+  onDifference,
   initial: optionsOf({
     task: anything,
     context: optionsOf({
@@ -169,7 +177,22 @@ export async function openParts(options: AgentLoopOptions): Promise<LoopParts> {
   checkOptions(options, OPTIONS, 'AgentLoop.open()');
   const mind = readInitial(options.manager, options.initial);
   const session = await openSession(options);
-  return orClose(session, () => putTogether(options, session, mind));
+  return orClose(session, () => {
+    checkIdentity(session, options);
+    return putTogether(options, session, mind);
+  });
+}
+
+/** Throws if the session is of another agent, unless that is wanted: what it knows would be taken for this one's. */
+function checkIdentity({ id, head }: Session, { agentId, agentType, onDifference: decision }: AgentLoopOptions): void {
+  const found = { agentId: head?.agentId ?? agentId, agentType: head?.agentType ?? agentType };
+  const isOther = found.agentId !== agentId || (agentType !== undefined && found.agentType !== agentType);
+  if (!isOther || (decision ?? 'fail') !== 'fail') return;
+  const name = (who: typeof found) => `"${who.agentId}"${who.agentType === undefined ? '' : ` (${who.agentType})`}`;
+  throw new InvalidInputError(
+    `Session "${id}" is of agent ${name(found)}, and was to be opened for ${name({ agentId, agentType })}. Use another session, or take it over with onDifference "accept".`,
+    { details: { option: 'onDifference', sessionId: id, ...found } },
+  );
 }
 
 async function openSession({ manager, lease, agentId, sessionId = agentId }: AgentLoopOptions): Promise<Session> {

@@ -19,10 +19,11 @@ function open() {
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   const paid: { amount: number; key: string }[] = [];
   const failing = new Set<number>();
+  const passwords = ['correct horse battery']; // which is not stored
   const pay = defineTool({
     name: 'pay',
     description: 'Pays.',
-    input: z.object({ amount: z.number() }),
+    input: z.object({ amount: z.number(), password: z.string() }),
     run: ({ amount }, { idempotencyKey: key }) => {
       paid.push({ amount, key });
       if (failing.delete(amount)) throw new Error('The bank is closed.');
@@ -34,7 +35,8 @@ function open() {
     ({ messages }) => {
       const last = messages.at(-1);
       const amount = messages.filter(({ role }) => role === 'user').length;
-      if (last?.role !== 'tool') return { toolCalls: [{ id: `call-${++calls}`, name: 'pay', input: { amount } }] };
+      if (last?.role !== 'tool')
+        return { toolCalls: [{ id: `call-${++calls}`, name: 'pay', input: { amount, password: passwords.at(-1) } }] };
       return JSON.stringify(last.content).match(/receipt \d+|closed/)?.[0] ?? '?';
     },
     { id: 'm' },
@@ -48,7 +50,7 @@ function open() {
     return new CheckpointingGroupChatManager({ chat, manager, sessionId: 's', logs: false, ...options });
   };
   const amounts = () => paid.map(({ amount }) => amount);
-  return { manager, paid, failing, hold, amounts, model, pay };
+  return { manager, paid, failing, passwords, hold, amounts, model, pay };
 }
 
 const START = { sessionId: 's', at: 'message 1' };
@@ -90,6 +92,15 @@ describe('a conversation that was rewound', () => {
     await manager.rewind(START, { edit: [{ op: 'replace', path: '/chat/messages/0/content', value: 'Go on.' }] });
     expect(said((await hold().resume()).messages)).toEqual(['Go on.', 'receipt 1', 'Next.', 'receipt 2']);
     expect(amounts()).toEqual([1, 2]);
+  });
+
+  test('[run.6] a call with another secret is another call', async () => {
+    const { manager, hold, amounts, passwords } = open();
+    await hold().run({ message: 'Go.' });
+    await manager.rewind(START);
+    passwords.push('another horse battery');
+    await hold().resume();
+    expect(amounts()).toEqual([1, 2, 1, 2]);
   });
 
   test('[run.6] a continuation of its own makes its calls itself', async () => {

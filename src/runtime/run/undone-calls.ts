@@ -2,6 +2,7 @@ import { isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import { withoutMarks } from '../../manager/effect/input-digest.ts';
 import { readRecorded } from '../../manager/effect/recordings.ts';
 import type { Session } from '../../manager/session/session.ts';
 import type { EffectCall, Effects } from '../agent/effects.ts';
@@ -71,20 +72,24 @@ function subtract(calls: Grouped, used: Grouped): Grouped {
   return new Map([...calls].map(([place, made]) => [place, made.slice(used.get(place)?.length ?? 0)]));
 }
 
-/** A model names its calls anew each time, so a tool's call is known by what the model asked for, and not by the name it gave it. */
+/**
+ * A model names its calls anew each time, so a tool's call is known by what the model asked for, and not by the name it gave it. What it
+ * asked for was stored without secrets; the recording of the call has their marks.
+ */
 function groupCalls(effects: Recorded, digestOf: DigestOf): Grouped {
   const asked = effects.flatMap(({ name, value }) => (name.startsWith('model:') ? toolCallsOf(value) : []));
   const places = new Map(
     asked.map(({ id, name, input }) => [
-      `tool:${name} ${digestOf({ callId: id, input })}`,
-      `tool:${name} ${digestOf(input)}`,
+      `tool:${name} ${withoutMarks(digestOf({ callId: id, input }))}`,
+      `tool:${name} ${withoutMarks(digestOf(input))}`,
     ]),
   );
   const calls = new Map<string, UndoneCall[]>();
-  for (const { name, inputDigest, idempotencyKey, status, value } of effects) {
-    const exact = `${name} ${inputDigest}`;
-    const place = name.startsWith('code:') ? exact : places.get(exact);
-    if (place === undefined) continue;
+  for (const { name, inputDigest = '', idempotencyKey, status, value } of effects) {
+    const stored = withoutMarks(inputDigest);
+    const known = name.startsWith('code:') ? `${name} ${stored}` : places.get(`${name} ${stored}`);
+    if (known === undefined) continue;
+    const place = `${known}${inputDigest.slice(stored.length)}`;
     const isOver = status === 'done' && !(isRecord(value) && value.isError === true);
     calls.set(place, [...(calls.get(place) ?? []), { key: idempotencyKey, isOver, result: value }]);
   }
