@@ -278,7 +278,10 @@ export class AgentSaving {
 }
 
 function differenceError({ id }: Checkpoint, problems: readonly RestoreProblem[]): InvalidInputError {
-  const found = problems.map(({ path, problem }) => `${path}: ${problem}`).join(' ');
+  // What would have become of the agent did not.
+  const found = problems
+    .map(({ path, problem }) => `${path}: ${problem.replace(/[;:] the agent [^.]*\.$/, '.')}`)
+    .join(' ');
   return new InvalidInputError(
     `Checkpoint ${id} was not restored, and the agent is as it was: ${found} Restore with onDifference "warn", as the checkpoint says, or "accept", as the code says now.`,
     { details: { option: 'onDifference', id, problems } },

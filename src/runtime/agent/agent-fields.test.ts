@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointRestorer } from '../chat/checkpoint-restorer.ts';
@@ -8,6 +9,7 @@ import { AgentRegistry } from './agent-registry.ts';
 import type { AgentState } from './agent-state.ts';
 import { Orchestrator } from './auto-save.ts';
 import { StandardAgent } from './standard-agent.ts';
+import { defineTool, type Tool } from './tool.ts';
 
 class Clerk extends StandardAgent {
   stage = 'NEW';
@@ -129,6 +131,35 @@ test('[agent.5] what the code gives an agent and the checkpoint has otherwise is
   await orchestrator.close();
   const reports = await new Orchestrator({ agents: [make('NEW')], checkpointManager: manager }).restore();
   expect(reports.ann?.status).toBe('partial');
+});
+
+test('[restore.2] prompt, limits and tools of an agent alone are one list, which onDifference decides about', async () => {
+  const checkpointManager = openManager();
+  const tool = (name: string, description: string) =>
+    defineTool({ name, description, input: z.object({}), run: () => 'ok' });
+  const agent = (systemMessage: string, maxToolRounds: number, ...tools: Tool[]) =>
+    new StandardAgent({ name: 'ann', systemMessage, maxToolRounds, tools });
+  await checkpointManager.save(agent('OLD', 3, tool('same', 's'), tool('other', 'old'), tool('gone', 'g')), {
+    sessionId: 'ann',
+  });
+  const restore = async (onDifference: 'fail' | 'warn' | 'accept') => {
+    const ann = agent('NEW', 5, tool('other', 'new'), tool('more', 'm'));
+    const registry = new AgentRegistry({ tools: [tool('same', 's')] });
+    const reports = await new Orchestrator({ agents: [ann], checkpointManager, registry }).restore({ onDifference });
+    const named = reports.ann?.problems.map(({ kind, path }) => `${kind} ${path.slice('$.agents.ann.'.length)}`);
+    const { systemMessage, maxToolRounds, tools } = ann.saveState();
+    return [named, systemMessage, maxToolRounds, Object.keys(tools)];
+  };
+  const named = [
+    'changed prompt',
+    'changed maxToolRounds',
+    'added tools.more',
+    'changed tools.other',
+    'missing tools.gone',
+  ];
+  expect(await restore('warn')).toEqual([named, 'OLD', 3, ['same', 'other', 'gone']]);
+  expect(await restore('accept')).toEqual([named, 'NEW', 5, ['same', 'other', 'more']]);
+  await expect(restore('fail')).rejects.toThrow('The tool "gone" is not registered. Restore with onDifference');
 });
 
 describe('a subclass that says itself what is saved', () => {

@@ -120,9 +120,9 @@ export function givenState(options: StandardAgentOptions, state: AgentState): Gi
 export function adoptGiven(
   { runtime, tools, ...given }: GivenState,
   saved: AgentState,
-  find: (tool: string) => Tool | undefined,
+  own: ReadonlyMap<string, Tool>,
 ): AgentState {
-  const found = Object.keys({ ...saved.tools, ...tools }).flatMap((name) => find(name) ?? []);
+  const found = Object.keys({ ...saved.tools, ...tools }).flatMap((name) => own.get(name) ?? []);
   return {
     ...saved,
     ...(saved.description === saved.systemMessage && { description: given.systemMessage ?? saved.description }),
@@ -134,11 +134,18 @@ export function adoptGiven(
   };
 }
 
+/** What an agent is compared with a state by: its own tools, its registry, and whether it stays as its code says. */
+type Comparing = {
+  readonly registry: AgentRegistry;
+  readonly own: ReadonlyMap<string, Tool>;
+  readonly isCodeKept: boolean;
+};
+
 /** Names what options said and a state has otherwise, and the model and code that a state needs and the registry lacks. */
 export function compareGiven(
   given: GivenState,
   saved: AgentState,
-  { registry, isCodeKept }: { readonly registry: AgentRegistry; readonly isCodeKept: boolean },
+  { registry, isCodeKept, own }: Comparing,
 ): RestoreProblem[] {
   const at = `$.agents.${saved.name}`;
   const changed = (word: string): RestoreProblem => {
@@ -163,7 +170,7 @@ export function compareGiven(
   });
   const code = findNarrowed(saved.name, saved.codeExecution, given.codeExecution ?? saved.codeExecution);
   const known = missing.map(({ path }) => path);
-  const changes = [...settings, ...code, ...flags, ...tools];
+  const changes = [...settings, ...code, ...flags, ...tools, ...compareTools(saved, own)];
   return [...missing, ...changes.filter(({ path }) => !known.some((one) => path.startsWith(one)))];
 }
 
@@ -192,12 +199,13 @@ function findNarrowed(name: string, asked: CodeExecutionConfig, permitted: CodeE
 
 /** Names the tools of a state that an agent lacks, or describes otherwise. */
 export function compareTools({ name, tools }: AgentState, own: ReadonlyMap<string, Tool>): RestoreProblem[] {
-  return Object.entries(tools).flatMap(([key, fingerprint]) => {
+  return Object.entries(tools).flatMap(([key, fingerprint]): RestoreProblem[] => {
     const path = `$.agents.${name}.tools.${key}`;
     const found = own.get(key);
-    if (found === undefined) return [{ path, problem: `The tool "${key}" is not registered.` }];
+    if (found === undefined) return [{ path, problem: `The tool "${key}" is not registered.`, kind: 'missing' }];
     if (fingerprintTool(found) === fingerprint) return [];
-    return [{ path, problem: `The tool "${key}" is described to models in another way than before.` }];
+    const problem = `The tool "${key}" is described to models in another way than before.`;
+    return [{ path, problem, kind: 'changed' }];
   });
 }
 

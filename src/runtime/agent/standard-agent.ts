@@ -339,9 +339,9 @@ export class StandardAgent {
   [COMPARES_CODE](state: unknown, isCodeKept: boolean): ComparedState {
     const saved = parseAgentState(state);
     const registry = this.#openRegistry();
-    const problems = compareGiven(this.#given, saved, { registry, isCodeKept });
-    const find = (name: string) => this.#tools.get(name) ?? registry.tool(name);
-    const taken = isCodeKept ? adoptGiven(this.#given, saved, find) : saved;
+    this.learnTools(Object.keys(saved.tools).flatMap((name) => registry.tool(name) ?? []));
+    const problems = compareGiven(this.#given, saved, { registry, isCodeKept, own: this.#tools });
+    const taken = isCodeKept ? adoptGiven(this.#given, saved, this.#tools) : saved;
     if (saved.fields === undefined) return { problems, taken };
     const compared = compareFields(this, saved.fields, { at: `$.agents.${saved.name}.fields`, isCodeKept });
     return { problems: [...problems, ...compared.problems], taken: { ...taken, fields: compared.fields } };
