@@ -12,6 +12,7 @@ import { row8 } from './rows/8-many-sessions.mjs';
 import { adapters } from './rows/adapters.mjs';
 import { commandLine } from './rows/command-line.mjs';
 import { edits } from './rows/edits.mjs';
+import { encryption } from './rows/encryption.mjs';
 import { memory } from './rows/memory.mjs';
 import { naiveSaves } from './rows/naive-saves.mjs';
 import { postgres } from './rows/postgres.mjs';
@@ -31,6 +32,7 @@ const ROWS = [
   row8,
   naiveSaves,
   edits,
+  encryption,
   memory,
   postgres,
   recall,

@@ -2,6 +2,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { encrypted } from '../../src/storage/encryption/encrypted.ts';
+import { KeyFile } from '../../src/storage/encryption/key-file.ts';
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import type { Random } from '../../src/testing/contract/random.ts';
@@ -18,6 +20,7 @@ type Place =
       readonly path: string;
       readonly durability: 'power' | 'process';
       readonly compress: boolean;
+      readonly keyFile?: string;
     }
   | { readonly kind: 'file'; readonly path: string };
 type Acknowledged = { readonly id: string; readonly count: number };
@@ -29,17 +32,27 @@ class KilledStorage {
   readonly place: Place;
   readonly acknowledged: Acknowledged[] = [];
 
-  constructor(kind: Place['kind'], random: Random) {
-    const path = join(temporaryFolder(), kind === 'sqlite' ? 'kills.db' : 'kills');
+  constructor(kind: Place['kind'] | 'encrypted', random: Random) {
+    const folder = temporaryFolder();
+    const path = join(folder, kind === 'file' ? 'kills' : 'kills.db');
     const durability = random.below(4) === 0 ? 'process' : 'power';
-    this.place = kind === 'sqlite' ? { kind, path, durability, compress: random.below(3) === 0 } : { kind, path };
+    const sqlite = { kind: 'sqlite', path, durability, compress: random.below(3) === 0 } as const;
+    if (kind === 'file') this.place = { kind, path };
+    else this.place = kind === 'sqlite' ? sqlite : { ...sqlite, keyFile: join(folder, 'kills.keys') };
+  }
+
+  get #keys(): KeyFile | undefined {
+    const { place } = this;
+    return place.kind === 'sqlite' && place.keyFile !== undefined ? new KeyFile(place.keyFile) : undefined;
   }
 
   /** Lets a process save here and kills it after a while, sometimes while it is still opening. Returns what is wrong then. */
   async kill(child: Child, random: Random, hasSaved: boolean): Promise<string[]> {
+    await this.#keys?.create();
     child.tell(this.place);
     if (random.below(6) > 0) await child.heard('open');
     if (hasSaved) await child.heard('saved');
+    if (random.below(2) > 0) await this.#keys?.update((ring) => ring.add()); // while it is in use
     await sleep(5 + random.below(this.place.kind === 'sqlite' ? 56 : 116)); // a save to files takes longer
     const { signal } = await child.kill();
     const saved = child.said.filter((said) => 'saved' in said);
@@ -52,7 +65,8 @@ class KilledStorage {
   /** Opens the storage again: the given checkpoints, the head and everything else must be as they were acknowledged. */
   async findFaults(expected: readonly Acknowledged[]): Promise<string[]> {
     const { kind, path } = this.place;
-    const storage = kind === 'sqlite' ? new SqliteCheckpointStorage({ path }) : new FileCheckpointStorage({ path });
+    const below = kind === 'sqlite' ? new SqliteCheckpointStorage({ path }) : new FileCheckpointStorage({ path });
+    const storage = this.#keys === undefined ? below : encrypted(below, { keys: this.#keys });
     const manager = new CheckpointManager({ storage });
     const faults: string[] = [];
     try {
@@ -85,7 +99,7 @@ class KilledStorage {
   }
 }
 
-describe.each(['sqlite', 'file'] as const)('a saving process on %s, killed at any moment', (kind) => {
+describe.each(['sqlite', 'file', 'encrypted'] as const)('a saving process on %s, killed at any moment', (kind) => {
   test.each([
     ['a new storage each time', trials(150), 1],
     ['one storage over many kills', trials(150), 25],

@@ -15,6 +15,8 @@ import { deriveKey } from './keyring.ts';
 const ALGORITHM = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
+const NONCE_CHARS = 16;
+const HEAD_CHARS = NONCE_CHARS + 24;
 
 /** AES-256-GCM under one key. What is sealed opens only with the same `place`, so that it cannot be moved. */
 export class Sealer {
@@ -26,22 +28,22 @@ export class Sealer {
     this.#key = createSecretKey(deriveKey(secret, purpose));
   }
 
-  /** With a random nonce, unless the caller derives one from the content. */
-  seal(text: string, place: string, nonce: Uint8Array = this.#nextNonce()): Buffer {
+  /** The nonce, the tag and the ciphertext, in this order. A random nonce, unless the caller derives one from the content. */
+  seal(text: string, place: string, nonce: Buffer = this.#nextNonce()): string {
     const cipher = createCipheriv(ALGORITHM, this.#key, nonce).setAAD(Buffer.from(place));
-    const parts = [nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()];
-    return Buffer.concat(parts);
+    const content = cipher.update(text, 'utf8');
+    cipher.final();
+    return nonce.toString('base64') + cipher.getAuthTag().toString('base64') + content.toString('base64');
   }
 
   /** Undefined if it was not sealed by this key for this place, or was changed since. */
-  open(sealed: Buffer, place: string): string | undefined {
-    if (sealed.length < NONCE_BYTES + TAG_BYTES) return undefined;
-    const end = sealed.length - TAG_BYTES;
-    const decipher = createDecipheriv(ALGORITHM, this.#key, sealed.subarray(0, NONCE_BYTES), {
-      authTagLength: TAG_BYTES,
-    });
-    decipher.setAAD(Buffer.from(place)).setAuthTag(sealed.subarray(end));
-    const text = decipher.update(sealed.subarray(NONCE_BYTES, end));
+  open(sealed: string, place: string): string | undefined {
+    const nonce = Buffer.from(sealed.slice(0, NONCE_CHARS), 'base64');
+    const tag = Buffer.from(sealed.slice(NONCE_CHARS, HEAD_CHARS), 'base64');
+    if (nonce.length !== NONCE_BYTES || tag.length !== TAG_BYTES) return undefined;
+    const decipher = createDecipheriv(ALGORITHM, this.#key, nonce, { authTagLength: TAG_BYTES });
+    decipher.setAAD(Buffer.from(place)).setAuthTag(tag);
+    const text = decipher.update(sealed.slice(HEAD_CHARS), 'base64');
     try {
       decipher.final();
       return text.toString('utf8');
@@ -51,7 +53,7 @@ export class Sealer {
   }
 
   /** Random bytes are drawn for many nonces at once, which is cheaper. */
-  #nextNonce(): Uint8Array {
+  #nextNonce(): Buffer {
     if (this.#used === this.#nonces.length) {
       randomFillSync(this.#nonces);
       this.#used = 0;
@@ -72,11 +74,12 @@ export class NameSealer {
   }
 
   seal(text: string): string {
-    return this.#sealer.seal(text, 'name', this.#hash.digest(text).subarray(0, NONCE_BYTES)).toString('base64url');
+    const sealed = this.#sealer.seal(text, 'name', this.#hash.digest(text).subarray(0, NONCE_BYTES));
+    return sealed.replaceAll('=', '').replaceAll('+', '-').replaceAll('/', '_');
   }
 
   open(sealed: string): string | undefined {
-    return this.#sealer.open(Buffer.from(sealed, 'base64url'), 'name');
+    return this.#sealer.open(`${sealed.slice(0, HEAD_CHARS - 2)}==${sealed.slice(HEAD_CHARS - 2)}`, 'name');
   }
 }
 

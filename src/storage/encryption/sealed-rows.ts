@@ -1,4 +1,3 @@
-import { withoutUndefined } from '../../core/defined.ts';
 import { CorruptError } from '../../core/errors.ts';
 import type { CheckpointHeader, Tombstone } from '../../core/record/checkpoint-header.ts';
 import type { SessionId } from '../../core/record/id.ts';
@@ -19,9 +18,6 @@ import { fieldsOf } from '../query.ts';
 import { refCheck } from '../ref.ts';
 import type { Lock, Vault } from './vault.ts';
 
-/** What a storage below gets to see of a header, by which it files and finds a record; the whole of it is in `sealed`. */
-type SealedBody = Partial<CheckpointHeader> & { readonly sealed: string };
-
 const BLINDED = ['type', 'status', 'agentId', 'userId', 'idempotencyKey'] as const;
 
 export const sealSession = (vault: Vault, sessionId: string): SessionId => vault.sealName(sessionId) as SessionId;
@@ -31,16 +27,17 @@ export const openSession = (vault: Vault, sealed: string): SessionId => vault.op
 export function sealCheckpoint(vault: Vault, lock: Lock, { header, body, digest, root }: NewCheckpoint): NewCheckpoint {
   const { id, parentId, timestampMs, metadata } = header;
   const clear = {
-    ...withoutUndefined({ id, parentId }),
+    id,
+    ...(parentId !== undefined && { parentId }),
     ...sealPlace(vault, header),
     timestampMs,
     ...blindFields(vault, header),
     ...(metadata !== undefined && { metadata: blindMetadata(vault, fieldsOf(metadata)) }),
   };
-  const sealed = lock.seal(body, recordPlace(clear));
+  const text = JSON.stringify(clear);
   return {
     header: clear as CheckpointHeader,
-    body: JSON.stringify({ ...clear, sealed }),
+    body: joinSealed(text, lock.seal(body, text)),
     digest: vault.hideDigest(digest),
     root: sealContent(lock, root, `root ${id}`),
   };
@@ -50,25 +47,25 @@ export function sealCheckpoint(vault: Vault, lock: Lock, { header, body, digest,
 export function sealTombstone(vault: Vault, body: string): string {
   const tombstone = JSON.parse(body) as Tombstone;
   const { id, parentId, timestampMs, deletedAtMs } = tombstone;
-  const clear = {
-    ...withoutUndefined({ id, parentId }),
+  const clear = JSON.stringify({
+    id,
+    ...(parentId !== undefined && { parentId }),
     ...sealPlace(vault, tombstone),
     timestampMs,
     deletedAtMs,
-  };
-  return JSON.stringify({ ...clear, sealed: vault.sealTombstone(body, recordPlace(clear)) });
+  });
+  return joinSealed(clear, vault.sealTombstone(body, clear));
 }
 
 /** Reads a row back. Throws a KeyError if its key is not there, and a CorruptError if it is not what was written. */
 export function openRow(vault: Vault, { id, sessionId, digest, body, isDeleted }: CheckpointRow): CheckpointRow {
   const what = `Checkpoint ${id}`;
-  const { sealed, ...clear } = parseSealed(body, what);
-  const place = recordPlace(clear);
+  const { sealed, clear } = splitSealed(body, what);
   return {
     id,
     sessionId: openSession(vault, sessionId),
     digest: vault.revealDigest(digest),
-    body: isDeleted ? vault.openTombstone(sealed, place, what) : vault.open(sealed, place, what),
+    body: isDeleted ? vault.openTombstone(sealed, clear, what) : vault.open(sealed, clear, what),
     isDeleted,
   };
 }
@@ -82,27 +79,21 @@ export function openRowWithRoot(vault: Vault, row: CheckpointRowWithRoot): Check
 
 /** The sealed text of a row, which names its key. */
 export function sealedTextOf({ id, body }: CheckpointRow): string {
-  return parseSealed(body, `Checkpoint ${id}`).sealed;
+  return splitSealed(body, `Checkpoint ${id}`).sealed;
 }
 
-function parseSealed(body: string, what: string): SealedBody {
-  const parsed = parseOr(body);
-  if (typeof parsed?.sealed === 'string') return parsed;
+const SEALED = ',"sealed":"';
+
+/** What is in the clear is JSON and the place of what is sealed, so that neither can be changed or exchanged. */
+const joinSealed = (clear: string, sealed: string): string => `${clear.slice(0, -1)}${SEALED}${sealed}"}`;
+
+function splitSealed(body: string, what: string): { readonly clear: string; readonly sealed: string } {
+  const at = body.lastIndexOf(SEALED);
+  if (at > 0) return { clear: `${body.slice(0, at)}}`, sealed: body.slice(at + SEALED.length, -2) };
   throw new CorruptError(
     `${what} is not encrypted, and was not written through these keys. Copy a plain storage into a new, encrypted one.`,
   );
 }
-
-function parseOr(body: string): SealedBody | undefined {
-  try {
-    return JSON.parse(body) as SealedBody;
-  } catch {
-    return undefined;
-  }
-}
-
-/** All that is in the clear is bound to what is sealed. */
-const recordPlace = (clear: object): string => `record ${JSON.stringify(clear)}`;
 
 function sealPlace(vault: Vault, { sessionId, branch }: { sessionId: string; branch: string }) {
   return { sessionId: sealSession(vault, sessionId), branch: vault.sealName(branch) };

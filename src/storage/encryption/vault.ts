@@ -1,4 +1,3 @@
-import { Buffer } from 'node:buffer';
 import { CorruptError, KeyError } from '../../core/errors.ts';
 import { isCheckpointId } from '../../core/record/id.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
@@ -26,7 +25,7 @@ export class Lock {
 
   /** By the newest key. */
   seal(text: string, place: string): string {
-    return `${this.#newest.id}.${this.#newest.sealer.seal(text, place).toString('base64')}`;
+    return `${this.#newest.id}.${this.#newest.sealer.seal(text, place)}`;
   }
 }
 
@@ -97,7 +96,7 @@ export class Vault {
   /** Reads what a lock sealed. `what` names it in errors. */
   open(sealed: string, place: string, what: string): string {
     const { sealer } = this.#find(sealed, what);
-    return checkOpened(sealer.open(bytesOf(sealed), place), what);
+    return checkOpened(sealer.open(contentOf(sealed), place), what);
   }
 
   #find(sealed: string, what: string): HeldKey {
@@ -114,13 +113,13 @@ export class Vault {
 
   /** Tombstones hold no content, and can be made and read without the key of what they replace. */
   sealTombstone(text: string, place: string): string {
-    return `${this.#id}.${this.#tombstones.seal(text, place).toString('base64')}`;
+    return `${this.#id}.${this.#tombstones.seal(text, place)}`;
   }
 
   openTombstone(sealed: string, place: string, what: string): string {
     const id = keyIdOf(sealed);
     if (id !== this.#id) throw missingKey(id, what);
-    return checkOpened(this.#tombstones.open(bytesOf(sealed), place), what);
+    return checkOpened(this.#tombstones.open(contentOf(sealed), place), what);
   }
 
   /** A name that gives nothing away and can be looked up. */
@@ -168,9 +167,9 @@ function keyIdOf(sealed: string): string {
   return sealed.slice(0, Math.max(0, sealed.indexOf('.')));
 }
 
-/** A sealed text is the id of its key, its bytes, and, of a chunk, a check for who has no key. */
-function bytesOf(sealed: string): Buffer {
-  return Buffer.from(sealed.split('.', 2)[1] ?? '', 'base64');
+/** A sealed text is the id of its key, what it holds, and, of a chunk, a check for who has no key. */
+function contentOf(sealed: string): string {
+  return sealed.split('.', 2)[1] ?? '';
 }
 
 function checkOpened(text: string | undefined, what: string): string {

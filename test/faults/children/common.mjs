@@ -1,5 +1,6 @@
 import { readSync, writeSync } from 'node:fs';
 import { CheckpointManager, FileCheckpointStorage, SqliteCheckpointStorage } from '../../../dist/index.js';
+import { encrypted, KeyFile } from '../../../dist/storage/encryption/index.js';
 
 /** Tells the parent something, before the next line of this program runs. */
 export function say(value) {
@@ -22,8 +23,10 @@ export function die() {
   for (;;);
 }
 
-export function openStorage({ kind, path, ...options }) {
-  return kind === 'sqlite' ? new SqliteCheckpointStorage({ path, ...options }) : new FileCheckpointStorage({ path });
+export function openStorage({ kind, path, keyFile, ...options }) {
+  const storage =
+    kind === 'sqlite' ? new SqliteCheckpointStorage({ path, ...options }) : new FileCheckpointStorage({ path });
+  return keyFile === undefined ? storage : encrypted(storage, { keys: new KeyFile(keyFile) });
 }
 
 export function openManager(storage) {
