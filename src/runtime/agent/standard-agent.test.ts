@@ -307,7 +307,7 @@ describe('an agent', () => {
     const ann = agent({ tools: [tool(() => 'done')], systemMessage: 'Be brief.', maxConsecutiveAutoReplies: 3 });
     const other = new StandardAgent({ name: 'other' });
     expect(other.loadState(structuredClone(ann.saveState()))).toEqual([
-      { path: '$.agents.ann.tools.tool', problem: 'The tool "tool" is not registered.' },
+      { path: '$.agents.ann.tools.tool', problem: 'The tool "tool" is not registered.', kind: 'missing' },
     ]);
     expect(other.saveState()).toEqual(ann.saveState());
     const changed = new StandardAgent({ name: 'ann', tools: [tool(() => '', { description: 'Another.' })] });
