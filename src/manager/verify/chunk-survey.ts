@@ -1,6 +1,7 @@
 import { StateCheck } from '../../core/codec/state-check.ts';
 import { findIn } from '../../core/codec/state-codec.ts';
 import { messageOf, SavestateError } from '../../core/errors.ts';
+import { formatCount } from '../../core/format-count.ts';
 import { type Chunk, type ChunkContent, checkChunk, type Digest } from '../../core/tree/chunk.ts';
 import type { ValueLimits } from '../../core/value/format.ts';
 import { Breather } from '../../storage/breather.ts';
@@ -96,7 +97,8 @@ export class ChunkSurvey {
   /** Why a state or result cannot be read; undefined if it can. */
   async findProblem(root: ChunkContent): Promise<string | undefined> {
     const { contents, absent } = await this.#gather(root.refs);
-    if (absent.length > 0) return `needs ${absent.length} missing or damaged chunks, such as ${absent[0]}`;
+    const [first] = absent;
+    if (first !== undefined) return `needs ${formatCount(absent.size, 'missing or damaged chunk')}, such as ${first}`;
     this.#contents = contents;
     try {
       this.#states.read(root, findIn(contents));
@@ -107,18 +109,18 @@ export class ChunkSurvey {
   }
 
   /** These chunks and all below them, level by level; what the last state had is not read again. */
-  async #gather(refs: readonly Digest[]): Promise<{ contents: Map<Digest, ChunkContent>; absent: Digest[] }> {
+  async #gather(refs: readonly Digest[]): Promise<{ contents: Map<Digest, ChunkContent>; absent: Set<Digest> }> {
     const contents = new Map<Digest, ChunkContent>();
-    const absent: Digest[] = [];
+    const absent = new Set<Digest>();
     for (let level = [...new Set(refs)]; level.length > 0; ) {
       const below = new Set<Digest>();
       for (const [at, content] of (await this.#readLevel(level)).entries()) {
         const digest = level[at] as Digest;
-        if (content === undefined) absent.push(digest);
+        if (content === undefined) absent.add(digest);
         else contents.set(digest, content);
         for (const ref of content?.refs ?? []) below.add(ref);
       }
-      level = [...below].filter((digest) => !contents.has(digest));
+      level = [...below].filter((digest) => !contents.has(digest) && !absent.has(digest));
     }
     return { contents, absent };
   }

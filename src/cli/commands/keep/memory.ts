@@ -59,6 +59,7 @@ async function list(context: Context, input: CommandInput): Promise<undefined> {
     memory.getAll({ ...view.scope(), ...view.from, ...readSelection(input) }),
   );
   await tell(context, limit === 0 ? [] : found.slice(-limit));
+  if (found.length === 0) context.say('Nothing is known.');
   if (found.length > limit) context.say(`${found.length - limit} more; see them with -n ${found.length}`);
 }
 
