@@ -112,10 +112,10 @@ export class DigestCipher {
   }
 
   hide(digests: readonly Digest[]): Digest[] {
-    return splitDigests(this.#cipher.update(digests.join(''), 'hex', 'hex'));
+    return digests.length === 0 ? [] : splitDigests(this.#cipher.update(digests.join(''), 'hex', 'hex'));
   }
 
   reveal(hidden: readonly Digest[]): Digest[] {
-    return splitDigests(this.#decipher.update(hidden.join(''), 'hex', 'hex'));
+    return hidden.length === 0 ? [] : splitDigests(this.#decipher.update(hidden.join(''), 'hex', 'hex'));
   }
 }
