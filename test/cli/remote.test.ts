@@ -34,6 +34,7 @@ const plain = ({ code, stdout, stderr }: Ran) => ({
 const withoutPlace = (text: string) =>
   text
     .replaceAll(/(sqlite:|https?:)[^\s"]+/g, '<storage>')
+    .replaceAll(' --remote <storage>', '')
     .replaceAll(/chk_\w+/g, 'chk_')
     .replaceAll(/20[2-9]\d-\d\d-\d\d[T ][\d:.]+Z?/g, '<time>');
 
@@ -71,8 +72,12 @@ test('[cli.1] with --remote every command that looks says what it says with the 
   }
 });
 
+const TEAM = join(import.meta.dirname, '../../examples/team/team.yaml');
 const TAKEN = ['fork', 'v1', '--branch', 'warm'];
 const MOVES: readonly (readonly string[])[] = [
+  ['run', '--team', TEAM, '--session', 'trip', '-n', '2', 'Plan a day in Lisbon'],
+  ['continue', '--team', TEAM, '--session', 'trip', '-n', '1'],
+  ['forget', '--whole-session', 'trip', '--yes'],
   ['fork', 'v1', '--branch', 'warm', '--set', 'tone="warm"', '--reason', 'to see'],
   TAKEN,
   ['rewind', '@~2'],
@@ -132,6 +137,9 @@ test('[cli.1] the token comes from the fragment, a file or the environment, and 
       expect([args, code, stdout.includes(url)]).toEqual([args, 0, true]);
       expect(stdout + stderr).not.toContain(token);
     }
+  const ran = await run(['run', '--remote', address, '--team', TEAM, '-n', '1', 'Plan a day'], { folder });
+  expect(ran.stdout).toContain(`savestate continue --remote ${url} --team`);
+  expect(ran.stdout + ran.stderr).not.toContain(token);
   const wrong: [args: string[], code: number, said: string][] = [
     [['--remote', url], 2, 'needs one. Set SAVESTATE_TOKEN'],
     [['--remote', `${url}/#token=guess-guess-guess`], 2, 'does not know this token'],

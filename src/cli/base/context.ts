@@ -210,8 +210,8 @@ export class Context {
 
   /** A command as it is to be typed next, for the storage and the session that were named. */
   command(words: string, session = this.globals.session): string {
-    const { remote, storage, tenant, schema } = this.globals;
-    return `savestate ${words}${formatFlags({ remote, storage, tenant, schema, session })}`;
+    const { remote, tokenFile, storage, tenant, schema } = this.globals;
+    return `savestate ${words}${formatFlags({ remote, 'token-file': tokenFile, storage, tenant, schema, session })}`;
   }
 
   /** Says something that is not the answer: what happened, what to do next. */

@@ -9,6 +9,6 @@ export function formatFlags(given: Readonly<Record<string, string | undefined>>)
 
 /** As a shell takes it. */
 function quote(value: string): string {
-  const shown = value.replace(/^(\w+:\/\/[^:/@]+):[^@]*@/, '$1:***@').replace(/^(https?:[^#]*)#.*/s, '$1');
+  const shown = value.replace(/^(\w+:\/\/[^:/@]+):[^@]*@/, '$1:***@').replace(/^(https?:[^#]*?)\/?#.*/is, '$1');
   return /^[\w@%+=:,./~-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", String.raw`'\''`)}'`;
 }

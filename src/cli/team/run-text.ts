@@ -20,10 +20,10 @@ export const NOT_KEPT = 'Nothing was kept: the run cannot be gone on with.';
 
 /** The options of a command that the next one needs, too, to find the same storage and team. */
 export function flagWords({ globals }: Pick<Context, 'globals'>, input?: CommandInput): string {
-  const { storage, tenant, schema } = globals;
+  const { storage, remote, tokenFile, tenant, schema } = globals;
   const [team, registry, memory] = ['team', 'registry', 'memory'].map((name) => input?.text(name));
   const code = input?.flag('allowCode') === true ? ' --allow-code' : '';
-  return `${formatFlags({ storage, tenant, schema, team, registry, memory })}${code}`;
+  return `${formatFlags({ storage, remote, 'token-file': tokenFile, tenant, schema, team, registry, memory })}${code}`;
 }
 
 /** On the command line; a session that is not the one used last is named. */

@@ -6,19 +6,18 @@ import type { Client } from './client.ts';
 import type { ReplyOf } from './types.ts';
 
 const READS = [
-  'readReachable',
-  'readCheckpoint',
   'listCheckpoints',
-  'readRefs',
-  'readDue',
-  'readEffects',
   'listSessions',
   'listChunks',
   'checkIntegrity',
   'stats',
-] as const;
-
-const CHANGES = ['deleteCheckpoints', 'deleteSession'] as const;
+  'readReachable',
+  'readCheckpoint',
+  'readRefs',
+  'readDue',
+  'readEffects',
+];
+const CHANGES = ['deleteCheckpoints', 'deleteSession'];
 
 /** Where a method is asked for. */
 type Route = 'POST /v1/storage/read' | 'POST /v1/storage/change';
@@ -32,9 +31,9 @@ export function createRemoteStorage(client: Client, { kind, limits, offers }: Re
   const guarded = <Result>(work: () => Promise<Result>): Promise<Result> =>
     isClosed ? Promise.reject(new ClosedError('The storage is closed.')) : work();
   const read = (name: string, given: readonly unknown[]) =>
-    guarded(() => ask('POST /v1/storage/read', { [name]: given }));
+    guarded(() => ask('POST /v1/storage/read', bodyOf(name, given)));
   const change = (name: string, given: readonly unknown[], signal?: AbortSignal) =>
-    guarded(() => changes.run(() => ask('POST /v1/storage/change', { [name]: given }, signal)));
+    guarded(() => changes.run(() => ask('POST /v1/storage/change', bodyOf(name, given), signal)));
   const methods = {
     ...toMethods([...READS, ...offers.filter((name) => name === 'now')], read),
     ...toMethods([...CHANGES, ...offers.filter((name) => name === 'foldTombstones')], change),
@@ -51,16 +50,12 @@ export function createRemoteStorage(client: Client, { kind, limits, offers }: Re
 }
 
 function toMethods(names: readonly string[], ask: (name: string, given: readonly unknown[]) => Promise<unknown>) {
-  return Object.fromEntries(
-    names.map((name) => [
-      name,
-      (...given: unknown[]) =>
-        ask(
-          name,
-          given.filter((value) => value !== undefined),
-        ),
-    ]),
-  );
+  return Object.fromEntries(names.map((name) => [name, (...given: unknown[]) => ask(name, given)]));
+}
+
+/** The body of a request; arguments that were left out come last. */
+function bodyOf(name: string, given: readonly unknown[]) {
+  return { [name]: given.filter((value) => value !== undefined) };
 }
 
 /** A commit as it travels: the server reads the header from the body, and trusts no other. */

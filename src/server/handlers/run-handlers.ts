@@ -187,19 +187,7 @@ async function listAsks(manager: CheckpointManager, run: Run) {
   );
 }
 
-const KNOWN = new Set([
-  'id',
-  'kind',
-  'agent',
-  'path',
-  'message',
-  'prompt',
-  'options',
-  'askedAtMs',
-  'deadlineMs',
-  'onTimeout',
-  'answer',
-]);
+const KNOWN = new Set('id kind agent path message prompt options askedAtMs deadlineMs onTimeout answer'.split(' '));
 
 function toRequest({ head, branch, kind: from }: Run, request: AnyRequest) {
   const { id, options, deadlineMs, onTimeout } = request;
