@@ -316,6 +316,28 @@ describe('a subclass that says itself what is saved', () => {
     expect(await alone()).toMatchObject({ status: 'complete' });
   });
 
+  test('[agent.5] keeps its public fields beside what it says, as its subclasses do', async () => {
+    class Memo extends Counter {
+      notes = ['first'];
+      override loadState(state: unknown) {
+        this.take(state);
+        return super.loadState(state);
+      }
+    }
+    class Longer extends Memo {
+      tags: string[] = [];
+    }
+    const make = () => new Longer({ name: 'ann', defaultReply: 'Yes.' });
+    const begin = (agent: Longer) => agent.count() && agent.notes.push('second') && agent.tags.push('new');
+    const worked = { n: 1, notes: ['first', 'second'], tags: ['new'] };
+    const ways = await putBack(make(), make, { begin });
+    const { chat, report } = await ways.restore();
+    const resumed = make();
+    expect([report.status, (await ways.resume(resumed)).differences]).toEqual(['complete', []]);
+    expect(await ways.alone()).toMatchObject({ status: 'complete' });
+    for (const agent of [chat.agent('ann'), resumed, await ways.orchestrate()]) expect(agent).toMatchObject(worked);
+  });
+
   test('[restore.2] may leave a field out: it keeps what the code gave it, and nothing is missing', async () => {
     const make = () => new Leaving({ name: 'ann', defaultReply: 'Yes.' });
     const { restore, proceed, resume, alone } = await putBack(Object.assign(make(), { stage: 'ASKED' }), make);

@@ -50,7 +50,7 @@ export type AgentState = {
   readonly runtime: RuntimeFlags;
   /** The memories that its last prompt was filled with. */
   readonly memoryIds: readonly string[];
-  /** The public fields of a subclass, by name; absent if it says itself what is saved of it, and in older states. */
+  /** The public fields of a subclass, by name; absent without a subclass, and in older states. */
   readonly fields?: Readonly<Record<string, unknown>>;
   /** What a subclass keeps. */
   readonly custom?: unknown;

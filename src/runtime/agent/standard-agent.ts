@@ -316,13 +316,12 @@ export class StandardAgent {
   }
 
   /**
-   * Everything that is not code: also the public fields of a subclass, as `fields`. A subclass that overrides this says itself what is
-   * saved of it: `const { client, ...fields } = this; return { ...super.saveState(), fields, custom: { ... } };`
+   * Everything that is not code: also the public fields of a subclass, as `fields`. A subclass that overrides this may leave some out:
+   * `const { client, ...fields } = this; return { ...super.saveState(), fields, custom: { ... } };`
    */
   saveState(): AgentState {
-    const isOverridden = this.saveState !== StandardAgent.prototype.saveState;
     const isPlain = this.constructor === StandardAgent && Object.keys(this).length === 0;
-    return isOverridden || isPlain ? this.#state : { ...this.#state, fields: readFields(this) };
+    return isPlain ? this.#state : { ...this.#state, fields: readFields(this) };
   }
 
   /** Puts a state back, also its `fields`; returns what could not be put back. Subclasses read their `custom` and call this. */
