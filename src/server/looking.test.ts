@@ -50,6 +50,20 @@ describe.each(STORAGES)('looking at a %s storage', (_, create) => {
   });
 });
 
+test('a session that only recorded steps is listed after its last step, and its effects are shown', async () => {
+  const { client, manager } = await startServer({});
+  await talk(manager, 'older');
+  const session = await manager.session('report', { replayFrom: 'start' });
+  await session.step('collect', () => 'facts');
+  const { items } = await client.request('GET /v1/sessions', { query: { limit: 1 } });
+  expect(items).toMatchObject([{ id: 'report', branches: [], sequence: 0, steps: 1 }]);
+  const params = { session: 'report' };
+  expect(await client.request('GET /v1/sessions/{session}', { params })).toMatchObject({ id: 'report', branches: [] });
+  const effects = await client.request('GET /v1/sessions/{session}/effects', { params });
+  expect(effects.items).toMatchObject([{ name: 'collect', status: 'done' }]);
+  expect(await client.request('GET /v1/sessions/{session}/figures', { params })).toMatchObject({ checkpoints: 0 });
+});
+
 describe('the context of a model', () => {
   const say = (n: number) => ({ role: 'user', content: `message ${n}` });
   const state = (heard: readonly number[]) => ({

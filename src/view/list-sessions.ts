@@ -1,8 +1,11 @@
 import { placeOf, sessionOf } from '../adapter/langgraph/record/thread-session.ts';
 import { withoutUndefined } from '../core/defined.ts';
 import { hasErrorCode, isLost } from '../core/errors.ts';
-import type { CheckpointId, SessionId } from '../core/record/id.ts';
+import { type CheckpointId, formatCheckpointId, type SessionId } from '../core/record/id.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
+import { readEffects } from '../manager/effect/recordings.ts';
+import type { Engine } from '../manager/engine/engine.ts';
+import { eachSession, findCurrentBranch } from '../manager/engine/records.ts';
 import { checkRef } from '../storage/ref.ts';
 
 type Heads = ReadonlyMap<string, CheckpointId>;
@@ -14,13 +17,17 @@ export type SessionListing = {
   readonly onDamage: (sessionId: SessionId) => void;
 };
 
-/** A session, its heads by branch, and the newest of them. */
+/** A session, its heads by branch, and the newest of them. One without a checkpoint stands where its last step would. */
 export type RankedSession = {
   readonly id: SessionId;
   readonly heads: Heads;
   readonly newestId: string;
   readonly subgraphs: readonly SessionId[] | undefined;
+  readonly steps?: RecordedSteps;
 };
+
+/** The steps of a session that saved no checkpoint yet. */
+export type RecordedSteps = { readonly branch: string; readonly count: number; readonly lastMs: number };
 
 /** The sessions that were saved to last; reads as many checkpoints as are shown. */
 export async function listSessions(manager: CheckpointManager, { limit, isWhole, onDamage }: SessionListing) {
@@ -41,14 +48,70 @@ export async function rankSessions({ engine }: CheckpointManager, isWhole: boole
     const heads = sessions.get(sessionId) ?? new Map<string, CheckpointId>();
     sessions.set(sessionId, heads.set(name, target as CheckpointId));
   }
+  const unsaved = await rankUnsaved(engine, sessions);
   const subgraphs = isWhole ? new Map<SessionId, SessionId[]>() : takeSubgraphs(sessions);
   return [...sessions]
-    .map(([id, heads]) => ({ id, heads, newestId: newestOf(heads), subgraphs: subgraphs.get(id) }))
+    .map(([id, heads]): RankedSession => ({ id, heads, newestId: newestOf(heads), subgraphs: subgraphs.get(id) }))
+    .concat(unsaved)
     .sort((a, b) => (a.newestId < b.newestId ? 1 : -1));
 }
 
+/** Sessions that recorded steps and saved no checkpoint yet. */
+async function rankUnsaved(engine: Engine, saved: ReadonlyMap<SessionId, Heads>): Promise<RankedSession[]> {
+  const found: RankedSession[] = [];
+  for await (const id of eachSession(engine.storage)) {
+    const steps = saved.has(id) ? undefined : await findSteps(engine, id).catch(ignoreDamage);
+    if (steps !== undefined)
+      found.push({
+        id,
+        heads: new Map(),
+        newestId: formatCheckpointId(steps.lastMs, 0n) + id,
+        subgraphs: undefined,
+        steps,
+      });
+  }
+  return found;
+}
+
+/** What a session recorded on its current branch; undefined if that is nothing. */
+export async function findSteps(engine: Engine, sessionId: SessionId): Promise<RecordedSteps | undefined> {
+  const refs = await engine.repository.readRefs({ sessionId });
+  const branch = findCurrentBranch(refs);
+  const count = Number(refs.find(({ kind, name }) => kind === 'log' && name === branch)?.target ?? 0);
+  if (count === 0) return undefined;
+  const [last] = await readEffects(engine, { sessionId, branch, fromOrdinal: count - 1 });
+  return { branch, count, lastMs: last?.startedAtMs ?? 0 };
+}
+
+function ignoreDamage(error: unknown): undefined {
+  if (!isDamage(error)) throw error; // verify tells of damage
+}
+
+/** A session as it is listed. `steps` of one that saved no checkpoint yet: so many were recorded, the last at `savedAt`. */
+export type DescribedSession = {
+  readonly id: SessionId;
+  readonly currentBranch: string;
+  readonly branches: string[];
+  readonly headId?: CheckpointId;
+  readonly sequence: number;
+  readonly steps?: number;
+  readonly savedAt: string;
+  readonly status?: string;
+  readonly agentId?: string;
+  readonly userId?: string;
+  readonly subgraphs?: readonly SessionId[];
+};
+
 /** A session with the head of the branch that it names; undefined if that is damaged. */
-export async function describeSession(manager: CheckpointManager, { id, heads, newestId, subgraphs }: RankedSession) {
+export async function describeSession(
+  manager: CheckpointManager,
+  session: RankedSession,
+): Promise<DescribedSession | undefined> {
+  const { id, heads, newestId, subgraphs, steps } = session;
+  if (steps !== undefined) {
+    const savedAt = new Date(steps.lastMs).toISOString();
+    return { id, currentBranch: steps.branch, branches: [], sequence: 0, steps: steps.count, savedAt };
+  }
   try {
     const currentBranch = await manager.currentBranch(id);
     const headId = heads.get(currentBranch) ?? (newestId as CheckpointId);

@@ -5,6 +5,7 @@ import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { json, ok, run } from './support/cli.ts';
 import { CHAT, DATABASE, ROUNDS, sharedChat } from './support/fixture.ts';
+import { newFolder } from './support/folder.ts';
 import { OUTPUT_SCHEMAS } from './support/output-schemas.ts';
 
 const chat = sharedChat();
@@ -33,6 +34,36 @@ describe.concurrent('sessions', () => {
       sequence: 6,
       savedAt: expect.any(String),
     });
+  });
+});
+
+describe('a session that only recorded steps', () => {
+  test('[cli.5] is listed, and every command says what there is of it', async () => {
+    const folder = newFolder();
+    const storage = new SqliteCheckpointStorage({ path: join(folder, 'r.db') });
+    const manager = new CheckpointManager({ storage });
+    const session = await manager.session('report', { replayFrom: 'start' });
+    await session.step('collect', () => ({ facts: 3 }));
+    await session.step('write', () => 'a report');
+    await manager.close();
+    const at = ['--storage', 'r.db'];
+    const [listed] = await json('sessions', at, { folder });
+    expect(listed).toMatchObject({ id: 'report', branches: [], sequence: 0, steps: 2 });
+    expect(await ok(['sessions', ...at], { folder })).toContain('2 steps, no checkpoint');
+    const said = 'Session "report" has no checkpoint yet; it recorded 2 steps.';
+    expect(await run(['log', ...at], { folder })).toMatchObject({ code: 0, stderr: expect.stringContaining(said) });
+    for (const args of [['show'], ['diff'], ['show', '--session', 'report']])
+      expect(await run([...args, ...at], { folder })).toMatchObject({
+        code: 13,
+        stderr: expect.stringContaining(said),
+      });
+    expect(await ok(['log', '--steps', ...at], { folder })).toMatch(
+      /^#2\twrite\tdone\t\d s\t"a report"\n#1\tcollect\tdone\t\d s\t\{"facts":3\}\n$/,
+    );
+    expect(JSON.parse(await ok(['log', '--steps', '--json', '-n', '1', ...at], { folder }))).toMatchObject([
+      { name: 'write', ordinal: 1, status: 'done', result: 'a report' },
+    ]);
+    expect(await run(['log', '--steps', '--graph', ...at], { folder })).toMatchObject({ code: 2 });
   });
 });
 

@@ -2,6 +2,7 @@ import { sessionOf } from '../../adapter/langgraph/record/thread-session.ts';
 import { sessionsBelow } from '../../adapter/session-name.ts';
 import { withoutUndefined } from '../../core/defined.ts';
 import { NotFoundError } from '../../core/errors.ts';
+import { formatCount } from '../../core/format-count.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
@@ -9,7 +10,7 @@ import type { CheckpointPage, ListFilter } from '../../manager/branch/history.ts
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
-import { threadOf } from '../../view/list-sessions.ts';
+import { findSteps, rankSessions, threadOf } from '../../view/list-sessions.ts';
 
 /** A storage that is open for a command, and the session it is about. */
 export class OpenStorage {
@@ -44,7 +45,7 @@ export class OpenStorage {
   async session(): Promise<SessionId> {
     const found = await this.findSession();
     if (found !== undefined) return found;
-    const [store] = await this.storage.listSessions({ limit: 1 });
+    const [store] = await sessionsBelow(this.storage, STORE_PREFIX);
     throw new NotFoundError(
       store === undefined
         ? 'This storage has no checkpoints yet. Save one from a program, or run "savestate run" or "savestate demo".'
@@ -77,6 +78,8 @@ export class OpenStorage {
   }
 
   async #noSuchSession(sessionId: SessionId): Promise<NotFoundError> {
+    const unsaved = await this.describeUnsaved();
+    if (unsaved !== undefined) return new NotFoundError(unsaved, { details: { sessionId } });
     const known = await this.storage.listSessions({ limit: LOOKED_AT_SESSIONS });
     const shown = known
       .slice(0, SHOWN_SESSIONS)
@@ -87,6 +90,15 @@ export class OpenStorage {
       `There is no session "${sessionId}" in this storage.${formatSuggestion(suggest(sessionId, known))} ${known.length === 0 ? 'There are none yet.' : advice}`,
       { details: { sessionId } },
     );
+  }
+
+  /** What there is of a session that only recorded steps; undefined of any other. */
+  async describeUnsaved(): Promise<string | undefined> {
+    const sessionId = await this.findSession();
+    if (sessionId === undefined || (await hasSession(this, sessionId))) return undefined;
+    const steps = await findSteps(this.manager.engine, sessionId);
+    if (steps === undefined) return undefined;
+    return `Session "${sessionId}" has no checkpoint yet; it recorded ${formatCount(steps.count, 'step')}. See: savestate log --steps`;
   }
 
   /** What a branch or tag of the session points at. */
@@ -145,17 +157,18 @@ async function hasSession({ storage }: OpenStorage, sessionId: SessionId): Promi
 /** The session that was saved to last. A store of LangGraph is none, and a subgraph belongs to its thread. */
 async function findLatestSession(opened: OpenStorage): Promise<SessionId | undefined> {
   const latest = (await opened.manager.latest())?.sessionId;
-  const isPlain = latest === undefined || (!latest.startsWith(STORE_PREFIX) && threadOf(latest) === latest);
+  const isPlain = latest !== undefined && !latest.startsWith(STORE_PREFIX) && threadOf(latest) === latest;
   return isPlain ? latest : findLatestByHeads(opened);
 }
 
-async function findLatestByHeads({ storage }: OpenStorage): Promise<SessionId | undefined> {
+async function findLatestByHeads({ storage, manager }: OpenStorage): Promise<SessionId | undefined> {
   const refs = (await storage.readRefs({ kind: 'branch' })).map(checkRef);
   const known = new Set(refs.map(({ sessionId }) => sessionId));
   const [newest] = refs
     .filter(({ sessionId }) => !sessionId.startsWith(STORE_PREFIX))
     .sort((a, b) => (a.target < b.target ? 1 : -1));
-  if (newest === undefined) return undefined;
+  if (newest === undefined)
+    return (await rankSessions(manager, true)).find(({ id }) => !id.startsWith(STORE_PREFIX))?.id;
   const thread = threadOf(newest.sessionId);
   return known.has(thread) ? thread : newest.sessionId;
 }

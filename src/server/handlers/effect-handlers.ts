@@ -1,12 +1,9 @@
-import { withoutUndefined } from '../../core/defined.ts';
-import { linkChunk } from '../../core/diff/linked.ts';
 import { NotFoundError } from '../../core/errors.ts';
-import type { RecordedEffect } from '../../manager/effect/effect-record.ts';
 import { readEffects } from '../../manager/effect/recordings.ts';
-import { fieldsOf } from '../../manager/revision/transcript.ts';
+import { toEffect } from '../../view/effect-output.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import type { Handlers } from './call.ts';
-import { headOf, openRefs } from './session-refs.ts';
+import { headOf, openRefs, refsOf } from './session-refs.ts';
 
 const DEFAULT_EFFECTS = 1_000;
 
@@ -22,7 +19,7 @@ export const EFFECT_HANDLERS = {
   'GET /v1/sessions/{session}/effects': async ({ manager, params, query }) => {
     const session = await openRefs(manager, params.session);
     const { branch = session.current, after, limit = DEFAULT_EFFECTS } = query;
-    headOf(session, branch);
+    if (!refsOf(session, 'log').some(({ name }) => name === branch)) headOf(session, branch);
     const start = after === undefined ? undefined : await manager.open(after);
     const counted = start?.branch === branch ? (start.header.effectCount ?? 0) : 0;
     const fromOrdinal = Math.max(counted, Number(query.cursor ?? 0));
@@ -45,24 +42,3 @@ export const EFFECT_HANDLERS = {
     };
   },
 } satisfies Partial<Handlers>;
-
-function toEffect({ result, ...record }: RecordedEffect) {
-  const { branch, ordinal, name, status, attempt, idempotencyKey, work, afterId, startedAtMs, durationMs } = record;
-  const { replayedFrom } = record;
-  const place = withoutUndefined({ work, afterId, durationMs, replayedFrom });
-  const effect = { branch, ordinal, name, status, attempt, idempotencyKey, startedAtMs, ...place };
-  return { ...effect, resultBytes: result?.text.length ?? 0, ...readUsage(result) };
-}
-
-/** What the reply of a model says about itself; its parts need not be read for that. */
-function readUsage(result: RecordedEffect['result']) {
-  if (result === undefined || !result.text.includes('"usage"')) return {};
-  const { usage, model, costUsd } = fieldsOf(linkChunk(result));
-  const { inputTokens, outputTokens } = fieldsOf(usage);
-  return {
-    ...(typeof model === 'string' && { model }),
-    ...(typeof inputTokens === 'number' && { inputTokens }),
-    ...(typeof outputTokens === 'number' && { outputTokens }),
-    ...(typeof costUsd === 'number' && { costUsd }),
-  };
-}

@@ -5,7 +5,7 @@ import { Scale } from '../../manager/figures/scale.ts';
 import { parseHolder } from '../../manager/lease/lease-refs.ts';
 import { isAnswerBranch } from '../../manager/revision/ref-name.ts';
 import { readNames, toOutput } from '../../view/checkpoint-output.ts';
-import { describeSession, type RankedSession, rankSessions } from '../../view/list-sessions.ts';
+import { type DescribedSession, describeSession, type RankedSession, rankSessions } from '../../view/list-sessions.ts';
 import { usageOf } from '../../view/usage.ts';
 import type { Call, Handlers } from './call.ts';
 import { headOf, openRefs, refsOf, type SessionRefs, tagOf } from './session-refs.ts';
@@ -71,15 +71,14 @@ async function listSessions({ manager, query, watch }: Call<'GET /v1/sessions'>)
   return { items, damaged };
 }
 
-type Found = NonNullable<Awaited<ReturnType<typeof describeSession>>>;
-type Described = Omit<Found, 'subgraphs'> & { subgraphs?: string[] };
+type Described = Omit<DescribedSession, 'subgraphs'> & { subgraphs?: string[] };
 
-function toItem({ subgraphs, ...session }: Found): Described {
+function toItem({ subgraphs, ...session }: DescribedSession): Described {
   return { ...session, ...(subgraphs !== undefined && { subgraphs: [...subgraphs] }) };
 }
 
 function isWanted(
-  { id, agentId = '', userId = '', status }: Found,
+  { id, agentId = '', userId = '', status }: DescribedSession,
   wanted: { readonly text: string | undefined; readonly status: string | undefined },
 ): boolean {
   const names = [id, agentId, userId].join('\n').toLowerCase();
@@ -111,6 +110,7 @@ function describeRefs(session: SessionRefs) {
 
 /** The head, unless it is damaged: then the rest can still be looked at. */
 async function describeHead(manager: Call<'GET /v1/sessions'>['manager'], session: SessionRefs) {
+  if (refsOf(session, 'branch').length === 0) return {};
   const head = await manager.get(headOf(session)).catch(() => undefined);
   return head === undefined ? {} : { head: toOutput(head, await readNames(manager, session.sessionId)) };
 }
@@ -128,6 +128,6 @@ async function measure({ manager, states, signal }: Call<'GET /v1/sessions/{sess
         await scale.add(row.id, signal);
       }
     }
-  const usage = usageOf(await states.load(headOf(session)));
+  const usage = usageOf(checkpoints === 0 ? undefined : await states.load(headOf(session)));
   return { checkpoints, tombstones, logicalBytes, uniqueBytes: scale.totalBytes, usage };
 }

@@ -8,11 +8,11 @@ import type { Ref, RefKind } from '../../storage/contract.ts';
 /** The names of a session, read at once. */
 export type SessionRefs = { readonly sessionId: SessionId; readonly refs: readonly Ref[]; readonly current: string };
 
-/** Reads the names of a session; throws a NotFoundError if there is none. */
+/** Reads the names of a session; throws a NotFoundError if there is none. One that only recorded steps has no branch yet. */
 export async function openRefs({ engine }: CheckpointManager, id: string): Promise<SessionRefs> {
   const sessionId = parseSessionId(id);
   const refs = await engine.repository.readRefs({ sessionId });
-  if (!refs.some(({ kind }) => kind === 'branch'))
+  if (!refs.some(({ kind }) => kind === 'branch' || kind === 'log'))
     throw new NotFoundError(`There is no session "${id}" in this storage.`, { details: { sessionId } });
   return { sessionId, refs, current: findCurrentBranch(refs) };
 }
@@ -39,7 +39,7 @@ export function headOf(session: SessionRefs, branch = session.current): Checkpoi
   const heads = refsOf(session, 'branch');
   const found = heads.find(({ name }) => name === branch);
   if (found !== undefined) return found.target as CheckpointId;
-  const known = heads.map(({ name }) => name).join(', ');
+  const known = heads.map(({ name }) => name).join(', ') || 'none, it has no checkpoint yet';
   throw new NotFoundError(`Session "${session.sessionId}" has no branch "${branch}" (it has: ${known}).`, {
     details: { sessionId: session.sessionId, branch },
   });

@@ -13,12 +13,12 @@ const LISTED_SESSIONS = 50;
 /** The newest checkpoint of each session that was used last. */
 export async function listHeads(client: Client) {
   const { items } = await client.request('GET /v1/sessions', { query: { limit: LISTED_SESSIONS } });
-  return items.map(({ id, headId, savedAt, status }) => ({
-    uri: formatAddress(id, headId),
-    name: id,
-    description: `Saved ${savedAt}${status === undefined ? '' : `, ${status}`}`,
-    mimeType: 'application/json',
-  }));
+  return items.flatMap(({ id, headId, savedAt, status }) => {
+    const description = `Saved ${savedAt}${status === undefined ? '' : `, ${status}`}`;
+    return headId === undefined
+      ? []
+      : [{ uri: formatAddress(id, headId), name: id, description, mimeType: 'application/json' }];
+  });
 }
 
 /** A checkpoint with its state, or a value of it. Of what is too large its parts are named, each with its address. */

@@ -25,7 +25,7 @@ export function SessionRow({
   const isShort = figures !== undefined && figures.checkpoints <= UNASKED_CHECKPOINTS;
   const drift = useReplyIf(
     'GET /v1/checkpoints/{checkpoint}/drift',
-    isShort ? { params: { checkpoint: headId } } : undefined,
+    isShort && headId !== undefined ? { params: { checkpoint: headId } } : undefined,
   ).value;
   const totals = figures?.usage.totals;
   return (

@@ -35,10 +35,12 @@ const session = z.strictObject({
   id: z.string(),
   currentBranch: z.string(),
   branches: z.array(z.string()),
-  /** The head of the current branch. */
-  headId: id,
+  /** The head of the current branch; absent while there is no checkpoint. */
+  headId: id.optional(),
   /** Its number on that branch. */
   sequence: count,
+  /** Of a session without a checkpoint: how many steps it recorded. */
+  steps: count.optional(),
   savedAt: time,
   status: z.string().optional(),
   agentId: z.string().optional(),

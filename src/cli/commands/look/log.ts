@@ -13,6 +13,7 @@ import { formatDetails, formatHistory, formatLine } from '../../state/checkpoint
 import { Expression } from '../../state/expression.ts';
 import { type Cuts, formatGraph } from '../../state/graph.ts';
 import { readWords, type Words } from '../../state/words.ts';
+import { listSteps } from './steps.ts';
 
 /** Lists checkpoints. */
 export const command: Command = {
@@ -24,6 +25,7 @@ export const command: Command = {
     ['--graph', 'all branches, and how they hang together'],
     ['--all', 'every checkpoint of the session, also of other branches'],
     ['--branch <name>', 'the history of this branch'],
+    ['--steps', 'the recorded steps of the branch instead, and what they returned'],
     ['--since <time>', 'saved since then: 2h, yesterday, 2026-01-31'],
     ['--until <time>', 'saved until then'],
     ['--where <expression>', 'for which this is true: its names are type, status, metadata, state, ...'],
@@ -34,13 +36,16 @@ export const command: Command = {
     ['savestate log', 'the history of the current branch'],
     ['savestate log --graph -n 20', 'the last 20 of all branches, as a graph'],
     ['savestate log v1..@ --since 2h', 'since the tag v1, in the last two hours'],
+    ['savestate log --steps', 'which calls were recorded, and what they returned'],
     [`savestate log --where 'metadata.score < 3'`, 'by what was noted at the save'],
     [`savestate log --where 'state.messages.length > 10'`, 'by what was saved'],
     [`savestate log --where 'contains(state.messages[*].text, "refund")'`, 'by what was said'],
   ],
   run: async (context, input) => {
     const opened = await context.open();
-    const sessionId = await opened.findSession();
+    if (input.flag('steps')) return listSteps(context, opened, input);
+    const unsaved = await opened.describeUnsaved();
+    const sessionId = unsaved === undefined ? await opened.findSession() : undefined;
     const listed = sessionId === undefined ? NOTHING : await list(context, opened, { input, sessionId });
     const { checkpoints, names } = listed;
     const outputs = checkpoints.map((checkpoint) => toOutput(checkpoint, names));
@@ -49,7 +54,7 @@ export const command: Command = {
     const words = isTold ? await readWords(context, told, { isEach: isEach(context, input) }) : new Map();
     const cuts = input.flag('graph') ? await readCuts(opened, listed) : new Map();
     await context.answer(outputs, () => format(context, input, { ...listed, outputs, words, cuts }));
-    if (outputs.length === 0) context.say('There are no such checkpoints.');
+    if (outputs.length === 0) context.say(unsaved ?? 'There are no such checkpoints.');
     if (isTold && told.length < checkpoints.length)
       context.say(
         `What was said is told of the last ${MAX_TOLD} only. For more: -n ${checkpoints.length}, or a range.`,

@@ -22,13 +22,13 @@ export const command: Command = {
       onDamage: (id) => context.say(`Session ${JSON.stringify(id)} is damaged and not shown. Run savestate verify.`),
     };
     const sessions = await listSessions(opened.manager, listing);
-    const rows = sessions.map(({ id, currentBranch, branches, sequence, savedAt, status, subgraphs = [] }) => [
+    const rows = sessions.map(({ id, currentBranch, branches, sequence, savedAt, status, subgraphs = [], steps }) => [
       subgraphs.length === 0 ? id : `${id} (+${formatCount(subgraphs.length, 'subgraph')})`,
       currentBranch,
       String(branches.length),
       `#${sequence}`,
       formatTime(new Date(savedAt)),
-      status ?? '',
+      status ?? (steps === undefined ? '' : `${formatCount(steps, 'step')}, no checkpoint`),
     ]);
     const head = ['session', 'current', 'branches', 'head', 'saved (UTC)', 'status'];
     await context.answer(sessions, () => formatRows(context.terminal, rows, { head, right: [2, 3], spare: [2, 4, 1] }));

@@ -1,0 +1,47 @@
+import { InvalidInputError } from '../../../core/errors.ts';
+import type { RecordedEffect } from '../../../manager/effect/effect-record.ts';
+import { readEffects } from '../../../manager/effect/recordings.ts';
+import { toEffect } from '../../../view/effect-output.ts';
+import { toJsonForm } from '../../../view/json-form.ts';
+import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
+import type { OpenStorage } from '../../base/open-storage.ts';
+import { formatDuration, formatRows } from '../../terminal/format.ts';
+
+/** Options of `log` that choose or show checkpoints. */
+const OF_CHECKPOINTS = ['oneline', 'long', 'graph', 'all', 'since', 'until', 'where'];
+
+/** `log --steps`: what a branch recorded, the newest first. */
+export async function listSteps(context: Context, opened: OpenStorage, input: CommandInput): Promise<undefined> {
+  const other = OF_CHECKPOINTS.find((option) => input.has(option));
+  if (input.word(0) !== undefined || other !== undefined)
+    throw new InvalidInputError(
+      `log --steps lists what a branch recorded: it takes --branch and -n, but no ${other === undefined ? 'revision' : `--${other}`}.`,
+    );
+  const sessionId = await opened.session();
+  const { manager } = opened;
+  const branch = input.text('branch') ?? (await manager.currentBranch(sessionId));
+  const effects = (await readEffects(manager.engine, { sessionId, branch, fromOrdinal: 0 }))
+    .reverse()
+    .slice(0, input.count('n'));
+  const steps = await Promise.all(
+    effects.map(async (effect) => ({ ...toEffect(effect), ...(await readResult(opened, effect)) })),
+  );
+  const rows = steps.map(({ ordinal, name, status, attempt, durationMs, result }) => [
+    `#${ordinal + 1}`,
+    name,
+    attempt > 1 ? `${status} (attempt ${attempt})` : status,
+    durationMs === undefined ? '' : formatDuration(durationMs / 1000),
+    result === undefined ? '' : JSON.stringify(result),
+  ]);
+  const head = ['step', 'name', 'status', 'took', 'returned'];
+  await context.answer(steps, () => formatRows(context.terminal, rows, { head, right: [0, 3], spare: [3] }));
+  if (steps.length === 0) context.say(`Branch "${branch}" of session "${sessionId}" recorded no steps.`);
+}
+
+/** What a step returned, or the error it threw. */
+async function readResult({ manager }: OpenStorage, { result }: RecordedEffect): Promise<{ result?: unknown }> {
+  if (result === undefined) return {};
+  const { codec, repository } = manager.engine;
+  return { result: toJsonForm(codec.decode(result, await repository.loadChunks(result))) ?? null };
+}
