@@ -60,11 +60,17 @@ test('the tutorial: killed, resumed, looked at, forked, compared and replayed as
   };
   expect(await killAtLunch(folder)).toEqual(killed?.slice(0, -1));
   expect(run('agent.js')).toEqual(resumed);
-  expect(run('agent.js')).toEqual(['resumed with 4 notes', 'done: 4 notes']);
+  expect(run('agent.js')).toEqual(['resumed, notes so far: 4', 'done: 4 notes']);
   const cli = join(folder, 'node_modules/savestate/dist/cli/main.js');
-  for (const line of blocks('sh').slice(1).flatMap(linesOf))
-    expect(run(cli, ...line.replace('npx savestate ', '').split(' ')).length).toBeGreaterThan(1);
+  const [, looked = '', compared = '', listed = ''] = blocks('sh');
+  const runAll = (lines: string) => {
+    for (const line of linesOf(lines))
+      expect(run(cli, ...line.replace('npx savestate ', '').split(' ')).length).toBeGreaterThan(1);
+  };
+  runAll(looked);
   expect(run('what-if.js')).toEqual(forked);
+  runAll(compared);
   expect(run('report.js')).toHaveLength(3);
   expect(run('report.js')).toEqual(replayed);
+  runAll(listed);
 });

@@ -26,7 +26,7 @@ class Tour {
     } finally {
       rmSync(this.#folder, { recursive: true, force: true });
     }
-    say('', 'The temporary files are gone. Next: README.md and docs/GUIDE.md.');
+    say('', 'The temporary files are gone. Next: docs/TUTORIAL.md and docs/GUIDE.md of the package (node_modules/savestate).');
   }
 
   async #talkUntilKilled() {

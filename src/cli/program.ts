@@ -1,4 +1,5 @@
-import { Command as Commander, CommanderError, Option } from 'commander';
+import { Command as Commander, CommanderError, type Help, Option } from 'commander';
+import { InvalidInputError } from '../core/errors.ts';
 import type { Command, CommandRow, Program, ProgramParts } from './base/command.ts';
 import { CommandInput, findName, GLOBAL_ROWS, readGlobalOptions } from './base/command-input.ts';
 import { EXIT, type ExitCode } from './base/exit-code.ts';
@@ -6,12 +7,12 @@ import { COMMANDS } from './command-table.ts';
 
 const INTRO = 'Save states for AI agents: look at, compare, fork, search, check and forget what agents did.';
 
-const OUTRO = `
-Revisions: an id or its beginning, a branch, a tag, @ (the head), @~3, name~2, #12, @{2h ago}, a..b,
-"message 3", "round 2", "before tool search"
+const DEFAULT_COLUMNS = 80;
+
+const OUTRO = `Revisions: an id or its beginning, a branch, a tag, @ (the head), @~3, name~2, #12, @{2h ago}, a..b, "message 3", "round 2", "before tool search"
 Start with: savestate demo, savestate init, savestate sessions, savestate log --graph
-Exit codes: 0 done, 1 failed, 2 not understood, 3 done in part, 4 damage found, 10 no storage, 11 locked, 13 not found,
-14 conflict, 15 unsupported, 16 replay mismatch, 17 model, 130 stopped`;
+Where it is not on the PATH, as after npm install, write npx savestate.
+Exit codes: 0 done, 1 failed, 2 not understood, 3 done in part, 4 damage found, 10 no storage, 11 locked, 13 not found, 14 conflict, 15 unsupported, 16 replay mismatch, 17 model, 130 stopped`;
 
 /** The program with all its commands. */
 export const PROGRAM: Program = { commands: COMMANDS, run };
@@ -20,6 +21,8 @@ export const PROGRAM: Program = { commands: COMMANDS, run };
 async function run(args: readonly string[], parts: ProgramParts): Promise<ExitCode> {
   const first = findName(args);
   const name = first === 'help' ? findName(args.slice(args.indexOf('help') + 1)) : first;
+  if (name === 'checkpoints')
+    throw new InvalidInputError('"checkpoints" is a command of the REPL. Here the history is listed by: savestate log');
   const row = COMMANDS.find((each) => each.name === name);
   const loaded = row === undefined ? undefined : (await row.load()).command;
   let code: ExitCode = EXIT.ok;
@@ -47,15 +50,20 @@ async function parse(program: Commander, args: readonly string[], codeOf: () => 
   }
 }
 
-function createRoot({ version, print, note }: ProgramParts): Commander {
+function createRoot({ version, print, note, columns = DEFAULT_COLUMNS }: ProgramParts): Commander {
   const program = new Commander('savestate')
     .description(INTRO)
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'explain the command')
     .helpCommand('help [command]', 'explain a command')
-    .addHelpText('after', OUTRO)
+    .addHelpText('after', (context) => `\n${context.command.createHelp().boxWrap(OUTRO, columns)}`)
     .showSuggestionAfterError(true)
-    .configureOutput({ writeOut: print, writeErr: note })
+    .configureOutput({
+      writeOut: print,
+      writeErr: note,
+      getOutHelpWidth: () => columns,
+      getErrHelpWidth: () => columns,
+    })
     .enablePositionalOptions()
     .exitOverride();
   addGlobals(program, false);
@@ -85,15 +93,26 @@ function define(commander: Commander, command: Command): void {
   const [example] = command.examples;
   if (example !== undefined)
     commander.configureOutput({ outputError: (text, write) => write(`${text}For instance: ${example[0]}\n`) });
-  commander.allowExcessArguments(false).addHelpText('after', formatMore(command));
+  commander
+    .allowExcessArguments(false)
+    .addHelpText('after', () => formatMore(command, commander.createHelp(), widthOf(commander)));
 }
 
 function collect(value: string, before: unknown): string[] {
   return [...(Array.isArray(before) ? before.map(String) : []), value];
 }
 
-function formatMore({ details, examples }: Command): string {
+function widthOf(commander: Commander): number {
+  return commander.configureOutput().getOutHelpWidth?.() ?? DEFAULT_COLUMNS;
+}
+
+/** Prose is wrapped; an example stays whole, with what it does below it where both do not fit. */
+function formatMore({ details = '', examples }: Command, help: Help, columns: number): string {
   const width = Math.max(...examples.map(([line]) => line.length));
-  const lines = examples.map(([line, what]) => `  ${line.padEnd(width)}  ${what}`);
-  return `\n${details === undefined ? '' : `${details}\n\n`}Examples:\n${lines.join('\n')}\n\nOptions of every command: savestate --help`;
+  const rows = examples.map(([line, what]) => `  ${line.padEnd(width)}  ${what}`);
+  const lines = rows.every((row) => row.length <= columns)
+    ? rows
+    : examples.map(([line, what]) => `  ${line}\n      ${what}`);
+  const prose = details === '' ? '' : `${help.boxWrap(details.replaceAll(/\n(?=\S)/g, ' '), columns)}\n\n`;
+  return `\n${prose}Examples:\n${lines.join('\n')}\n\nOptions of every command: savestate --help`;
 }

@@ -1,9 +1,12 @@
 import { SavestateError } from '../core/errors.ts';
 import type { Command } from './base/command.ts';
-import type { CommandInput, GlobalOptions } from './base/command-input.ts';
+import { type CommandInput, findName, type GlobalOptions } from './base/command-input.ts';
 import { describeError, EXIT, type ExitCode, exitCodeOf, isInterrupt } from './base/exit-code.ts';
 import { PROGRAM } from './program.ts';
 import { toPrintable } from './terminal/style.ts';
+
+/** Without a command, a person at a terminal gets the REPL, unless they ask for this. */
+const EXPLAINED: ReadonlySet<string> = new Set(['-h', '--help', '-V', '--version']);
 
 /** Runs the command line of a process; answers its exit code. */
 export async function runMain(host: NodeJS.Process, version = ''): Promise<number> {
@@ -11,8 +14,10 @@ export async function runMain(host: NodeJS.Process, version = ''): Promise<numbe
   const signal = stopOnInterrupt(host);
   endQuietlyOnBrokenPipe(host);
   try {
-    return await PROGRAM.run(args.length === 0 && host.stdin.isTTY && host.stdout.isTTY ? ['repl'] : args, {
+    const isBare = findName(args) === undefined && !args.some((arg) => EXPLAINED.has(arg));
+    return await PROGRAM.run(isBare && host.stdin.isTTY && host.stdout.isTTY ? [...args, 'repl'] : args, {
       version,
+      ...(host.stdout.isTTY && { columns: host.stdout.columns }),
       print: (text) => void host.stdout.write(toPrintable(text)),
       note: (text) => note(host, text),
       run: (command, input, globals) => runCommand({ command, input }, globals, { host, signal }),
@@ -53,11 +58,12 @@ function stopOnInterrupt(host: NodeJS.Process): AbortSignal {
   return stop.signal;
 }
 
-/** `savestate log | head` is no error. */
+/** `savestate log | head` is no error; a full disk is. */
 function endQuietlyOnBrokenPipe(host: NodeJS.Process): void {
   host.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') host.exit(EXIT.ok);
-    throw error;
+    note(host, `error: The answer could not be written: ${describeError(error)}\n`);
+    host.exit(EXIT.failed);
   });
   // What is said there is beside the point: the command goes on, and its exit code says how it ended.
   host.stderr.on('error', (error: NodeJS.ErrnoException) => {

@@ -98,7 +98,14 @@ describe.concurrent('gc and forget', () => {
     });
     const gone = await run(['show', ids[2] ?? ''], { folder });
     expect(gone).toMatchObject({ code: 13 });
-    expect((await run(['forget', 'main', '--yes'], { folder })).code).toBe(14);
+    for (const how of ['--yes', '--dry-run'])
+      expect(await run(['forget', 'main', how], { folder })).toMatchObject({
+        code: 14,
+        stderr: expect.stringContaining('branch "main" names'),
+      });
+    expect(await ok(['forget', 'v1..@', '--dry-run'], { folder })).toContain(
+      'Would delete 3 checkpoints (branch "main" keeps 1 other)',
+    );
     expect(await json('forget', ['v1..@~1', '--yes'], { folder })).toMatchObject({ checkpoints: 3 });
     expect(await json('forget', ['--user', 'user_2', '--yes'], { folder })).toMatchObject({
       checkpoints: 1,

@@ -64,6 +64,10 @@ describe('a session that only recorded steps', () => {
       { name: 'write', ordinal: 1, status: 'done', result: 'a report' },
     ]);
     expect(await run(['log', '--steps', '--graph', ...at], { folder })).toMatchObject({ code: 2 });
+    expect(await run(['log', '--storage', 'nope.db'], { folder })).toMatchObject({
+      code: 10,
+      stderr: expect.stringContaining(`savestate init --storage sqlite:${join(folder, 'nope.db')}`),
+    });
   });
 });
 

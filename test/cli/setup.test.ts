@@ -126,8 +126,13 @@ describe.concurrent('help', () => {
       for (const [line] of command.examples) expect(line).toContain(`savestate ${name}`);
       expect(command.examples.length).toBeGreaterThan(0);
     }
+    for (const { name } of COMMANDS) {
+      const [prose = '', examples = ''] = (await ok([name, '--help'], { columns: 80 })).split('Examples:\n');
+      for (const line of prose.split('\n')) expect([name, line.length <= 80 || line]).toEqual([name, true]);
+      for (const line of examples.split('\n')) expect([line, line.length <= 120]).toEqual([line, true]);
+    }
     const help = await ok(['log', '--help']);
-    expect(help).toContain('Examples:\n  savestate log ');
+    expect(help).toContain('Examples:\n  savestate log');
     expect(help).toContain('--graph');
     expect(await ok(['help', 'log'])).toBe(help);
   });
@@ -136,6 +141,7 @@ describe.concurrent('help', () => {
     const command = await run(['lgo']);
     expect(command).toMatchObject({ code: 2, stdout: '' });
     expect(command.stderr).toContain('Did you mean log?');
+    expect(await run(['checkpoints'])).toMatchObject({ code: 2, stderr: expect.stringContaining('savestate log') });
     expect((await run(['log', '--grahp'])).stderr).toContain('Did you mean --graph?');
     expect(await run(['switch'])).toMatchObject({ code: 2, stdout: '' });
     expect((await run(['gc', 'too', 'much'])).code).toBe(2);

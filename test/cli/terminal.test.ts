@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
@@ -41,7 +41,20 @@ describe.concurrent('output', () => {
       watch(['branch', '--no-color'], { folder }),
     ]);
     for (const { raw } of screens) expect(raw).not.toContain(COLOR);
-    expect(await ok(['log', '--oneline', '-n', '1'], { folder, env: { FORCE_COLOR: '1' } })).toContain(COLOR);
+    for (const form of [['--oneline'], []])
+      expect(await ok(['log', ...form, '-n', '1'], { folder, env: { FORCE_COLOR: '1' } })).toContain(COLOR);
+  });
+
+  test.skipIf(!existsSync('/dev/full'))('[cli.2] an answer that cannot be written is an error in words', async () => {
+    const { folder } = await chat.get();
+    const command = `"${process.execPath}" "${MAIN}" log > /dev/full`;
+    const failed = await promisify(execFile)('sh', ['-c', command], { cwd: folder, env: cleanEnv(folder) }).catch(
+      (error: unknown) => error,
+    );
+    expect(failed).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^error: The answer could not be written: [^\n]+\n$/),
+    });
   });
 
   test('[cli.2] a command that is suggested has the options that were given, and runs as it is', async () => {

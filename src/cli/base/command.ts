@@ -38,6 +38,8 @@ export type CommandRow = {
 /** Where the program says things, and how a command is run. */
 export type ProgramParts = {
   readonly version: string;
+  /** How wide the screen is, if there is one. */
+  readonly columns?: number;
   readonly print: (text: string) => void;
   readonly note: (text: string) => void;
   readonly run: (command: Command, input: CommandInput, globals: GlobalOptions) => Promise<ExitCode | undefined>;

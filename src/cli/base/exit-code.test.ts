@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import * as errors from '../../core/errors.ts';
-import { exitCodeOf } from './exit-code.ts';
+import { describeError, exitCodeOf } from './exit-code.ts';
 
 test('[cli.2] each error has its exit code; what is not known is a failure', () => {
   const {
@@ -32,4 +33,12 @@ test('[cli.2] each error has its exit code; what is not known is a failure', () 
     [AbortSignal.abort().reason, 130],
   ];
   for (const [error, code] of rows) expect([String(error), exitCodeOf(error)]).toEqual([String(error), code]);
+});
+
+test('[cli.2] what the machine refuses is told in a sentence, without the stack of this program', () => {
+  expect(() => readFileSync(`${import.meta.filename}/x`)).toThrow(
+    expect.toSatisfy((error) =>
+      /^ENOTDIR: .*x'\. Check the path, its permissions and the disk\.$/.test(describeError(error)),
+    ),
+  );
 });

@@ -53,5 +53,7 @@ function isSavestateError(error: unknown): error is SavestateError {
 /** An error for a person. One that is not ours is a fault of this program: the stack helps whoever repairs it. */
 export function describeError(error: unknown): string {
   if (error instanceof SavestateError) return error.message;
+  if (error instanceof Error && 'syscall' in error)
+    return `${error.message}. Check the path, its permissions and the disk.`; // of the machine
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

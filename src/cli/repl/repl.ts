@@ -184,6 +184,7 @@ export class Repl {
     const { terminal } = this.#context;
     const code = await this.#context.program.run(words, {
       version: '',
+      columns: terminal.columns,
       print: terminal.print,
       note: terminal.note,
       run: (command, input, line) => {

@@ -32,7 +32,7 @@ export function commandWords(named?: string, flags = ''): NextWords {
   return {
     goOn,
     more: `${goOn} -n 5`,
-    say: (sessionId) => `savestate run --session ${sessionId}${flags} "..."`,
+    say: (sessionId) => `savestate run --session ${sessionId}${flags} <words>`, // no shell runs it as it stands
     answer: (id, answers) => `${goOn} --answer '${id}=...'${answers === '' ? '' : `\nAnswers: ${answers}`}`,
   };
 }

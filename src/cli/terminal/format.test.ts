@@ -59,12 +59,12 @@ test('[cli.3] no line of a table is wider than the screen; the last column is cu
   expect(formatTable(rows, { columns: 60 })).toContain('…');
 });
 
-test('[cli.3] a coloured cell keeps its colours and leaves none on, also if it is cut; a pipe gets none', () => {
+test('[cli.3] a coloured cell keeps its colours and leaves none on, also if it is cut, and in a pipe', () => {
   const { green } = createStyle(true);
   const cell = green('a long name of a branch');
   expect(formatTable([[cell]], { columns: 10 })).toBe(`${green('a long na…')}\n`);
   expect(formatTable([[cell]], { columns: 30 })).toBe(`${cell}\n`);
-  expect(formatRows({ ...screen(10), isScreen: false }, [[cell, 'b']])).toBe('a long name of a branch\tb\n');
+  expect(formatRows({ ...screen(10), isScreen: false }, [[cell, 'b']])).toBe(`${cell}\tb\n`); // only with FORCE_COLOR
 });
 
 test('[cli.3] a clipped text takes no more columns than it may, whatever is in it', () => {
@@ -74,5 +74,22 @@ test('[cli.3] a clipped text takes no more columns than it may, whatever is in i
     }),
   );
   expect(clip('👨‍👩‍👧‍👦'.repeat(5), 5)).toBe('👨‍👩‍👧‍👦👨‍👩‍👧‍👦…');
-  expect(stripVTControlCharacters(clip('a\u001b[31m\nb\u202e', 20))).toBe('a [31m b');
+  expect(stripVTControlCharacters(clip('a\u001b[31m\nb\u202e', 20))).toBe('a [31m b\\u202e');
+});
+
+test('[cli.3] what is written out has its width in a table', () => {
+  expect(
+    formatTable([
+      ['a\u202eb', 'x'],
+      ['long name', 'y'],
+    ]),
+  ).toBe('a\\u202eb   x\nlong name  y\n');
+});
+
+test('[cli.3] a command that a hint names is not broken: its beginning alone would do something else', () => {
+  const hint = 'See it: savestate diff first-bad    Fork before it: savestate fork first-bad~1';
+  expect(wrapWords(hint, 70)).toBe('See it: savestate diff first-bad    Fork before it:\nsavestate fork first-bad~1');
+  expect(wrapWords(`Go on: savestate continue --storage ${'x'.repeat(40)}`, 30)).toBe(
+    `Go on:\nsavestate continue --storage ${'x'.repeat(40)}`,
+  );
 });

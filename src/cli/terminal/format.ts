@@ -1,6 +1,5 @@
-import { stripVTControlCharacters } from 'node:util';
 import widthOf from 'string-width';
-import { ESCAPE, SEALED } from './style.ts';
+import { ESCAPE, SEALED, writeOut } from './style.ts';
 
 export { formatCount } from '../../core/format-count.ts';
 export { widthOf };
@@ -36,16 +35,16 @@ const CHARACTERS = new Intl.Segmenter();
 /** A character may have many parts, such as a family has; a long text is not measured whole. */
 const MAX_UNITS_PER_COLUMN = 16;
 
-/** One line that takes at most so many columns of a screen; what does not fit is replaced by dots. Control characters become spaces, colours of ours stay. */
+/** One line that takes at most so many columns of a screen; what does not fit is replaced by dots. Control characters become spaces, bidi controls are written out, colours of ours stay. */
 export function clip(text: string, columns: number): string {
   const parts = splitAt(SEALED, text).map((part, at) => (at % 2 === 1 ? part : part.replaceAll(UNSEEN, ' ')));
-  const line = parts.join('').trim();
+  const line = writeOut(parts.join('').trim());
   if (widthOf(line) <= columns) return line;
   const kept = takeColumns(splitAt(SEALED, line), columns - 1);
   return `${kept}…${(line.slice(kept.length).match(SEALED) ?? []).join('')}`; // none is left on
 }
 
-const UNSEEN = /[\p{Cc}\p{Bidi_Control}\s]+/gu;
+const UNSEEN = /[\p{Cc}\s]+/gu;
 
 /** Texts, and the colours between them. */
 function splitAt(codes: RegExp, text: string): string[] {
@@ -77,6 +76,9 @@ function takeColumns(parts: readonly string[], columns: number): string {
 const LEAD = /^ *(?:[a-zA-Z]+(?: [a-zA-Z]+)* {2,})?(?:[-+~] )?(?:\[\d+\] )?/;
 const COLOR = new RegExp(`${ESCAPE}\\[\\d+m`, 'g');
 
+/** A word, or a whole command that a hint names: the beginning of one alone would do something else. */
+const PART = /(?<=:) savestate .*?(?= {4}|$)| *[^ ]+| +$/g;
+
 /** Breaks lines that are longer than a screen between words, and words that are longer than it; goes on under the text of the line. */
 export function wrapWords(text: string, columns: number): string {
   const spaced = text.replaceAll('\t', '    '); // a terminal takes up to eight columns for one
@@ -88,13 +90,13 @@ function wrapLine(line: string, columns: number): string {
   const indent = ' '.repeat(lead * 2 > columns ? 0 : lead);
   const lines: string[] = [];
   let open = '';
-  for (const [part] of line.matchAll(/ *[^ ]+| +$/g)) {
+  for (const [part] of line.matchAll(PART)) {
     const isFull = widthOf(open + part) > columns;
     if (isFull && widthOf(open) > indent.length) {
       lines.push(open);
       open = indent + part.trimStart();
     } else open += part;
-    while (widthOf(open) > columns) {
+    while (widthOf(open) > columns && !part.startsWith(' savestate ')) {
       const kept = takeColumns(splitAt(COLOR, open), columns);
       if (kept.length <= indent.length) break; // a character that is wider than the screen
       lines.push(kept);
@@ -143,7 +145,7 @@ export function formatTable(
     spare = [],
   }: TableOptions & { readonly columns?: number } = {},
 ): string {
-  const all = head === undefined ? rows : [head, ...rows];
+  const all = (head === undefined ? rows : [head, ...rows]).map((row) => row.map(writeOut));
   const shown = chooseColumns(measure(all), columns, spare);
   const widths = shrink(
     shown.map(({ width }) => width),
@@ -197,7 +199,7 @@ function cut(cell: string, width: number): string {
 }
 
 function formatPlain(rows: Rows): string {
-  return rows.map((row) => `${row.map((cell) => stripVTControlCharacters(cell)).join('\t')}\n`).join('');
+  return rows.map((row) => `${row.join('\t')}\n`).join('');
 }
 
 function pad(cell: string, width: number, isRight: boolean): string {

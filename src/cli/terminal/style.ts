@@ -17,9 +17,14 @@ const ORDERS = new RegExp(`${SEALED.source}|[\\p{Cc}\\p{Bidi_Control}\\u2028\\u2
  * stay, every other control character and bidi control is written out as `\u001b`.
  */
 export function toPrintable(text: string): string {
+  return writeOut(text).replaceAll(SEALED, `${ESCAPE}[$1m`);
+}
+
+/** The same before it is printed: our colours stay sealed, and everything has the width it will have. */
+export function writeOut(text: string): string {
   return text.replaceAll(ORDERS, (found: string, color: string | undefined) => {
-    if (color !== undefined) return `${ESCAPE}[${color}m`;
-    return found === '\n' || found === '\t' ? found : `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`;
+    if (color !== undefined || found === '\n' || found === '\t') return found;
+    return `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`;
   });
 }
 

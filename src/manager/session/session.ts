@@ -34,6 +34,13 @@ export type HistoryOptions = {
   readonly limit?: number | undefined;
 };
 
+/** What the function of `update` may not return: a promise, which nobody would await. */
+type NotAsync<Returned> = [Returned] extends [never]
+  ? unknown
+  : Returned extends PromiseLike<unknown>
+    ? never
+    : unknown;
+
 const DEFAULT_LIMIT = 50;
 const HISTORY_CHECKS: OptionChecks<HistoryOptions> = { from: anything, limit: wholeFrom(1) };
 
@@ -102,7 +109,10 @@ export class Session<State = unknown> {
    * Changes a draft of the state, or takes the new state that the function returns, and saves it; then `state` is frozen, and later saves cost what changed. A function that throws, and a
    * save that fails, leave the state as it was.
    */
-  update(change: (draft: Draft<State>) => unknown, options: SaveOptions = {}): Promise<CheckpointId> {
+  update<Change extends (draft: Draft<State>) => unknown>(
+    change: Change & NotAsync<ReturnType<Change>>,
+    options: SaveOptions = {},
+  ): Promise<CheckpointId> {
     return this.#writer.update(change, options);
   }
 

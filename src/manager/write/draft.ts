@@ -10,11 +10,14 @@ export function changeDraft(state: unknown, recipe: (draft: never) => unknown): 
     throw new InvalidInputError(
       `update() changes a state made of objects, lists, Maps and Sets; found ${describeValue(state)}. Pass initial to session(), or use save(state).`,
     );
-  const changed = create(state as object, (draft) => {
+  let isTaken = false;
+  const changed: unknown = create(state as object, (draft) => {
     const returned = recipe(draft as never);
     if (isDraft(returned)) return undefined;
     const isChanged = (): boolean => current(draft) !== state;
-    return takeReturned(returned, { state, isChanged, name: 'The function of update()' }) as undefined;
+    const taken = takeReturned(returned, { state, isChanged, name: 'The function of update()' });
+    isTaken = taken !== undefined;
+    return (isTaken ? { taken, draft } : undefined) as undefined; // create() warns on the console unless it finds a draft
   });
-  return freezeState(changed);
+  return freezeState(isTaken ? (changed as { readonly taken: unknown }).taken : changed);
 }

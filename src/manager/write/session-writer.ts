@@ -355,7 +355,10 @@ export class SessionWriter {
   }
 
   #checkOpen(): void {
-    if (this.#isClosed) throw new ClosedError(`Session "${this.id}" was closed. Open it again with manager.session().`);
+    if (this.#isClosed)
+      throw new ClosedError(
+        `Session "${this.id}" was closed, by itself or with its manager. Open it again with session() of an open manager.`,
+      );
   }
 }
 

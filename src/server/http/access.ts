@@ -81,7 +81,7 @@ export class Access {
     if (given !== undefined && isSame(given, this.#cookie.value)) return;
     throw new HttpError(401, 'ACCESS_DENIED', {
       message:
-        'The token is missing or not that of this server. Open the address that the server printed at its start.',
+        'The token is missing or not that of this server. Open the address that the server printed at its start; a script sends the token behind its # as "Authorization: Bearer <token>".',
     });
   }
 

@@ -68,7 +68,7 @@ function prepareFolder(path: string): void {
 function noStorage(address: StorageAddress): NotFoundError {
   const shown = formatStorageAddress(address);
   return new NotFoundError(
-    `There is no storage at ${shown}. Make one with "savestate init", or name another with --storage.`,
+    `There is no storage at ${shown}. Name another with --storage, or make this one: savestate init --storage ${/^[\w@%+=:,./~-]+$/.test(shown) ? shown : JSON.stringify(shown)}`,
     { details: { kind: 'storage', storage: shown } },
   );
 }

@@ -1,7 +1,8 @@
 import { ConflictError, InvalidInputError, isLost, NotFoundError } from '../../../core/errors.ts';
+import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import { parseSessionId, type SessionId } from '../../../core/record/id.ts';
 import { readSession } from '../../../manager/engine/records.ts';
-import type { ChunkStorage } from '../../../storage/contract.ts';
+import type { ChunkStorage, RefKind } from '../../../storage/contract.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import { findNamedSession, type OpenStorage, withSubgraphs } from '../../base/open-storage.ts';
@@ -107,7 +108,12 @@ async function planUser(opened: OpenStorage, userId: string): Promise<Plan> {
 
 async function planCheckpoints(opened: OpenStorage, revision: string, reason: string): Promise<Plan> {
   const isRange = parseRange(revision) !== undefined;
-  const doomed = isRange ? await readRange(opened, revision) : [await resolveRevision(opened, revision)];
+  const meant = isRange ? await readRange(opened, revision) : [await resolveRevision(opened, revision)];
+  const names = await readProtecting(opened, meant);
+  const doomed = meant.filter(({ id }) => !names.has(id));
+  const [name] = names.values();
+  if (doomed.length === 0 && name !== undefined)
+    throw new ConflictError(`Nothing is deleted: ${name} names what was meant. Delete the name first.`);
   const run = async () => {
     let count = 0;
     for (const { id } of doomed.toReversed()) if (await opened.manager.delete(id, { reason })) count++;
@@ -116,9 +122,21 @@ async function planCheckpoints(opened: OpenStorage, revision: string, reason: st
     return count;
   };
   const [first] = doomed;
+  const kept = names.size === 0 ? '' : ` (${[...names.values()].join(', ')} keeps ${formatCount(names.size, 'other')})`;
   const what =
     isRange || first === undefined
-      ? formatCount(doomed.length, 'checkpoint')
+      ? `${formatCount(doomed.length, 'checkpoint')}${kept}`
       : `checkpoint ${first.id} (#${first.sequence} of branch "${first.branch}")`;
   return { what, checkpoints: doomed.length, sessions: [], run };
 }
+
+/** Which of these a branch, a tag or a pin names, and by what. */
+async function readProtecting({ storage }: OpenStorage, meant: readonly Checkpoint[]): Promise<Map<string, string>> {
+  const names = new Map<string, string>();
+  for (const sessionId of new Set(meant.map((each) => each.sessionId)))
+    for (const { kind, name, target } of await storage.readRefs({ sessionId }))
+      if (PROTECTING.has(kind) && meant.some(({ id }) => id === target)) names.set(target, `${kind} "${name}"`);
+  return names;
+}
+
+const PROTECTING: ReadonlySet<RefKind> = new Set(['branch', 'tag', 'pin']);

@@ -1,8 +1,10 @@
 import { listSessions, type SessionListing } from '../../../view/list-sessions.ts';
 import type { Command } from '../../base/command.ts';
-import { formatCount, formatRows, formatTime } from '../../terminal/format.ts';
+import { clip, formatCount, formatRows, formatTime } from '../../terminal/format.ts';
+import type { Terminal } from '../../terminal/terminal.ts';
 
 const DEFAULT_LIMIT = 50;
+const MIN_ID_CHARS = 24;
 
 /** Lists the sessions. */
 export const command: Command = {
@@ -23,7 +25,7 @@ export const command: Command = {
     };
     const sessions = await listSessions(opened.manager, listing);
     const rows = sessions.map(({ id, currentBranch, branches, sequence, savedAt, status, subgraphs = [], steps }) => [
-      subgraphs.length === 0 ? id : `${id} (+${formatCount(subgraphs.length, 'subgraph')})`,
+      `${shorten(id, context.terminal)}${subgraphs.length === 0 ? '' : ` (+${formatCount(subgraphs.length, 'subgraph')})`}`,
       currentBranch,
       String(branches.length),
       `#${sequence}`,
@@ -35,3 +37,8 @@ export const command: Command = {
     if (sessions.length === 0) context.say('There are no sessions yet.');
   },
 };
+
+/** A long id leaves room for the other columns; in a pipe it is whole. */
+function shorten(id: string, { isScreen, columns }: Terminal): string {
+  return isScreen ? clip(id, Math.max(MIN_ID_CHARS, Math.floor(columns / 3))) : id;
+}

@@ -17,7 +17,7 @@ export const command: Command = {
     ['--raw', 'the whole state as JSON; a string at a path as it is, in a pipe'],
   ],
   details:
-    'A revision may be followed by a colon and a path into its state. Dates, maps and the like are shown as texts and lists. Of teams, fleets and threads of LangGraph the conversation, the ledgers and the other channels are shown; --raw has everything.',
+    'A revision may be followed by a colon and a path into its state. What JSON has no form for is shown as JSON that looks like it: a Date as its ISO text, a Map as an object (or a list of pairs), a Set as a list, a bigint as the text "1n". Of teams, fleets and threads of LangGraph the conversation, the ledgers and the other channels are shown; --raw has everything.',
   examples: [
     ['savestate show', 'the head of the current branch'],
     ['savestate show @~3', 'three checkpoints before it'],
