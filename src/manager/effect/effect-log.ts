@@ -7,7 +7,7 @@ import type { Commit, RefChange } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
 import { parseOpenName } from '../engine/save-options.ts';
 import type { HeldLease } from '../lease/lease.ts';
-import { type EffectRecord, effectKey, formatEffect, type RecordedEffect } from './effect-record.ts';
+import { type EffectRecord, effectKey, encodeOutcome, formatEffect, type RecordedEffect } from './effect-record.ts';
 import { checkHead, checkMark, moveMark } from './effect-refs.ts';
 import { digestInput, type InputDigest } from './input-digest.ts';
 import { describeMismatch, type StepIdentity, StepRecordings } from './step-recordings.ts';
@@ -321,21 +321,11 @@ export class EffectLog {
     { status, outcome, durationMs }: { status: 'done' | 'failed'; outcome: unknown; durationMs: number },
   ): Promise<void> {
     const { sessionId, branch } = this.#options;
-    const { root, chunks } = this.#encode(record.name, outcome);
+    const { root, chunks } = encodeOutcome(this.#engine.codec, record.name, outcome);
     const row = formatEffect({ sessionId, branch }, { ...record, status, durationMs }, root);
     await this.#line.commit({ sessionId, chunks, effects: [row] }, lease).catch((cause: unknown) => {
       throw new UnrecordedOutcome(cause);
     });
-  }
-
-  #encode(name: string, outcome: unknown): ReturnType<Engine['codec']['encode']> {
-    try {
-      return this.#engine.codec.encode(outcome);
-    } catch (cause) {
-      if (!(cause instanceof InvalidInputError)) throw cause;
-      const message = `Step "${name}" ran, but what it returned cannot be recorded, so its call will run again. ${cause.message} $ is what the step returned.`;
-      throw new InvalidInputError(message, { details: { ...cause.details, step: name }, cause });
-    }
   }
 
   /** The step's own error is what its caller must see; that it could not be noted is told as an event. */

@@ -1,4 +1,5 @@
-import { CorruptError } from '../../core/errors.ts';
+import type { StateCodec } from '../../core/codec/state-codec.ts';
+import { CorruptError, InvalidInputError } from '../../core/errors.ts';
 import { type CheckpointId, isCheckpointId, type SessionId } from '../../core/record/id.ts';
 import { type ChunkContent, type Digest, digestText, formatChunk } from '../../core/tree/chunk.ts';
 import type { EffectRow } from '../../storage/contract.ts';
@@ -38,6 +39,17 @@ export function effectKey(
   { ordinal, name }: { ordinal: number; name: string },
 ): string {
   return `eff_${digestText(JSON.stringify([sessionId, branch, ordinal, name])).slice(0, 32)}`;
+}
+
+/** Encodes what a step returned or threw; throws an InvalidInputError that names the step if that cannot be. */
+export function encodeOutcome(codec: StateCodec, step: string, outcome: unknown): ReturnType<StateCodec['encode']> {
+  try {
+    return codec.encode(outcome);
+  } catch (cause) {
+    if (!(cause instanceof InvalidInputError)) throw cause;
+    const message = `Step "${step}" ran, but what it returned cannot be recorded, so its call will run again. ${cause.message} $ is what the step returned.`;
+    throw new InvalidInputError(message, { details: { ...cause.details, step }, cause });
+  }
 }
 
 /** Brings a record into the stored form. */

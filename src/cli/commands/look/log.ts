@@ -13,7 +13,6 @@ import { formatDetails, formatHistory, formatLine } from '../../state/checkpoint
 import { Expression } from '../../state/expression.ts';
 import { type Cuts, formatGraph } from '../../state/graph.ts';
 import { readWords, type Words } from '../../state/words.ts';
-import { listSteps } from './steps.ts';
 
 /** Lists checkpoints. */
 export const command: Command = {
@@ -43,7 +42,7 @@ export const command: Command = {
   ],
   run: async (context, input) => {
     const opened = await context.open();
-    if (input.flag('steps')) return listSteps(context, opened, input);
+    if (input.flag('steps')) return (await import('./steps.ts')).listSteps(context, opened, input);
     const unsaved = await opened.describeUnsaved();
     const sessionId = unsaved === undefined ? await opened.findSession() : undefined;
     const listed = sessionId === undefined ? NOTHING : await list(context, opened, { input, sessionId });
