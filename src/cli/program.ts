@@ -10,7 +10,7 @@ const INTRO = 'Save states for AI agents: look at, compare, fork, search, check 
 const DEFAULT_COLUMNS = 80;
 
 const OUTRO = `Revisions: an id or its beginning, a branch, a tag, @ (the head), @~3, name~2, #12, @{2h ago}, a..b, "message 3", "round 2", "before tool search"
-Start with: savestate demo, savestate init, savestate sessions, savestate log --graph
+Start with: savestate demo, savestate init, savestate log --graph
 Where it is not on the PATH, as after npm install, write npx savestate.
 Exit codes: 0 done, 1 failed, 2 not understood, 3 done in part, 4 damage found, 10 no storage, 11 locked, 13 not found, 14 conflict, 15 unsupported, 16 replay mismatch, 17 model, 130 stopped`;
 

@@ -1,11 +1,12 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../src/cli/command-table.ts';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
-import { json, ok, run } from './support/cli.ts';
+import { cleanEnv, json, MAIN, ok, run } from './support/cli.ts';
 import { DATABASE, sharedChat } from './support/fixture.ts';
 import { newFolder } from './support/folder.ts';
 
@@ -145,6 +146,37 @@ describe.concurrent('a damaged database', () => {
     expect(readFileSync(join(folder, 'notes.txt'), 'utf8')).toMatch(/^These are/);
     expect((await run(['log', '--storage', 'file:.'], { folder })).code).toBe(10);
     expect(existsSync(join(folder, 'format.json'))).toBe(false);
+  });
+});
+
+describe('a database that may not be written', () => {
+  const UID = process.getuid?.() === 0 ? 65_534 : process.getuid?.(); // nobody: root may write everything
+
+  test.skipIf(UID === undefined)('[cli.21] can be looked at; a change says why it cannot be', async () => {
+    const { folder } = await chat.copy();
+    const path = join(folder, DATABASE);
+    const start = (...args: string[]) => {
+      const env = cleanEnv(folder, { XDG_STATE_HOME: '/nowhere' });
+      const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args, '--storage', path], {
+        cwd: '/',
+        uid: UID,
+        env,
+        encoding: 'utf8',
+      });
+      return { status, stdout, stderr };
+    };
+    chmodSync(folder, 0o755);
+    chmodSync(path, 0o444);
+    chmodSync(dirname(path), 0o555);
+    try {
+      expect(start('log', '-n', '1')).toMatchObject({ status: 0, stdout: expect.stringContaining('8\t'), stderr: '' });
+      expect(start('show', '@~1', '--header')).toMatchObject({ status: 0, stderr: '' });
+      expect(start('tag', 'mine')).toMatchObject({ status: 1, stderr: expect.stringContaining('read-only') });
+      writeFileSync(`${path}-wal`, 'somebody writes');
+      expect(start('log')).toMatchObject({ status: 1, stderr: expect.stringContaining('Copy ') });
+    } finally {
+      chmodSync(dirname(path), 0o755);
+    }
   });
 });
 

@@ -6,8 +6,9 @@ import { filledString, oneOf, wholeFrom } from '../../core/options.ts';
 import { makeFolder } from '../make-folder.ts';
 import { closeWithoutCopying } from './sqlite-close.ts';
 import { checkSqliteVersion, openDatabase, rollBack, type SqlDatabase, type SqlStatement } from './sqlite-driver.ts';
-import { isBusy, isDiskFailure, toSavestateError } from './sqlite-error.ts';
+import { isBusy, isDiskFailure, isWriteRefused, toSavestateError } from './sqlite-error.ts';
 import { SqliteFiles } from './sqlite-files.ts';
+import { ReadOnlyFile } from './sqlite-read-only.ts';
 
 /** How a database is opened. */
 export type SqliteOptions = {
@@ -58,6 +59,8 @@ export class SqliteConnection {
   readonly #durability: 'power' | 'process';
   readonly #busyTimeoutMs: number;
   readonly #files: SqliteFiles;
+  /** Set if the file may not be written. */
+  #readOnly: ReadOnlyFile | undefined;
   readonly #statements = new Map<string, SqlStatement>();
   #synchronous: string;
   #lookedAtMs = Number.NEGATIVE_INFINITY;
@@ -75,15 +78,25 @@ export class SqliteConnection {
     try {
       prepareFolder(this.path, makesFolder);
       checkOneByte(this.path);
-      this.#db = this.#open(tables);
+      this.#db = this.#openAny(tables);
       this.#files = new SqliteFiles(this.#db, this.path);
     } catch (error) {
       throw toSavestateError(error, this.path);
     }
   }
 
-  #open(tables: SqliteTables): SqlDatabase {
-    const db = openDatabase(this.path);
+  /** What may not be written is opened for looking at it. */
+  #openAny(tables: SqliteTables): SqlDatabase {
+    try {
+      return this.#open(openDatabase(this.path), tables);
+    } catch (error) {
+      if (!isWriteRefused(error) || (statSync(this.path, { throwIfNoEntry: false })?.size ?? 0) === 0) throw error;
+      this.#readOnly = new ReadOnlyFile(this.path);
+      return this.#open(this.#readOnly.open(), tables);
+    }
+  }
+
+  #open(db: SqlDatabase, tables: SqliteTables): SqlDatabase {
     try {
       // First of all: even asking for the version reads the schema, which another process may be creating just now.
       db.exec(`PRAGMA busy_timeout=${this.#busyTimeoutMs}`);
@@ -99,6 +112,11 @@ export class SqliteConnection {
 
   /** Every step may be repeated, also by several processes at once: the first one to get the lock creates, the others find. */
   #setUp(db: SqlDatabase, { isEmpty, pragmas = '', create, check }: SqliteTables): void {
+    if (this.#readOnly !== undefined) {
+      db.exec('PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF');
+      if (!isEmpty(db, this.path)) check?.(db, this.path);
+      return;
+    }
     if (isEmpty(db, this.path)) {
       db.exec(`${pragmas}; PRAGMA journal_mode=WAL`);
       transact(db, () => {
@@ -149,7 +167,9 @@ export class SqliteConnection {
       this.#checkOpen();
       try {
         if (performance.now() - this.#lookedAtMs > lookAgainMs) this.#checkFiles('none');
-        return work();
+        const result = work();
+        this.#readOnly?.check();
+        return result;
       } catch (error) {
         this.#lookedAtMs = Number.NEGATIVE_INFINITY;
         if (isDiskFailure(error)) this.#files.checkLengths();
@@ -240,7 +260,7 @@ export class SqliteConnection {
     this.#isClosed = true;
     this.#statements.clear();
     const misplaced = this.#files.findMisplaced();
-    if (misplaced === 'file') return this.#db.close();
+    if (misplaced === 'file' || this.#readOnly !== undefined) return this.#db.close();
     if (misplaced === 'log') return closeWithoutCopying(this.#db, this.path);
     try {
       this.#files.checkLengths();

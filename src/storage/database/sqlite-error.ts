@@ -44,6 +44,12 @@ export function isDiskFailure(error: unknown): boolean {
   return resultCode(error) === IOERR;
 }
 
+/** Whether the file, or those that SQLite needs beside it, may not be written. */
+export function isWriteRefused(error: unknown): boolean {
+  const code = resultCode(error);
+  return code === READONLY || code === CANTOPEN;
+}
+
 /** Turns whatever a driver threw into an error of this package; those of this package stay as they are. */
 export function toSavestateError(error: unknown, path: string): SavestateError {
   if (error instanceof SavestateError) return error;
@@ -61,7 +67,7 @@ function describe(code: number | undefined, path: string): string {
     case LOCKED:
       return `The database ${path} is locked by another process. Nothing was written; try again, or find the process that holds it.`;
     case READONLY:
-      return `The database ${path} cannot be written: the file or its folder is read-only. Change its permissions or choose another path.`;
+      return `The database ${path} cannot be written: the file or its folder is read-only. It can be looked at; to save, change its permissions or choose another path.`;
     case IOERR:
       return `Reading or writing the database ${path} failed. Nothing of this call was stored; check the disk.`;
     case CORRUPT:
