@@ -79,7 +79,8 @@ export class OpenStorage {
 
   async #noSuchSession(sessionId: SessionId): Promise<NotFoundError> {
     const unsaved = await this.describeUnsaved();
-    if (unsaved !== undefined) return new NotFoundError(unsaved, { details: { sessionId } });
+    if (unsaved !== undefined)
+      return new NotFoundError(`${unsaved} "savestate log --steps" lists them.`, { details: { sessionId } });
     const known = await this.storage.listSessions({ limit: LOOKED_AT_SESSIONS });
     const shown = known
       .slice(0, SHOWN_SESSIONS)
@@ -98,7 +99,7 @@ export class OpenStorage {
     if (sessionId === undefined || (await hasSession(this, sessionId))) return undefined;
     const steps = await findSteps(this.manager.engine, sessionId);
     if (steps === undefined) return undefined;
-    return `Session "${sessionId}" has no checkpoint yet; it recorded ${formatCount(steps.count, 'step')}. See: savestate log --steps`;
+    return `Session "${sessionId}" has no checkpoint yet; it recorded ${formatCount(steps.count, 'step')}.`;
   }
 
   /** What a branch or tag of the session points at. */

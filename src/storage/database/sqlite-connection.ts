@@ -90,7 +90,7 @@ export class SqliteConnection {
     try {
       return this.#open(openDatabase(this.path), tables);
     } catch (error) {
-      if (!isWriteRefused(error) || (statSync(this.path, { throwIfNoEntry: false })?.size ?? 0) === 0) throw error;
+      if (!isWriteRefused(error) || !isFilled(this.path)) throw error;
       this.#readOnly = new ReadOnlyFile(this.path);
       return this.#open(this.#readOnly.open(), tables);
     }
@@ -291,6 +291,11 @@ function describeDiskFailure(path: string): string {
 function checkPath(path: string): string {
   if (!path.includes('\0')) return resolve(path);
   throw new InvalidInputError(`A path must not contain NUL characters; found ${JSON.stringify(path)}.`);
+}
+
+function isFilled(path: string): boolean {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found?.isFile() === true && found.size > 0;
 }
 
 /** SQLite takes a file of one byte for an empty one, because on some systems it makes such files itself, with the first byte of its name. */

@@ -157,9 +157,12 @@ test('a read-only file in a read-only folder can be looked at, and refuses a com
   chmodSync(path, 0o444);
   chmodSync(folder, 0o555);
   try {
-    expect(openAsNobody()).toBeUndefined();
+    await using storage = asNobody(() => new SqliteCheckpointStorage({ path, busyTimeoutMs: 0 }));
+    expect(await storage.listSessions({ limit: 1 })).toEqual([]);
+    const refused = { code: 'STORAGE', message: expect.stringMatching(/read-only/) };
+    await expect(storage.commit(commitOf(new Builders().checkpoint()))).rejects.toMatchObject(refused);
     writeFileSync(`${path}-wal`, 'somebody writes');
-    expect(openAsNobody()).toMatchObject({ code: 'STORAGE', message: expect.stringMatching(/Copy /) });
+    await expect(storage.stats()).rejects.toThrow('somebody else writes to it');
   } finally {
     chmodSync(folder, 0o755);
   }
@@ -168,20 +171,23 @@ test('a read-only file in a read-only folder can be looked at, and refuses a com
 test('a new file in a read-only folder is refused', () => {
   chmodSync(folder, 0o555);
   try {
-    expect(openAsNobody()).toMatchObject({ code: 'STORAGE', message: expect.stringMatching(/permissions/) });
+    expect(asNobody(() => openError({ path, busyTimeoutMs: 0 }))).toMatchObject({
+      code: 'STORAGE',
+      message: expect.stringMatching(/permissions/),
+    });
   } finally {
     chmodSync(folder, 0o755);
   }
 });
 
 /** Root may write everything, so that these two tests give up being root while they open the file. */
-function openAsNobody(): unknown {
+function asNobody<T>(work: () => T): T {
   const { seteuid, geteuid } = process;
-  if (seteuid === undefined || geteuid?.call(process) !== 0) return openError({ path, busyTimeoutMs: 0 });
+  if (seteuid === undefined || geteuid?.call(process) !== 0) return work();
   if (existsSync(path)) chownSync(path, 0, 0);
   seteuid.call(process, 65534);
   try {
-    return openError({ path, busyTimeoutMs: 0 });
+    return work();
   } finally {
     seteuid.call(process, 0);
   }

@@ -86,9 +86,12 @@ function drawChart(points: DriftHistory['points']): string {
   return `${kinds.length === 0 ? 'no signs at all\n' : formatTable(rows)}${span} UTC; 1.00 is the alarm\n`;
 }
 
-function describeCase({ summary, onset, agent }: DriftOutput, isNew: (text: string) => string): string {
-  const since = onset === null || agent === null ? [] : [`${agent} since ${onset}`];
-  const parts = [...since, isNew(summary)].filter((part) => part !== '');
+function describeCase({ summary, onset, agent, points }: DriftOutput, isNew: (text: string) => string): string {
+  const at = points.find(({ checkpointId }) => checkpointId === onset);
+  const shown = at === undefined ? onset : `#${at.sequence} (${onset})`;
+  const since = onset === null || agent === null ? [] : [`${agent} since ${shown}`];
+  const told = summary.replace(/ since event \d+(?=\.)/, ''); // events are the detector's, checkpoints the reader's
+  const parts = [...since, isNew(told)].filter((part) => part !== '');
   return parts.length === 0 ? '' : `${parts.join(': ')}\n`;
 }
 

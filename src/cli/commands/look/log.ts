@@ -53,7 +53,8 @@ export const command: Command = {
     const words = isTold ? await readWords(context, told, { isEach: isEach(context, input) }) : new Map();
     const cuts = input.flag('graph') ? await readCuts(opened, listed) : new Map();
     await context.answer(outputs, () => format(context, input, { ...listed, outputs, words, cuts }));
-    if (outputs.length === 0) context.say(unsaved ?? 'There are no such checkpoints.');
+    if (outputs.length === 0)
+      context.say(unsaved === undefined ? NONE : `${unsaved} See: ${context.command('log --steps')}`);
     if (isTold && told.length < checkpoints.length)
       context.say(
         `What was said is told of the last ${MAX_TOLD} only. For more: -n ${checkpoints.length}, or a range.`,
@@ -71,6 +72,7 @@ type List = {
   readonly folded: ReadonlyMap<string, string | undefined>;
 };
 
+const NONE = 'There are no such checkpoints.';
 const NOTHING: List = { checkpoints: [], names: NO_NAMES, folded: new Map() };
 
 async function list(
