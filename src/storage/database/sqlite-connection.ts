@@ -131,6 +131,7 @@ export class SqliteConnection {
     db.exec(`PRAGMA synchronous=${this.#synchronous}`);
     // On macOS a plain fsync does not reach the platter; elsewhere these two change nothing.
     if (this.#durability === 'power') db.exec('PRAGMA fullfsync=1; PRAGMA checkpoint_fullfsync=1');
+    db.prepare('PRAGMA wal_checkpoint(NOOP)').get(); // changes nothing, and fails if nothing may be written
     check?.(db, this.path);
   }
 
