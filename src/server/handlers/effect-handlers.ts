@@ -3,7 +3,7 @@ import { readEffects } from '../../manager/effect/recordings.ts';
 import { toEffect } from '../../view/effect-output.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import type { Handlers } from './call.ts';
-import { headOf, openRefs, refsOf } from './session-refs.ts';
+import { checkRecorded, openRefs } from './session-refs.ts';
 
 const DEFAULT_EFFECTS = 1_000;
 
@@ -19,7 +19,7 @@ export const EFFECT_HANDLERS = {
   'GET /v1/sessions/{session}/effects': async ({ manager, params, query }) => {
     const session = await openRefs(manager, params.session);
     const { branch = session.current, after, limit = DEFAULT_EFFECTS } = query;
-    if (!refsOf(session, 'log').some(({ name }) => name === branch)) headOf(session, branch);
+    checkRecorded(session, branch);
     const start = after === undefined ? undefined : await manager.open(after);
     const counted = start?.branch === branch ? (start.header.effectCount ?? 0) : 0;
     const fromOrdinal = Math.max(counted, Number(query.cursor ?? 0));

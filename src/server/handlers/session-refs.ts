@@ -45,6 +45,11 @@ export function headOf(session: SessionRefs, branch = session.current): Checkpoi
   });
 }
 
+/** Throws a NotFoundError unless the branch has a head, or recorded steps. */
+export function checkRecorded(session: SessionRefs, branch: string): void {
+  if (!refsOf(session, 'log').some(({ name }) => name === branch)) headOf(session, branch);
+}
+
 /** What people change: of these the ETag of a session is made. */
 const TAGGED: ReadonlySet<RefKind> = new Set(['branch', 'tag', 'pin', 'mark', 'current']);
 

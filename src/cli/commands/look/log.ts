@@ -44,23 +44,28 @@ export const command: Command = {
     const opened = await context.open();
     if (input.flag('steps')) return (await import('./steps.ts')).listSteps(context, opened, input);
     const unsaved = await opened.describeUnsaved();
-    const sessionId = unsaved === undefined ? await opened.findSession() : undefined;
-    const listed = sessionId === undefined ? NOTHING : await list(context, opened, { input, sessionId });
-    const { checkpoints, names } = listed;
-    const outputs = checkpoints.map((checkpoint) => toOutput(checkpoint, names));
-    const isTold = !context.isJson && !input.flag('long');
-    const told = input.has('n') ? checkpoints : checkpoints.slice(0, MAX_TOLD);
-    const words = isTold ? await readWords(context, told, { isEach: isEach(context, input) }) : new Map();
-    const cuts = input.flag('graph') ? await readCuts(opened, listed) : new Map();
-    await context.answer(outputs, () => format(context, input, { ...listed, outputs, words, cuts }));
-    if (outputs.length === 0)
-      context.say(unsaved === undefined ? NONE : `${unsaved} See: ${context.command('log --steps')}`);
-    if (isTold && told.length < checkpoints.length)
-      context.say(
-        `What was said is told of the last ${MAX_TOLD} only. For more: -n ${checkpoints.length}, or a range.`,
-      );
+    if (unsaved === undefined) return listCheckpoints(context, opened, input);
+    await context.answer([], () => '');
+    context.say(`${unsaved} See: ${context.command('log --steps')}`);
+    return undefined;
   },
 };
+
+/** `log` of what was saved. */
+async function listCheckpoints(context: Context, opened: OpenStorage, input: CommandInput): Promise<undefined> {
+  const sessionId = await opened.findSession();
+  const listed = sessionId === undefined ? NOTHING : await list(context, opened, { input, sessionId });
+  const { checkpoints, names } = listed;
+  const outputs = checkpoints.map((checkpoint) => toOutput(checkpoint, names));
+  const isTold = !context.isJson && !input.flag('long');
+  const told = input.has('n') ? checkpoints : checkpoints.slice(0, MAX_TOLD);
+  const words = isTold ? await readWords(context, told, { isEach: isEach(context, input) }) : new Map();
+  const cuts = input.flag('graph') ? await readCuts(opened, listed) : new Map();
+  await context.answer(outputs, () => format(context, input, { ...listed, outputs, words, cuts }));
+  if (outputs.length === 0) context.say('There are no such checkpoints.');
+  if (isTold && told.length < checkpoints.length)
+    context.say(`What was said is told of the last ${MAX_TOLD} only. For more: -n ${checkpoints.length}, or a range.`);
+}
 
 /** The words of a checkpoint take a look at what it changed: of a long history the newest are enough, unless more are asked for. */
 const MAX_TOLD = 200;
@@ -72,7 +77,6 @@ type List = {
   readonly folded: ReadonlyMap<string, string | undefined>;
 };
 
-const NONE = 'There are no such checkpoints.';
 const NOTHING: List = { checkpoints: [], names: NO_NAMES, folded: new Map() };
 
 async function list(
