@@ -26,7 +26,10 @@ class Tour {
     } finally {
       rmSync(this.#folder, { recursive: true, force: true });
     }
-    say('', 'The temporary files are gone. Next: docs/TUTORIAL.md and docs/GUIDE.md of the package (node_modules/savestate).');
+    say(
+      '',
+      'The temporary files are gone. Next: docs/TUTORIAL.md and docs/GUIDE.md of the package (node_modules/savestate).',
+    );
   }
 
   async #talkUntilKilled() {
