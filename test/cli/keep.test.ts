@@ -170,10 +170,13 @@ describe.concurrent('redact', () => {
 
   test('[cli.16] takes the value at a path out; takes texts from a file or a pipe; refuses what would take everything', async () => {
     const { folder } = await chat.copy();
+    await ok(['forget', '#2', '--reason', 'my parcel', '--yes'], { folder });
     await json('redact', ['--path', '$.tone', '--yes'], { folder });
     expect((await json('log', ['--where', 'state.tone != "[redacted]"'], { folder })).length).toBe(0);
     writeFileSync(join(folder, 'secret.txt'), 'my parcel\n');
     expect(await json('redact', ['--text-from', 'secret.txt', '--yes'], { folder })).toMatchObject({ isDryRun: false });
+    expect(readFileSync(join(folder, DATABASE)).includes('my parcel')).toBe(false);
+    expect(await json('verify', [], { folder })).toMatchObject({ status: 'clean', tombstones: 1 });
     expect(await json('redact', ['--text-from', '-', '--yes'], { folder, input: 'not there at all' })).toMatchObject({
       places: 0,
       isDryRun: true,

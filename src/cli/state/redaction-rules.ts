@@ -1,5 +1,8 @@
 import type { PathStep } from '../../core/path.ts';
+import { atomBytes } from '../../core/value/atom.ts';
 import { ForeignInstance } from '../../core/value/class-codec.ts';
+import { createError, errorClass, errorFields } from '../../core/value/error-value.ts';
+import { SecretRef } from '../../core/value/secret-ref.ts';
 
 /** What is taken out: these texts wherever they are, what fits these patterns, and the values at these paths. */
 export type RedactionRules = {
@@ -64,7 +67,9 @@ export class Redaction {
     if (value instanceof Set) return this.#ofSet(value);
     if (value instanceof Map) return this.#ofMap(value, below);
     if (value instanceof ForeignInstance) return this.#ofForeign(value);
-    if (Object.getPrototypeOf(value) !== Object.prototype) return value;
+    if (value instanceof Error) return this.#ofError(value, path);
+    const prototype: object | null = Object.getPrototypeOf(value);
+    if (prototype !== Object.prototype && prototype !== null) return this.#ofAtom(value);
     const entries = Object.entries(value).map(([key, item]): [string, unknown] => [
       this.#ofText(key),
       this.#of(item, below(key)),
@@ -72,7 +77,18 @@ export class Redaction {
     const isSame = entries.every(
       ([key, item]) => Object.hasOwn(value, key) && (value as Record<string, unknown>)[key] === item,
     );
-    return isSame ? value : Object.fromEntries(entries);
+    return isSame ? value : Object.setPrototypeOf(Object.fromEntries(entries), prototype);
+  }
+
+  #ofError(error: Error, path: readonly PathStep[] | undefined): unknown {
+    const fields = errorFields(error);
+    const kept = this.#ofObject(fields, path);
+    return kept === fields ? error : createError(errorClass(error), kept as typeof fields);
+  }
+
+  /** What is one small text, such as an address: whole, or all of it taken out. */
+  #ofAtom(atom: object): unknown {
+    return textsOf(atom).every((text) => this.#ofText(text) === text) ? atom : REDACTED;
   }
 
   #ofSet(set: ReadonlySet<unknown>): unknown {
@@ -96,4 +112,21 @@ export class Redaction {
 
 function keep<Item>(before: readonly Item[], after: readonly Item[]): readonly Item[] {
   return after.every((item, at) => item === before[at]) ? before : after;
+}
+
+/** The texts in an atom: as it is written, and as it is meant. */
+function textsOf(atom: object): readonly string[] {
+  if (atom instanceof URL) return [atom.href, decodeHref(atom.href), ...[...atom.searchParams].flat()];
+  if (atom instanceof RegExp) return [atom.source, atom.source.replaceAll(/\\(\W)/gu, '$1')];
+  if (atom instanceof SecretRef) return [atom.name];
+  const bytes = atomBytes(atom);
+  return bytes === undefined ? [] : [new TextDecoder().decode(bytes)];
+}
+
+function decodeHref(href: string): string {
+  try {
+    return decodeURIComponent(href);
+  } catch {
+    return href;
+  }
 }

@@ -187,6 +187,30 @@ describe('redaction', () => {
     expect(redact(clean, { texts: ['s3cret'] })).toEqual([clean, 0]);
   });
 
+  test('[cli.16] and out of everything else that holds text, whole where it is one small text', () => {
+    const error = Object.assign(new TypeError('no s3cret', { cause: new Error('s3cret') }), { code: 's3cret' });
+    const state = {
+      error,
+      url: new URL('https://example.com/?q=s3+cret#x'),
+      path: new URL('https://example.com/s3cret'),
+      pattern: /s3\/?cret/u,
+      escaped: /s3 cret/,
+      bytes: Buffer.from('a s3cret'),
+      secret: new SecretRef('s3cret'),
+      bare: Object.assign(Object.create(null), { s3cret: 's3cret' }),
+    };
+    const [found] = redact(state, { texts: ['s3cret', 's3 cret'] }) as [typeof state];
+    const { error: kept, bare, pattern, ...rest } = found;
+    expect(Object.values(rest)).toEqual(Array(5).fill('[redacted]'));
+    expect(pattern).toBe(state.pattern);
+    expect(kept).toBeInstanceOf(TypeError);
+    expect(kept).toMatchObject({ message: 'no [redacted]', cause: { message: '[redacted]' }, code: '[redacted]' });
+    expect(kept.stack).not.toContain('s3cret');
+    expect([Object.getPrototypeOf(bare), { ...bare }]).toEqual([null, { '[redacted]': '[redacted]' }]);
+    const clean = { error, url: state.url, bytes: state.bytes };
+    expect(redact(clean, { texts: ['elsewhere'] })).toEqual([clean, 0]);
+  });
+
   test('[cli.16] patterns and paths', () => {
     expect(redact({ card: 'No 1234 5678.' }, { patterns: [/\d{4} \d{4}/gu] })).toEqual([{ card: 'No [redacted].' }, 1]);
     expect(redact({ a: [{ b: { c: 1 } }], x: 2 }, { paths: [['a', 0, 'b']] })).toEqual([

@@ -1,9 +1,10 @@
 import { findIn, StateCodec } from '../../core/codec/state-codec.ts';
 import { parseCheckpointBody } from '../../core/record/checkpoint.ts';
-import { type CheckpointHeader, digestCheckpoint, type Tombstone } from '../../core/record/checkpoint-header.ts';
+import { type CheckpointHeader, digestCheckpoint } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { type Chunk, type ChunkContent, createChunk, type Digest } from '../../core/tree/chunk.ts';
 import { formatEffect, parseEffect } from '../effect/effect-record.ts';
+import { parseTombstone, sealTombstone } from '../engine/records.ts';
 import { SAID_FIELD_NAMES, SAID_FIELDS } from '../engine/save-options.ts';
 import { chainLine, type ExportEnd, type ExportLine, type ExportStart } from './export.ts';
 
@@ -58,11 +59,14 @@ class SessionRewriter {
     if ('chunk' in line) this.#before.set(createChunk(line.chunk).digest, line.chunk);
     else if ('checkpoint' in line) yield* this.#rewriteCheckpoint(line.checkpoint);
     else if ('effect' in line) yield* this.#rewriteEffect(line.effect);
-    else {
-      if ('tombstone' in line)
-        this.#digests.set((JSON.parse(line.tombstone.body) as Tombstone).id, line.tombstone.digest);
-      yield line;
-    }
+    else yield 'tombstone' in line ? this.#rewriteTombstone(line.tombstone) : line;
+  }
+
+  #rewriteTombstone({ body, digest }: Extract<ExportLine, { tombstone: unknown }>['tombstone']): ExportLine {
+    const tombstone = parseTombstone({ body, digest });
+    this.#digests.set(tombstone.id, digest);
+    const changed = { ...tombstone, reason: this.#rewriting.ofOther(tombstone.reason) };
+    return { tombstone: { body: sealTombstone(changed, digest), digest } };
   }
 
   *#rewriteCheckpoint({
