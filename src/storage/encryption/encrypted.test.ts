@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer';
-import { readdirSync, readFileSync } from 'node:fs';
+import { lstatSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { SCRATCH_ROOT } from '../../../test/support/scratch-root.ts';
 import { temporaryFolder } from '../../../test/support/storages.ts';
@@ -13,6 +14,7 @@ import { openDatabase, type SqlDatabase } from '../database/sqlite-driver.ts';
 import { InMemoryCheckpointStorage } from '../memory/memory-storage.ts';
 import { SqliteCheckpointStorage } from '../sqlite/sqlite-storage.ts';
 import { encrypted } from './encrypted.ts';
+import { KeyFile } from './key-file.ts';
 import { Keyring } from './keyring.ts';
 
 type Chat = { messages: { role: string; text: string }[] };
@@ -235,4 +237,26 @@ test('[encryption.5] a key that another process added is read when it is met, an
   expect(await reader.load(id)).toEqual({ b: 2 });
   const fixed = new CheckpointManager({ storage: encrypted(below, { keys: ring, keyFor: () => 'nobody' }) });
   await expect(fixed.save({ c: 3 }, { sessionId: 'other' })).rejects.toThrow('There is no key "nobody"');
+});
+
+test('[encryption.4] a key removed through a link is gone from the file behind it', async () => {
+  const folder = temporaryFolder(SCRATCH_ROOT);
+  const real = new KeyFile(join(folder, 'real.keys'));
+  await real.create();
+  const link = new KeyFile(join(folder, 'link.keys'));
+  symlinkSync(real.path, link.path);
+  await link.update((ring) => ring.add('ann'));
+  await link.update((ring) => ring.remove('ann'));
+  expect(lstatSync(link.path).isSymbolicLink()).toBe(true);
+  expect((await real.read()).list()).toMatchObject([{ name: 'main' }, { name: 'ann', removedAt: expect.any(Date) }]);
+});
+
+test('[encryption.6] a keyring that is printed shows no secret, and two entries of one name are refused', () => {
+  const ring = Keyring.create();
+  const { names, entries } = ring.content;
+  const printed = inspect({ ring }, { depth: 9, showHidden: true }) + JSON.stringify({ ring });
+  for (const secret of [names, entries[0]?.digests, entries[0]?.keys[0]?.secret]) expect(printed).not.toContain(secret);
+  expect(printed).toContain('main');
+  const text = JSON.stringify({ ...ring.content, entries: [...entries, ...Keyring.create().content.entries] });
+  expect(() => Keyring.parse(text)).toThrow('two entries named "main"');
 });

@@ -1,4 +1,15 @@
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { KeyError, messageOf, NotFoundError, StorageError } from '../../core/errors.ts';
@@ -72,18 +83,24 @@ export class KeyFile implements Keys {
 
   /** The new content is whole and on the disk before it takes the place of the old. */
   #write(ring: Keyring): void {
-    const draft = `${this.path}.new`;
+    const path = this.#realPath();
+    const draft = `${path}.new`;
     rmSync(draft, { force: true }); // of a process that died
     withFile(draft, 'wx', (file) => {
       writeSync(file, ring.format());
       fsyncSync(file);
     });
-    renameSync(draft, this.path);
-    if (process.platform !== 'win32') withFile(dirname(this.path), 'r', fsyncSync);
+    renameSync(draft, path);
+    if (process.platform !== 'win32') withFile(dirname(path), 'r', fsyncSync);
+  }
+
+  /** Behind links: what is removed must be gone from the file that held it. */
+  #realPath(): string {
+    return existsSync(this.path) ? realpathSync(this.path) : this.path;
   }
 
   async #lock(): Promise<() => void> {
-    const lock = `${this.path}.lock`;
+    const lock = `${this.#realPath()}.lock`;
     for (let n = 0; n < TRIES; n++) {
       if (isMade(lock)) return () => rmSync(lock, { force: true });
       await pause(TRY_AGAIN_MS);

@@ -56,6 +56,12 @@ export class Keyring {
       throw new InvalidInputError(
         'These are no keys: expected the text that "savestate key add" or Keyring.format() wrote. It was not shown, because it may hold a secret.',
       );
+    const names = content.entries.map(({ name }) => name);
+    const twice = names.find((name, at) => names.indexOf(name) < at);
+    if (twice !== undefined)
+      throw new InvalidInputError(
+        `These keys have two entries named ${JSON.stringify(twice)}, of which only one would be used. Put the keys of a name into one entry, oldest first.`,
+      );
     return new Keyring(content);
   }
 
@@ -117,6 +123,11 @@ export class Keyring {
   /** Without any secret: a keyring that is printed by accident says nothing. */
   toJSON(): unknown {
     return { keys: this.list() };
+  }
+
+  /** The same for `console.log`. */
+  [Symbol.for('nodejs.util.inspect.custom')](): unknown {
+    return this.toJSON();
   }
 }
 
