@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { StateCodec } from '../../core/codec/state-codec.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import { digestInput, sortedForm } from '../../manager/effect/input-digest.ts';
 
 /** What kind of outside call an effect is. */
 export type EffectKind = 'model' | 'tool' | 'code' | 'human' | 'memory';
@@ -12,6 +14,13 @@ export type EffectCall = {
   readonly signal?: AbortSignal | undefined;
 };
 
+/** What a call asks for: a model names its calls of tools anew each time, and the name does not count. */
+export function askedOf({ kind, input }: EffectCall): unknown {
+  return kind === 'tool' ? (input as { readonly input: unknown }).input : input;
+}
+
+const codec = new StateCodec();
+
 /** Makes outside calls. Everything a runtime does to the world goes through here. */
 export interface Effects {
   run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result>;
@@ -20,16 +29,23 @@ export interface Effects {
 /** Makes calls without recording them, for agents that are used without a session. */
 export class UnrecordedEffects implements Effects {
   readonly #key: string;
-  #count = 0;
+  readonly #counts = new Map<string, number>();
 
-  /** Calls of one and the same attempt at something, however often it is made, are given one key. Default: a new one. */
+  /**
+   * Attempts at one thing have one key. Tools and code are given keys made of it, of what is asked for, and of which of equal calls it
+   * is; models of it and of their order. Default: a new one.
+   */
   constructor(key = `unrecorded-${randomUUID()}`) {
     this.#key = key;
   }
 
   async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
     call.signal?.throwIfAborted();
-    const idempotencyKey = `${this.#key}-${call.kind}-${call.name}-${++this.#count}`;
-    return perform({ attempt: 1, idempotencyKey, signal: call.signal });
+    const isActing = call.kind === 'tool' || call.kind === 'code';
+    const asked = isActing ? `-${sortedForm(digestInput(codec, askedOf(call))).slice(0, 16)}` : '';
+    const place = `${this.#key}-${call.kind}-${call.name}${asked}`;
+    const nth = (this.#counts.get(place) ?? 0) + 1;
+    this.#counts.set(place, nth);
+    return perform({ attempt: 1, idempotencyKey: `${place}-${nth}`, signal: call.signal });
   }
 }

@@ -126,6 +126,27 @@ function agent(options: Partial<StandardAgentOptions> = {}): StandardAgent {
 }
 
 describe('an agent', () => {
+  test('[agent.3] asked again with its key, calls of tools have the keys they had, wherever they come', async () => {
+    const keysOf = async (...inputs: object[]) => {
+      const keys: string[] = [];
+      const charge = tool((_, { idempotencyKey }) => keys.push(idempotencyKey), { input: z.any() });
+      const calls = inputs.map((input) => ({ name: 'tool', input }));
+      await agent({ model: scriptedModel([{ toolCalls: calls }, 'Done.']), tools: [charge] }).reply('Pay.', {
+        idempotencyKey: 'K',
+      });
+      return keys;
+    };
+    const [ann, bob] = [{ to: 'Ann', amount: 500 }, { to: 'Bob' }];
+    const [first, second, third] = await keysOf(ann, bob, ann);
+    expect(new Set([first, second, third]).size).toBe(3);
+    expect(await keysOf({ look: 1 }, bob, { amount: 500, to: 'Ann' }, ann)).toEqual([
+      expect.any(String),
+      second,
+      first,
+      third,
+    ]);
+  });
+
   test('[agent.2] says what its model says, with its tools, and keeps both in its history', async () => {
     const model = scriptedModel([{ toolCalls: [{ name: 'tool', input: { n: 4 } }] }, 'It is 16.'], { id: 'm' });
     const registry = new AgentRegistry({ models: { m: model } });

@@ -20,7 +20,7 @@ import type { JsonObject, ToolSpec } from '../model/chat-model.ts';
 /** What a tool gets besides its input. */
 export type ToolContext = {
   readonly attempt: number;
-  /** The same for every attempt of one call: give it to the outside system. */
+  /** The same for every attempt of one call, wherever it comes among others: give it to the outside system. */
   readonly idempotencyKey: string;
   /** Aborts when the call takes too long, or the run is stopped. */
   readonly signal: AbortSignal;

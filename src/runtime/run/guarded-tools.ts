@@ -1,7 +1,7 @@
 import { formatPath } from '../../core/path.ts';
 import { visitLeftOut } from '../../core/secret/left-out.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
-import type { EffectCall, Effects } from '../agent/effects.ts';
+import { askedOf, type EffectCall, type Effects } from '../agent/effects.ts';
 import { failedOutcome, type ToolOutcome } from '../agent/tool.ts';
 import type { CodeResult } from '../code/code-executor.ts';
 import { describeFailure } from '../code/describe-outcome.ts';
@@ -43,10 +43,9 @@ export class GuardedTools implements Effects {
     return this.#works.run(call, async () => refuseCall(call, text) as Result);
   }
 
-  #findSecret({ kind, input }: ActingCall): string | undefined {
+  #findSecret(call: ActingCall): string | undefined {
     const places: string[] = [];
-    const given = kind === 'tool' ? (input as { readonly input: unknown }).input : input;
-    visitLeftOut(given, {
+    visitLeftOut(askedOf(call), {
       secret: () => undefined, // refused where the tool is called
       text: (path, marks) => {
         if (marks.some((mark) => this.#isLeftOut(mark))) places.push(formatPath(path));

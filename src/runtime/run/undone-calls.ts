@@ -5,7 +5,7 @@ import type { StepAttempt } from '../../manager/effect/effect-log.ts';
 import { withoutMarks } from '../../manager/effect/input-digest.ts';
 import { readRecorded } from '../../manager/effect/recordings.ts';
 import type { Session } from '../../manager/session/session.ts';
-import type { EffectCall, Effects } from '../agent/effects.ts';
+import { askedOf, type EffectCall, type Effects } from '../agent/effects.ts';
 import type { ToolCall } from '../model/chat-model.ts';
 import { type ActingCall, isActing } from './guarded-tools.ts';
 import type { WorkSession } from './work.ts';
@@ -122,9 +122,8 @@ export class UndoneCalls implements Effects {
     });
   }
 
-  #take({ kind, name, input }: ActingCall): UndoneCall | undefined {
-    const given = kind === 'tool' ? (input as { readonly input: unknown }).input : input;
-    const place = `${kind}:${name} ${this.#digestOf(given)}`;
+  #take(call: ActingCall): UndoneCall | undefined {
+    const place = `${call.kind}:${call.name} ${this.#digestOf(askedOf(call))}`;
     const [first, ...rest] = this.#calls.get(place) ?? [];
     this.#calls.set(place, rest);
     return first;
