@@ -25,6 +25,9 @@ export type StepAttempt = {
   readonly signal: AbortSignal | undefined;
 };
 
+/** An attempt on another branch that a step goes on from: it keeps the key. */
+export type EarlierAttempt = Omit<StepAttempt, 'signal'>;
+
 /** How a step is made. */
 export type StepOptions = {
   /** Give one to each of several steps of one name: a recording is found by name and input, whatever the order. */
@@ -47,6 +50,8 @@ export type WorkPlace = {
   readonly key: string;
   /** The name under which an older version recorded it. */
   readonly formerly?: string | undefined;
+  /** Asked once, if the branch has no recording of it. */
+  readonly recall?: (() => EarlierAttempt | undefined) | undefined;
 };
 
 /** A step of a work that ended, as it was recorded. */
@@ -74,7 +79,7 @@ export type EffectLogOptions = {
 export type Delivered<Result> = { readonly result: Result; readonly seen: () => void };
 
 /** A step that was asked for. */
-type Asked = StepIdentity & Pick<Partial<WorkPlace>, 'key' | 'formerly'>;
+type Asked = StepIdentity & Pick<Partial<WorkPlace>, 'key' | 'formerly' | 'recall'>;
 
 /** A step under way, and the lease it began under: its outcome is refused if that is over. */
 type Begun = { readonly record: EffectRecord; readonly lease: HeldLease | undefined };
@@ -147,8 +152,8 @@ export class EffectLog {
     const { work } = options;
     if (work === undefined)
       return 'input' in options ? { name, inputDigest: digestInput(this.#engine.codec, options.input) } : { name };
-    const { digest, nth, key, formerly } = work;
-    return { name, work: work.name, inputDigest: digest ?? undefined, nth, key, formerly };
+    const { digest, nth, key, formerly, recall } = work;
+    return { name, work: work.name, inputDigest: digest ?? undefined, nth, key, formerly, recall };
   }
 
   /** The steps of a work that ended in an earlier process, and that the work has not asked for yet. */
@@ -245,20 +250,20 @@ export class EffectLog {
     const ordinal = own !== undefined && this.#isAfterHead(own.ordinal) ? own.ordinal : this.#nextOrdinal;
     const after = this.#line.storedHead;
     const record: EffectRecord = {
-      ...(own === undefined ? this.#nameNew(asked, ordinal) : identityOf(own)),
+      ...(own === undefined ? this.#nameNew(asked, ordinal) : { ...identityOf(own), attempt: own.attempt + 1 }),
       ordinal,
       status: 'started',
-      attempt: (own?.attempt ?? 0) + 1,
       ...(after !== undefined && { afterId: after.id }),
       startedAtMs: this.#engine.ports.now(),
     };
     return { record, lease: this.#line.lease };
   }
 
-  #nameNew(asked: Asked, ordinal: number): ReturnType<typeof identityOf> {
+  #nameNew(asked: Asked, ordinal: number): ReturnType<typeof identityOf> & Pick<EffectRecord, 'attempt'> {
     const { sessionId, branch } = this.#options;
-    const { name, key } = asked;
-    return identityOf({ ...asked, idempotencyKey: key ?? effectKey(sessionId, branch, { ordinal, name }) });
+    const { name, key = effectKey(sessionId, branch, { ordinal, name }), recall } = asked;
+    const earlier = recall?.() ?? { idempotencyKey: key, attempt: 0 };
+    return { ...identityOf({ ...asked, ...earlier }), attempt: earlier.attempt + 1 };
   }
 
   /** Whether a resume from the head would read what stands at this place. */

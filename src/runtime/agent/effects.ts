@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { StateCodec } from '../../core/codec/state-codec.ts';
-import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import type { EarlierAttempt, StepAttempt } from '../../manager/effect/effect-log.ts';
 import { digestInput, sortedForm } from '../../manager/effect/input-digest.ts';
 
 /** What kind of outside call an effect is. */
@@ -12,6 +12,8 @@ export type EffectCall = {
   readonly name: string;
   readonly input: unknown;
   readonly signal?: AbortSignal | undefined;
+  /** @internal */
+  readonly recall?: (() => EarlierAttempt | undefined) | undefined;
 };
 
 /** What a call asks for: a model names its calls of tools anew each time, and the name does not count. */

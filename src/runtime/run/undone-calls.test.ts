@@ -17,15 +17,19 @@ import { GroupChat } from '../chat/group-chat.ts';
 /** A clerk that pays 1, 2, 3, ... in its turns, by calls that its model names anew each time. */
 function open() {
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
-  const paid: { amount: number; key: string }[] = [];
+  const paid: { amount: number; key: string; attempt: number }[] = [];
+  const amountsOf: { turn: (turn: number) => number } = { turn: (turn) => turn };
   const failing = new Set<number>();
+  const pending: number[] & { onCall?: () => void } = []; // the calls that are stopped before they end
   const passwords = ['correct horse battery']; // which is not stored
   const pay = defineTool({
     name: 'pay',
     description: 'Pays.',
-    input: z.object({ amount: z.number(), password: z.string() }),
-    run: ({ amount }, { idempotencyKey: key }) => {
-      paid.push({ amount, key });
+    input: z.object({ amount: z.number(), password: z.string().optional() }),
+    run: async ({ amount }, { idempotencyKey: key, attempt, signal }) => {
+      paid.push({ amount, key, attempt });
+      if (pending.pop() !== undefined) pending.onCall?.();
+      signal?.throwIfAborted();
       if (failing.delete(amount)) throw new Error('The bank is closed.');
       return `receipt ${paid.length}`;
     },
@@ -34,7 +38,8 @@ function open() {
   const model = scriptedModel(
     ({ messages }) => {
       const last = messages.at(-1);
-      const amount = messages.filter(({ role }) => role === 'user').length;
+      const amount = amountsOf.turn(messages.filter(({ role }) => role === 'user').length);
+      if (amount === 0) return 'No.';
       if (last?.role !== 'tool')
         return { toolCalls: [{ id: `call-${++calls}`, name: 'pay', input: { amount, password: passwords.at(-1) } }] };
       return JSON.stringify(last.content).match(/receipt \d+|closed/)?.[0] ?? '?';
@@ -50,7 +55,7 @@ function open() {
     return new CheckpointingGroupChatManager({ chat, manager, sessionId: 's', logs: false, ...options });
   };
   const amounts = () => paid.map(({ amount }) => amount);
-  return { manager, paid, failing, passwords, hold, amounts, model, pay };
+  return { manager, paid, amountsOf, failing, pending, passwords, hold, amounts, model, pay };
 }
 
 const START = { sessionId: 's', at: 'message 1' };
@@ -84,6 +89,71 @@ describe('a conversation that was rewound', () => {
     expect((await hold().resume()).messages.at(-1)?.content).toBe('receipt 3');
     expect(paid.map(({ amount }) => amount)).toEqual([1, 2, 2]);
     expect(paid[2]?.key).toBe(paid[1]?.key);
+  });
+
+  test('[run.6] a call that ended when it was made again is not made at later rewinds, and its attempts are counted', async () => {
+    const { manager, hold, paid, failing } = open();
+    failing.add(2);
+    await hold().run({ message: 'Go.' });
+    for (const _ of [1, 2, 3]) {
+      await manager.rewind(START);
+      expect((await hold().resume()).messages.at(-1)?.content).toBe('receipt 3');
+    }
+    expect(paid.map(({ amount, attempt }) => [amount, attempt])).toEqual([
+      [1, 1],
+      [2, 1],
+      [2, 2],
+    ]);
+  });
+
+  test('[run.6] equal calls are counted across rewinds to several points', async () => {
+    const { manager, hold, paid, amountsOf } = open();
+    amountsOf.turn = (turn) => (turn === 1 ? 5 : 0);
+    await hold().run({ message: 'Go.' });
+    amountsOf.turn = () => 5;
+    for (const at of ['message 3', 'message 1', 'message 3', 'message 1', 'message 1']) {
+      await manager.rewind({ sessionId: 's', at });
+      const { messages } = await hold().resume();
+      expect(said(messages)).toEqual(['Go.', 'receipt 1', 'Next.', 'receipt 2']);
+    }
+    expect(new Set(paid.map(({ key }) => key)).size).toBe(2);
+    expect(paid.length).toBe(2);
+  });
+
+  test('[run.6] a call that one rewind left out is not made again after the next', async () => {
+    const { manager, hold, amounts, amountsOf } = open();
+    amountsOf.turn = (turn) => (turn === 1 ? 0 : 5);
+    await hold().run({ message: 'Go.' });
+    amountsOf.turn = () => 0;
+    await manager.rewind(START);
+    await hold().resume();
+    amountsOf.turn = () => 5;
+    await manager.rewind({ sessionId: 's', at: 'message 3' });
+    expect((await hold().resume()).messages.at(-1)?.content).toBe('receipt 1');
+    expect(amounts()).toEqual([5]);
+  });
+
+  test('[run.6] a call that was in flight is finished once, also by a second resume of the rewound branch', async () => {
+    const { manager, hold, paid, pending, passwords } = open();
+    passwords.pop(); // without it, a call is not made after a stop
+    pending.push(1, 1);
+    for (const how of ['run', 'rewind', 'resume']) {
+      if (how === 'rewind') await manager.rewind(START);
+      const stop = new AbortController();
+      pending.onCall = () => stop.abort();
+      const held = hold({ signal: stop.signal });
+      const { status } = await (how === 'run' ? held.run({ message: 'Go.' }) : held.resume());
+      expect(status).toBe(how === 'resume' ? 'ended' : 'stopped');
+    }
+    await manager.rewind(START);
+    await hold().resume();
+    expect(paid.map(({ amount, attempt }) => [amount, attempt])).toEqual([
+      [1, 1],
+      [1, 2],
+      [1, 3],
+      [2, 1],
+    ]);
+    expect(new Set(paid.map(({ key }) => key)).size).toBe(2);
   });
 
   test('[run.6] with an edit it does not make them again, either', async () => {

@@ -1,7 +1,7 @@
 import { isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import type { EarlierAttempt, StepAttempt } from '../../manager/effect/effect-log.ts';
 import { withoutMarks } from '../../manager/effect/input-digest.ts';
 import { readRecorded } from '../../manager/effect/recordings.ts';
 import type { Session } from '../../manager/session/session.ts';
@@ -11,25 +11,49 @@ import { type ActingCall, isActing } from './guarded-tools.ts';
 import type { WorkSession } from './work.ts';
 
 /** A call of a tool, or a run of code, that was made after the checkpoint which its session was rewound to. */
-type UndoneCall = { readonly key: string; readonly isOver: boolean; readonly result: unknown };
+type UndoneCall = {
+  /** What was called and with what. */
+  readonly place: string;
+  readonly key: string;
+  readonly attempt: number;
+  readonly isOver: boolean;
+  readonly result: unknown;
+};
 
-/** What a session was rewound to, and which calls were made since, by what was called and with what. */
-export type Undone = { readonly rewoundTo: string; readonly calls: ReadonlyMap<string, readonly UndoneCall[]> };
+/** What a session was rewound to, which calls were made since, and the keys of those that it asked for again. */
+export type Undone = {
+  readonly rewoundTo: string;
+  readonly calls: readonly UndoneCall[];
+  readonly used: ReadonlySet<string>;
+};
 
 type Recorded = Awaited<ReturnType<typeof readRecorded>>;
 type DigestOf = WorkSession['digestOf'];
 
-/** Finds what the session was rewound to, now or before its head was saved, and the calls made since that it did not ask for again. */
+/** Finds what the session was rewound to, now or before its head was saved, and the calls made since. A call keeps its key on every branch. */
 export async function readUndone(manager: CheckpointManager, session: Session): Promise<Undone | undefined> {
   const origin = await readOrigin(manager, session);
   if (origin === undefined) return undefined;
   const { id: sessionId, branch } = session;
-  const digestOf: DigestOf = (value) => session.digestOf(value);
   const read = async (of: string, head?: Checkpoint) =>
-    groupCalls(await readRecorded(manager.engine, { sessionId, branch: of, head }), digestOf);
-  const made = [await read(origin.branch, origin)];
-  for (const other of await findRewound(manager, session, origin)) made.push(await read(other));
-  return { rewoundTo: origin.id, calls: subtract(longest(made), await read(branch)) };
+    findCalls(await readRecorded(manager.engine, { sessionId, branch: of, head }), (value) => session.digestOf(value));
+  const used = new Set((await read(branch)).map(({ key }) => key));
+  let first = origin;
+  const made = await read(first.branch, first);
+  for (let before = await readBefore(manager, first); before !== undefined; before = await readBefore(manager, first)) {
+    const since = new Set((await read(first.branch, first)).map(({ key }) => key));
+    for (const { key } of await read(first.branch)) if (!since.has(key)) used.add(key);
+    first = before;
+    made.push(...(await read(first.branch, first)));
+  }
+  for (const other of await findRewound(manager, session, first)) made.push(...(await read(other)));
+  return { rewoundTo: origin.id, calls: unite(made), used };
+}
+
+/** What the branch of a checkpoint began at, if it was begun by a rewind. */
+async function readBefore(manager: CheckpointManager, checkpoint: Checkpoint): Promise<Checkpoint | undefined> {
+  const to = findOrigin(checkpoint, checkpoint.branch);
+  return to === undefined ? undefined : ((await manager.get(to)) ?? undefined);
 }
 
 /** What the current branch of a session began at, if it was begun by a rewind. */
@@ -40,15 +64,20 @@ async function readOrigin(manager: CheckpointManager, { id, branch, head }: Sess
   return origin?.branch === branch ? undefined : origin;
 }
 
-/** Other branches that were begun by a rewind to a checkpoint, or to a later one. */
-async function findRewound(manager: CheckpointManager, { id, branch }: Session, origin: Checkpoint): Promise<string[]> {
-  const found: string[] = [];
+/** Other branches that were begun by a rewind to a checkpoint or to a later one, of its branch or of one of these. */
+async function findRewound(manager: CheckpointManager, { id, branch }: Session, first: Checkpoint): Promise<string[]> {
+  const begun: { readonly branch: string; readonly to: string }[] = [];
   for (const other of await manager.branches(id)) {
-    const to: unknown = (await manager.get(other.headId))?.metadata?.rewoundTo;
-    const isOther = other.branch !== branch && other.branch !== origin.branch;
-    if (isOther && typeof to === 'string' && to >= origin.id) found.push(other.branch);
+    const head = other.branch === branch ? null : await manager.get(other.headId);
+    const to = head && findOrigin(head, other.branch);
+    if (typeof to === 'string' && to >= first.id) begun.push({ branch: other.branch, to });
   }
-  return found;
+  const found = new Set([first.branch]);
+  for (const other of begun.toSorted((a, b) => (a.to < b.to ? -1 : 1))) {
+    const of = (await manager.get(other.to))?.branch;
+    if (of !== undefined && found.has(of)) found.add(other.branch);
+  }
+  return [...found].slice(1);
 }
 
 /** Before anything is saved the head is another branch's; a rewind with an edit saves that first. */
@@ -58,25 +87,26 @@ function findOrigin({ id, branch: of, metadata, trigger, parentId }: Checkpoint,
   return trigger === 'edited' ? parentId : undefined;
 }
 
-type Grouped = ReadonlyMap<string, readonly UndoneCall[]>;
-
-/** A call that was taken over on another branch is recorded there, too: of equal calls one branch has all there are. */
-function longest(all: readonly Grouped[]): Grouped {
-  const calls = new Map<string, readonly UndoneCall[]>();
-  for (const one of all)
-    for (const [place, made] of one) if (made.length > (calls.get(place)?.length ?? 0)) calls.set(place, made);
-  return calls;
-}
-
-function subtract(calls: Grouped, used: Grouped): Grouped {
-  return new Map([...calls].map(([place, made]) => [place, made.slice(used.get(place)?.length ?? 0)]));
+/** Of the attempts at a call the one that ended counts, or else the last; of equal calls those that are over come first. */
+function unite(made: readonly UndoneCall[]): UndoneCall[] {
+  const calls = new Map<string, UndoneCall>();
+  for (const call of made.toSorted((a, b) => a.attempt - b.attempt))
+    if (calls.get(call.key)?.isOver !== true) calls.set(call.key, call);
+  const isOpen = ({ isOver }: UndoneCall): number => Number(!isOver);
+  return made
+    .flatMap(({ key }) => {
+      const call = calls.get(key);
+      calls.delete(key);
+      return call ?? [];
+    })
+    .toSorted((a, b) => isOpen(a) - isOpen(b));
 }
 
 /**
  * A model names its calls anew each time, so a tool's call is known by what the model asked for, and not by the name it gave it. What it
  * asked for was stored without secrets; the recording of the call has their marks.
  */
-function groupCalls(effects: Recorded, digestOf: DigestOf): Grouped {
+function findCalls(effects: Recorded, digestOf: DigestOf): UndoneCall[] {
   const asked = effects.flatMap(({ name, value }) => (name.startsWith('model:') ? toolCallsOf(value) : []));
   const places = new Map(
     asked.map(({ id, name, input }) => [
@@ -84,17 +114,13 @@ function groupCalls(effects: Recorded, digestOf: DigestOf): Grouped {
       `tool:${name} ${withoutMarks(digestOf(input))}`,
     ]),
   );
-  const calls = new Map<string, UndoneCall[]>();
-  for (const { name, inputDigest = '', idempotencyKey, status, value } of effects) {
+  return effects.flatMap(({ name, inputDigest = '', idempotencyKey: key, attempt, status, value }) => {
     const stored = withoutMarks(inputDigest);
     const known = name.startsWith('code:') ? `${name} ${stored}` : places.get(`${name} ${stored}`);
-    if (known === undefined) continue;
-    const place = `${known}${inputDigest.slice(stored.length)}`;
+    if (known === undefined) return [];
     const isOver = status === 'done' && !(isRecord(value) && value.isError === true);
-    calls.set(place, [...(calls.get(place) ?? []), { key: idempotencyKey, isOver, result: value }]);
-  }
-  for (const made of calls.values()) made.sort((a, b) => Number(b.isOver) - Number(a.isOver));
-  return calls;
+    return { place: `${known}${inputDigest.slice(stored.length)}`, key, attempt, isOver, result: value };
+  });
 }
 
 function toolCallsOf(reply: unknown): readonly ToolCall[] {
@@ -105,27 +131,29 @@ function toolCallsOf(reply: unknown): readonly ToolCall[] {
 export class UndoneCalls implements Effects {
   readonly #effects: Effects;
   readonly #digestOf: DigestOf;
-  readonly #calls: Map<string, readonly UndoneCall[]>;
+  readonly #calls: ReadonlyMap<string, UndoneCall>;
+  readonly #unused: UndoneCall[];
 
-  constructor(effects: Effects, digestOf: DigestOf, { calls }: Undone) {
+  constructor(effects: Effects, digestOf: DigestOf, { calls, used }: Undone) {
     this.#effects = effects;
     this.#digestOf = digestOf;
-    this.#calls = new Map(calls);
+    this.#calls = new Map(calls.map((call) => [call.key, call]));
+    this.#unused = calls.filter(({ key }) => !used.has(key));
   }
 
   async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
     if (!isActing(call)) return this.#effects.run(call, perform);
-    return this.#effects.run(call, async (attempt) => {
-      const undone = this.#take(call);
-      if (undone?.isOver === true) return undone.result as Result;
-      return perform(undone === undefined ? attempt : { ...attempt, idempotencyKey: undone.key });
+    return this.#effects.run({ ...call, recall: () => this.#take(call) }, async (attempt) => {
+      const undone = this.#calls.get(attempt.idempotencyKey);
+      return undone?.isOver === true ? (undone.result as Result) : perform(attempt);
     });
   }
 
-  #take(call: ActingCall): UndoneCall | undefined {
+  /** The attempt that the call goes on from; to take a result is no attempt. */
+  #take(call: ActingCall): EarlierAttempt | undefined {
     const place = `${call.kind}:${call.name} ${this.#digestOf(askedOf(call))}`;
-    const [first, ...rest] = this.#calls.get(place) ?? [];
-    this.#calls.set(place, rest);
-    return first;
+    const at = this.#unused.findIndex((one) => one.place === place);
+    const [undone] = at < 0 ? [] : this.#unused.splice(at, 1);
+    return undone && { idempotencyKey: undone.key, attempt: undone.attempt - Number(undone.isOver) };
   }
 }

@@ -54,6 +54,7 @@ export type WorkCall = {
   readonly label?: string;
   /** The name under which an older version recorded the call. */
   readonly formerly?: string | undefined;
+  readonly recall?: EffectCall['recall'];
 };
 
 type Identity = Pick<DoneCall, 'name' | 'digest' | 'nth'>;
@@ -141,9 +142,9 @@ export class Work implements Effects {
   }
 
   async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
-    const { kind, name, input, signal } = call;
+    const { kind, name, input, signal, recall } = call;
     const formerly = `${kind}:${name}`;
-    const place = { name: formerly, input, signal, formerly };
+    const place = { name: formerly, input, signal, formerly, recall };
     const [known, ...rest] = this.#former;
     if (known === undefined) return this.call(place, perform);
     const isSame = known.digest === digestText(JSON.stringify([kind, name, input])).slice(0, 32);
@@ -170,7 +171,7 @@ export class Work implements Effects {
   }
 
   async #perform<Result>(
-    { signal, formerly, label }: WorkCall,
+    { signal, formerly, label, recall }: WorkCall,
     identity: Identity,
     perform: (attempt: StepAttempt) => Promise<Result> | Result,
   ): Promise<Result> {
@@ -189,7 +190,7 @@ export class Work implements Effects {
       note(result);
       return result;
     };
-    const work = { name: this.name, digest, nth, key: this.#keyAt(identity), formerly };
+    const work = { name: this.name, digest, nth, key: this.#keyAt(identity), formerly, recall };
     const step = this.#session.step(name, performAndNote, { ...(signal !== undefined && { signal }), work });
     const result = await step.catch((error: unknown) => {
       // What another attempt noted stays: this one may have outlived its time.
