@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Chunk, Digest } from '../../core/tree/chunk.ts';
+import type { EffectRow } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 
@@ -22,3 +23,34 @@ test('[durability.2] a chunk that a state needs in several places is counted onc
     expect.stringContaining('needs 1 missing or damaged chunk, such as'),
   );
 });
+
+/** Has lost the second effect of every session. */
+class ForgetfulStorage extends InMemoryCheckpointStorage {
+  override async readEffects(filter: { sessionId: string }): Promise<EffectRow[]> {
+    return (await super.readEffects(filter)).filter(({ ordinal }) => ordinal !== 1);
+  }
+}
+
+test.each([false, true])(
+  '[durability.2] a recorded effect that is missing is damage; saved after it: %s',
+  async (isSaved) => {
+    const whole = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const lossy = new CheckpointManager({ storage: new ForgetfulStorage() });
+    for (const manager of [whole, lossy]) {
+      const session = await manager.session('trip', { initial: {} });
+      await session.save();
+      for (const name of ['p', 'q']) await session.step(name, async () => name);
+      if (isSaved) await session.save();
+    }
+    expect(await whole.verify()).toMatchObject({ status: 'clean', effects: 2 });
+    expect(await lossy.verify()).toMatchObject({
+      status: 'damaged',
+      findings: [
+        {
+          subject: 'the effects of branch "main" in session "trip"',
+          problem: 'it recorded 2 effects, and 1 of them are there',
+        },
+      ],
+    });
+  },
+);

@@ -195,6 +195,18 @@ class Verification {
       this.#engine.storage.readEffects({ sessionId }),
     );
     for (const row of effects ?? []) await this.#checkEffect(row);
+    if (effects !== undefined) for (const ref of refs ?? []) await this.#checkLog(ref, effects);
+  }
+
+  /** Every effect up to the mark must be there, unless the branch was given up meanwhile. */
+  async #checkLog({ sessionId, kind, name, target }: Ref, effects: readonly EffectRow[]): Promise<void> {
+    if (kind !== 'log') return;
+    const count = Number(target);
+    const found = effects.filter(({ branch, ordinal }) => branch === name && ordinal < count).length;
+    if (found === count) return;
+    const subject = `the effects of branch "${name}" in session "${sessionId}"`;
+    const marks = await this.#attempt(subject, () => this.#engine.storage.readRefs({ sessionId, kind, name }));
+    if (marks?.length !== 0) this.#add(subject, `it recorded ${count} effects, and ${found} of them are there`);
   }
 
   async #checkRef(ref: Ref): Promise<void> {
