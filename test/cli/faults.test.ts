@@ -51,6 +51,7 @@ const WITHOUT_STORAGE = [
   'workflow',
   'import',
   'init',
+  'key',
   'config',
   'completion',
   'demo',
