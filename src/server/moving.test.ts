@@ -58,6 +58,11 @@ describe('changes', () => {
     });
     expect(bad).toMatchObject({ isValid: false, problem: expect.stringContaining('nowhere') });
     await expect(client.request(fork, { ...at, body: { set: {}, patch: [] } })).rejects.toMatchObject({ status: 400 });
+    const long = Array(10_001).fill({ op: 'test', path: '/plan/tone', value: 'cool' });
+    await expect(client.request(fork, { ...at, body: { patch: long } })).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringContaining('10000'),
+    });
     const patch = Array.from({ length: 60 }, (_, n) => ({ op: 'copy' as const, from: '', path: `/x${n}` }));
     await expect(client.request(fork, { ...at, body: { patch } })).rejects.toMatchObject({
       status: 400,

@@ -9,7 +9,7 @@ const done = z.strictObject({ isDone: z.literal(true) });
 
 /** The ways to change a state on the way into a new branch; one of them, or none. */
 const edit = {
-  patch: z.array(json).optional().describe('A JSON Patch (RFC 6902)'),
+  patch: z.array(json).max(10_000).optional().describe('A JSON Patch (RFC 6902)'),
   set: z.record(z.string(), json).optional().describe('Values by path, such as {"$.plan.tone": "warm"}'),
   state: json.optional().describe('The whole new state, in the tagged form of GET .../value?form=tagged'),
 };
