@@ -62,7 +62,7 @@ export class EncryptedStorage implements ChunkStorage {
     this.#inner = inner;
     this.kind = inner.kind;
     this.limits = inner.limits;
-    this.#door = new VaultDoor(keys);
+    this.#door = new VaultDoor(keys, inner);
     this.#chunks = new ChunkReader(inner);
     this.#locks = new LockFinder(inner, this.#door, keyFor);
     if (inner.foldTombstones !== undefined) this.foldTombstones = (folds) => this.#fold(folds);

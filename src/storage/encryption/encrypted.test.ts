@@ -164,6 +164,23 @@ test('[encryption.3] keys of another storage, missing keys and no keys are error
   await plain.close();
 });
 
+test('[encryption.3] with another keyring no session of a storage seems to be new', async () => {
+  const below = new InMemoryCheckpointStorage();
+  const keys = Keyring.create();
+  await new CheckpointManager({ storage: encrypted(below, { keys }) }).save({ n: 1 }, { sessionId: 'chat' });
+  const stranger = new CheckpointManager({ storage: encrypted(below, { keys: Keyring.create() }) });
+  const refused = { code: 'KEY', details: { reason: 'missing' } };
+  await expect(stranger.session('chat', { initial: { n: 0 } })).rejects.toMatchObject(refused);
+  await expect(stranger.save({ n: 0 }, { sessionId: 'new' })).rejects.toMatchObject(refused);
+  const plain = new InMemoryCheckpointStorage();
+  await new CheckpointManager({ storage: plain }).save({ n: 1 }, { sessionId: 'chat' });
+  const late = new CheckpointManager({ storage: encrypted(plain, { keys }) });
+  await expect(late.session('chat')).rejects.toMatchObject({ code: 'CORRUPT' });
+  const owner = new CheckpointManager({ storage: encrypted(below, { keys }) });
+  expect((await owner.session('chat')).state).toEqual({ n: 1 });
+  expect((await owner.list()).checkpoints).toHaveLength(1);
+});
+
 test('[encryption.4] after a rotation the old is read, the new has the new key, and a removed key takes its data along', async () => {
   const first = Keyring.create();
   const { folder, manager } = openPair(first);

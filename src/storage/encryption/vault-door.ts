@@ -1,4 +1,6 @@
 import { hasErrorCode, SavestateError } from '../../core/errors.ts';
+import type { SessionId } from '../../core/record/id.ts';
+import type { ChunkStorage } from '../contract.ts';
 import type { Keyring } from './keyring.ts';
 import type { Keys } from './keys.ts';
 import { Vault } from './vault.ts';
@@ -9,22 +11,62 @@ const READ_AGAIN_MS = 60_000;
 /** Opens the vault with the keys as they are, and goes through it with every call. */
 export class VaultDoor {
   readonly #keys: Keys;
+  readonly #inner: ChunkStorage;
+  /** Kept when the storage is known to be of these keys. */
+  #meeting: Promise<void> | undefined;
   #vault: Promise<Vault> | undefined;
   #readAtMs = 0;
 
-  constructor(keys: Keys) {
+  constructor(keys: Keys, inner: ChunkStorage) {
     this.#keys = keys;
+    this.#inner = inner;
   }
 
   /** Runs a call. If it meets a key that is not known, it is run once more with the keys as they are then. Errors are in the caller's terms. */
   async through<Result>(work: (vault: Vault) => Promise<Result>): Promise<Result> {
     const vault = await this.#open();
     try {
+      await this.#meet(vault);
       return await work(vault);
     } catch (error) {
       const fresh = isMissingKey(error) ? await this.#read(vault) : vault;
       if (fresh === vault) throw inTheClear(error, vault);
+      await this.#meet(fresh);
       return await work(fresh);
+    }
+  }
+
+  /** Refuses a storage of other keys, or of none: its sessions would seem to be absent, and be begun anew. */
+  #meet(vault: Vault): Promise<void> {
+    const again = () => {
+      this.#meeting = undefined;
+    };
+    this.#meeting ??= this.#isOwn(vault).then(
+      (isOwn) => (isOwn ? undefined : again()),
+      (error: unknown) => {
+        again();
+        throw error;
+      },
+    );
+    return this.#meeting;
+  }
+
+  /** False if the storage is empty. */
+  async #isOwn(vault: Vault): Promise<boolean> {
+    const own = await this.#firstSession(vault.nameStart as SessionId);
+    if (own?.startsWith(vault.nameStart) === true) return true;
+    const other = await this.#firstSession();
+    if (other !== undefined) vault.openName(other);
+    return false;
+  }
+
+  /** Undefined also where the list is damaged, which who reads on is told. */
+  async #firstSession(after?: SessionId): Promise<SessionId | undefined> {
+    try {
+      return (await this.#inner.listSessions({ limit: 1, ...(after !== undefined && { after }) }))[0];
+    } catch (error) {
+      if (!hasErrorCode(error, 'CORRUPT')) throw error;
+      return undefined;
     }
   }
 

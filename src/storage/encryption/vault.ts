@@ -122,10 +122,15 @@ export class Vault {
     return checkOpened(this.#tombstones.open(contentOf(sealed), place), what);
   }
 
+  /** What names sealed by this keyring start with. */
+  get nameStart(): string {
+    return `${NAME_START}${this.#id}.`;
+  }
+
   /** A name that gives nothing away and can be looked up. */
   sealName(name: string): string {
     if (isCheckpointId(name)) return name; // storages look at these, and they say nothing that the rows do not
-    return this.#sealedNames.get(name, () => `${NAME_START}${this.#id}.${this.#names.seal(name)}`);
+    return this.#sealedNames.get(name, () => `${this.nameStart}${this.#names.seal(name)}`);
   }
 
   openName(sealed: string): string {
@@ -157,11 +162,6 @@ export class Vault {
 }
 
 const SEALED_NAMES = /sealed\.[0-9a-f]{8}\.[\w-]+/g;
-
-/** Whether a session's name says that its storage is encrypted. */
-export function isSealedName(name: string): boolean {
-  return /^sealed\.[0-9a-f]{8}\.[\w-]+$/.test(name);
-}
 
 function keyIdOf(sealed: string): string {
   return sealed.slice(0, Math.max(0, sealed.indexOf('.')));
