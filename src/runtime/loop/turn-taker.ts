@@ -79,6 +79,7 @@ export class TurnTaker {
       const before = this.#digestOf(mindOf(live.state));
       await this.#letAct(job, run).finally(() => run.end());
       const { mind, patches } = run.finish();
+      run.throwIfDrifting(); // whatever the agent made of being told so
       // What cannot be saved is found here, where it fails its turn, and not where it is saved.
       end = this.#endAt(job, run.findings, { before, after: this.#digestOf(mind) });
       const used = live.current?.work.used ?? [];
@@ -225,7 +226,9 @@ export class TurnTaker {
     if (job.kind === 'work') return agent.work?.(run);
     const message = this.#messageOf(job);
     if (message === undefined) return;
-    run.observe({ kind: 'message', role: 'user', agent: message.from ?? 'user', text: textOf(message.body) });
+    // The turn is not to blame for what others say.
+    const said = { role: 'user', agent: message.from ?? 'user', text: textOf(message.body) };
+    this.#observe({ job: this.#jobsOf(job)(true), kind: 'message', ...said });
     const { digest: _, ...seen } = message;
     // A copy where freezing does not protect it: nothing that is done to it may change the mailbox.
     await agent.handle(copyOf(this.#codec, seen), run);

@@ -262,3 +262,55 @@ describe('turns that a restore undoes', () => {
     expect(noteOf(second)).toContain('not done again: pay (4 times).');
   });
 });
+
+describe('a turn that drifts and goes on all the same', () => {
+  type Calls = Pick<Turn, 'call'>;
+  const look = (calls: Calls) => calls.call('look', { x: 1 });
+  const looks = async (calls: Calls): Promise<void> => {
+    for (let at = 0; at < 9; at++) await look(calls);
+  };
+  const caught = async (calls: Calls): Promise<void> => {
+    for (let at = 0; at < 9; at++) await look(calls).catch(() => undefined);
+  };
+  const settled = (calls: Calls) => Promise.allSettled(Array.from({ length: 9 }, () => look(calls)));
+  const guarded = (act: (calls: Calls) => Promise<unknown>) => (turn: Turn) =>
+    turn.guard('pay', async (operation) => {
+      await operation.call('pay', 'rent');
+      await act(operation);
+    });
+  const plain = (act: (calls: Calls) => Promise<unknown>) => async (turn: Turn) => {
+    await turn.call('pay', 'rent');
+    await act(turn);
+  };
+  const again = { rent: [2, 2], 'undo rent': [1, 1] };
+  const once = { rent: [1, 1] };
+
+  test.each<[string, (turn: Turn) => Promise<unknown>, object]>([
+    ['in an operation', guarded(looks), again],
+    ['in an operation that catches', guarded(caught), again],
+    ['in an operation that settles', guarded(settled), again],
+    ['and catches', plain(caught), once],
+    ['and settles', plain(settled), once],
+  ])('[loop.18] its message is handled again: %s', async (_, handle, counts) => {
+    const world = new World();
+    const outside = new Outside();
+    const createAgent = (): LoopAgent => ({
+      tools: { ...payer(outside, async () => undefined)().tools, look: { run: () => 'nothing' } },
+      async handle({ id }, turn) {
+        if (turn.state.context.notes.length === 0) await handle(turn);
+        else await turn.guard('pay', (operation) => operation.call('pay', 'rent'));
+        turn.state.context.decisions.push(id);
+      },
+    });
+    const life = await world.start({ createAgent });
+    await life.loop.deliver({ id: 'm1', body: null });
+    await world.clock.pass(MINUTE);
+    expect(life.kinds().filter((kind) => kind === 'restored')).toEqual(['restored']);
+    expect(noteOf(life)).not.toContain('Handled since');
+    expect(life.loop.state).toMatchObject({
+      context: { decisions: ['m1'] },
+      mailbox: { processedCount: 1, pending: [], setAside: [] },
+    });
+    expect(outside.counts).toEqual(counts);
+  });
+});

@@ -67,7 +67,7 @@ export class Watch {
 
   observe(event: DriftEvent): DriftReading {
     this.#attempt('observe', (watch) => {
-      this.reading = parseReading('observe', watch.observe(this.#complete(event)));
+      this.#read('observe', watch.observe(this.#complete(event)));
     });
     return this.reading;
   }
@@ -81,11 +81,17 @@ export class Watch {
     const deadline = { timeoutMs, onTimeout, setTimer: ports.setTimer, signal: this.#stopping.signal };
     try {
       const reading = await withDeadline(deadline, () => watch.assess(this.#complete(event)));
-      this.reading = parseReading('assess', reading);
+      this.#read('assess', reading);
       this.#failing.delete('assess');
     } catch (error) {
       if (!this.#stopping.signal.aborted) this.#fail('assess', error);
     }
+  }
+
+  /** Drift holds until it is dealt with: what was under way then may look well again, and is undone all the same. */
+  #read(what: string, given: unknown): void {
+    const reading = parseReading(what, given);
+    if (this.reading.status !== 'drifting') this.reading = reading;
   }
 
   /** Waits for no assessment any more. */

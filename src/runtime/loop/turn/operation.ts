@@ -44,6 +44,8 @@ export type GuardParts = {
   readonly findLeftOut: (value: unknown) => string | undefined;
   /** Whether the loop is stopping: an operation that ends for that reason goes on after the restart. */
   readonly isStopping: () => boolean;
+  /** An operation in which the agent drifts has failed, and so has its turn. */
+  readonly throwIfDrifting: () => void;
   readonly log: OperationLog;
 };
 
@@ -108,6 +110,7 @@ export async function runGuarded<Result>(
   if (onFailure === 'rethrow') throw thrown ?? errorOf(ending.error);
   const undone = await undoCalls(parts, key, ending.calls);
   log.rolledBack(name, undone);
+  parts.throwIfDrifting();
   return { status: 'rolled_back', error: ending.error, undone };
 }
 
@@ -118,7 +121,7 @@ type Running<Result> = {
 
 /** What was begun is waited for, also when something else has failed: only then is it known what there is to take back. */
 async function runOperation<Result>(
-  { name, call, isStopping, log, work: { attempt } }: GuardParts,
+  { name, call, isStopping, throwIfDrifting, log, work: { attempt } }: GuardParts,
   key: string,
   { run, onError }: Running<Result>,
 ): Promise<Ending<Result>> {
@@ -127,6 +130,7 @@ async function runOperation<Result>(
   try {
     const value = await run({ call: calls.call });
     await calls.end();
+    throwIfDrifting();
     return { status: 'done', value, attempt, before };
   } catch (error) {
     if (isStopping()) throw error;

@@ -102,6 +102,10 @@ export class TurnRun implements Turn {
     return this.#isDrifting;
   }
 
+  throwIfDrifting(): void {
+    if (this.#isDrifting) this.signal.throwIfAborted();
+  }
+
   /** Ends it from outside: what it does is not waited for any more. */
   abort(reason: DOMException): void {
     this.#abort.abort(reason);
@@ -284,6 +288,7 @@ export class TurnRun implements Turn {
       findLeftOut: (value: unknown) => findLeftOut(value, leftOut),
       log: operations,
       isStopping,
+      throwIfDrifting: () => this.throwIfDrifting(),
       step: <Value>(key: string, act: (attempt: StepAttempt) => Promise<Value>) =>
         this.#once({ name: key, input: { operation: key } }, 'operation', act),
     };
