@@ -165,7 +165,7 @@ export class TurnTaker {
     const { work } = live.start(job);
     live.isActing = true;
     const jobOf = this.#jobsOf(job);
-    this.#waits.beginTurn();
+    this.#waits.beginTurn(job.kind === 'work' && this.idleTurns > 0);
     const run: TurnRun = new TurnRun({
       work,
       attempt: work.attempt + attempt.attempt - 1,

@@ -195,6 +195,24 @@ describe('ordinary work', () => {
     expect(tries).toBeLessThanOrEqual(13);
   });
 
+  test('[loop.28] a task that polls after the pauses of the loop is no loop, however short they are', async () => {
+    const world = new World();
+    let polls = 0;
+    const createAgent = (): LoopAgent => ({
+      tools: { poll: { run: () => (++polls < 12 ? 'the order is still pending' : 'shipped') } },
+      handle: () => undefined,
+      async work(turn) {
+        if ((await turn.call('poll', { order: 17 })) === 'shipped')
+          Object.assign(turn.state.task ?? {}, { status: 'done' });
+      },
+    });
+    const initial = { task: { id: 't', status: 'active', progress: 0 } } as const;
+    const life = await world.start({ createAgent, initial, settings: { retryDelayMs: 100 } });
+    await world.clock.pass(HOUR);
+    expect(life.loop.state.task?.status).toBe('done');
+    expect([polls, alarms(life.kinds())]).toEqual([12, []]);
+  });
+
   test('[loop.28] polling in which only a number changes is no loop, and loses no note', async () => {
     const world = new World();
     let percent = 0;

@@ -29,9 +29,11 @@ export class Waits {
     };
   }
 
-  beginTurn(): void {
+  /** A pause counts whatever its length. */
+  beginTurn(isAfterPause: boolean): void {
     this.#open = 0; // what an earlier turn left under way is not waited for
-    this.pauses += this.#take();
+    const waits = this.#take();
+    this.pauses += isAfterPause ? 1 : waits;
   }
 
   endTurn(): void {
