@@ -85,6 +85,27 @@ describe('a tool', () => {
     });
   });
 
+  test('[agent.1] what a tool returns is shown to the model, or why it cannot be: the tool ran', async () => {
+    const circle: Record<string, unknown> = {};
+    circle.self = circle;
+    const results = [new Map([['a', new Set([1n])]]), new Map([[1, 'x']]), { error: new TypeError('odd') }, circle];
+    const show = (value: unknown) =>
+      callTool(
+        tool(() => value),
+        { n: 1 },
+        ATTEMPT,
+      );
+    expect(await Promise.all(results.map(show))).toEqual([
+      { isError: false, text: '{"a":["1"]}' },
+      { isError: false, text: '[[1,"x"]]' },
+      { isError: false, text: '{"error":"TypeError: odd"}' },
+      {
+        isError: false,
+        text: expect.stringContaining('The tool ran, but its result cannot be shown: Converting circ'),
+      },
+    ]);
+  });
+
   test('[agent.1] a tool is not called with what stands for a secret that was not stored', async () => {
     const inputs: unknown[] = [];
     const pay = tool((input) => inputs.push(input), { input: z.any() });

@@ -143,8 +143,18 @@ export function failedOutcome(message: string, error?: unknown): ToolOutcome {
 function formatValue(value: unknown): string {
   if (typeof value === 'string' || typeof value === 'number') return String(value);
   if (value === undefined) return 'Done.';
-  const json = JSON.stringify(value, (_, item: unknown) => (typeof item === 'bigint' ? item.toString() : item));
-  return json ?? String(value);
+  try {
+    return JSON.stringify(value, (_, item: unknown) => toJson(item)) ?? String(value);
+  } catch (error) {
+    return `The tool ran, but its result cannot be shown: ${messageOf(error)}`;
+  }
+}
+
+function toJson(item: unknown): unknown {
+  if (typeof item === 'bigint' || item instanceof Error) return String(item);
+  if (item instanceof Set) return [...item];
+  if (!(item instanceof Map)) return item;
+  return [...item.keys()].every((key) => typeof key === 'string') ? Object.fromEntries(item) : [...item];
 }
 
 /** Half a character is not left over: providers refuse texts that have one. */
