@@ -86,7 +86,7 @@ function unknownCondition(operator: string, operand: unknown): InvalidInputError
 /** Throws for what is no data, such as a value that holds itself. */
 function toJson(wanted: unknown): string {
   try {
-    return JSON.stringify(wanted);
+    return json(wanted);
   } catch (cause) {
     throw new InvalidInputError(`A filter holds a value that is not JSON: ${messageOf(cause).split('\n')[0]}.`, {
       cause,
@@ -95,7 +95,11 @@ function toJson(wanted: unknown): string {
 }
 
 function isEqual(found: unknown, wanted: unknown): boolean {
-  return found === wanted || (typeof found === 'object' && JSON.stringify(found) === JSON.stringify(wanted));
+  return found === wanted || (typeof found === 'object' && json(found) === json(wanted));
+}
+
+function json(value: unknown): string {
+  return JSON.stringify(value, (_, inner) => (typeof inner === 'bigint' ? `${inner}n` : inner));
 }
 
 /** Only numbers with numbers and texts with texts have an order. */
