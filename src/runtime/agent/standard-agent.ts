@@ -321,7 +321,8 @@ export class StandardAgent {
    */
   saveState(): AgentState {
     const isPlain = this.constructor === StandardAgent && Object.keys(this).length === 0;
-    return isPlain ? this.#state : { ...this.#state, fields: readFields(this) };
+    const { custom, ...state } = this.#state;
+    return isPlain ? this.#state : { ...state, fields: readFields(this), ...(custom !== undefined && { custom }) };
   }
 
   /** Puts a state back, also its `fields`; returns what could not be put back. Subclasses read their `custom` and call this. */

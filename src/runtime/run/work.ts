@@ -54,6 +54,7 @@ export type WorkCall = {
   readonly label?: string;
   /** The name under which an older version recorded the call. */
   readonly formerly?: string | undefined;
+  /** @internal */
   readonly recall?: EffectCall['recall'];
 };
 
