@@ -28,8 +28,8 @@ export type StorageContractOptions = ContractRunner & {
   readonly open: () => Promise<OpenedStorage>;
   /** Closes a storage and opens the same data again; absent if nothing survives closing. */
   readonly reopen?: (storage: ChunkStorage) => Promise<ChunkStorage>;
-  /** Rules of docs/SPEC.md that the storage cannot keep, each with the reason: `{ 'storage.16': 'append-only' }`. */
-  readonly skip?: { readonly [ruleId: string]: string };
+  /** Rules of docs/SPEC.md that the storage cannot keep, or single tests by their titles, each with the reason: `{ 'storage.16': 'append-only' }`. */
+  readonly skip?: { readonly [ruleOrTitle: string]: string };
 };
 
 const TESTS: readonly ContractTest[] = [
@@ -62,8 +62,7 @@ function register(item: ContractTest, options: StorageContractOptions): void {
 }
 
 function skipReason(item: ContractTest, { skip = {}, reopen }: StorageContractOptions): string | undefined {
-  const id = ruleIdOf(item);
-  if (Object.hasOwn(skip, id)) return skip[id];
+  for (const key of [ruleIdOf(item), item.title]) if (Object.hasOwn(skip, key)) return skip[key];
   return item.needsReopen && reopen === undefined ? 'this storage cannot be opened again' : undefined;
 }
 
@@ -85,8 +84,8 @@ async function runOn(item: ContractTest, { open, reopen }: StorageContractOption
 }
 
 /** A skip of a rule that does not exist would hide a spelling mistake for ever. */
-function checkSkips(skip: { readonly [ruleId: string]: string }): void {
-  const known = new Set(TESTS.map(ruleIdOf));
+function checkSkips(skip: { readonly [ruleOrTitle: string]: string }): void {
+  const known = new Set(TESTS.flatMap((item) => [ruleIdOf(item), item.title]));
   const unknown = Object.keys(skip).filter((id) => !known.has(id));
   if (unknown.length > 0) throw new RangeError(`There is no storage rule ${unknown.join(', ')}; see docs/SPEC.md.`);
 }
