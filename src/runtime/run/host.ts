@@ -89,7 +89,7 @@ export class RunHost<Of extends TeamTypes, Result extends { readonly status: str
     const decision = decide({ ...options, ...deciding });
     const made = { ...this.made, team, manager: options.manager };
     const resumed = await resumeTeam(this.#kind, made, { head, state, isGiven, decision });
-    return { ...resumed, undone: await readUndone(options.manager, session) };
+    return { ...resumed, undone: await readUndone(options.manager, session, this.#kind.worksOf) };
   }
 
   /** What people are asked now. */

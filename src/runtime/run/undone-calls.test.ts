@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { createCrew, createRunner } from '../../../test/fleet/crew.ts';
+import { countReplies, createCrew, createRunner } from '../../../test/fleet/crew.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
@@ -13,6 +13,7 @@ import {
   type GroupChatManagerOptions,
 } from '../chat/checkpointing-group-chat-manager.ts';
 import { GroupChat } from '../chat/group-chat.ts';
+import type { ModelRequest } from '../model/chat-model.ts';
 
 /** A clerk that pays 1, 2, 3, ... in its turns, by calls that its model names anew each time. */
 function open() {
@@ -193,4 +194,45 @@ test('[run.6] a fleet that was rewound does not make finished calls again', asyn
   const again = createCrew();
   const result = await createRunner(again, { manager, sessionId }).runner.resume();
   expect([result.status, again.calls]).toEqual(['ended', []]);
+});
+
+describe('a fleet that was rewound into the middle of a turn', () => {
+  const TASK = { task: 'Find out what is known.' };
+  const once = { assess: (request: ModelRequest) => ({ satisfied: countReplies(request) >= 1 }) };
+  const gated = { humanInTheLoop: { require_approval_for: ['look_up'] } };
+
+  test('[run.6] to a request: the call that was approved is not made again, however often', async () => {
+    const first = createCrew(once, gated);
+    const { runner, manager } = createRunner(first);
+    const { status, checkpointId = '' } = await runner.run(TASK);
+    await runner.answer({ requestId: 'round-1-1', answer: 'approve', by: 'ann' });
+    const ended = await runner.resume();
+    expect([status, ended.status, first.calls.length]).toEqual(['waiting', 'ended', 1]);
+    for (const _ of [1, 2]) {
+      await manager.rewind(checkpointId);
+      const again = createCrew(once, gated);
+      const held = createRunner(again, { manager }).runner;
+      await held.answer({ requestId: 'round-1-1', answer: 'approve', by: 'ann' });
+      const result = await held.resume();
+      expect([result.status, again.calls]).toEqual(['ended', []]);
+      expect(said(result.messages)).toEqual(said(ended.messages));
+    }
+  });
+
+  test('[run.6] to a failure: what was called after it is not called again', async () => {
+    const first = createCrew(once);
+    const failures = [new Error('The screen is off.')];
+    const { runner, manager } = createRunner(first, {
+      onToolCall: () => {
+        for (const failure of failures.splice(0)) throw failure;
+      },
+    });
+    const failed = await runner.run(TASK);
+    const ended = await runner.resume();
+    expect([failed.status, ended.status, first.calls.length]).toEqual(['failed', 'ended', 1]);
+    await manager.rewind(failed.checkpointId ?? '');
+    const again = createCrew(once);
+    const result = await createRunner(again, { manager }).runner.resume();
+    expect([result.status, again.calls]).toEqual(['ended', []]);
+  });
 });

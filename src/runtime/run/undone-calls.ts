@@ -8,7 +8,7 @@ import type { Session } from '../../manager/session/session.ts';
 import { askedOf, type EffectCall, type Effects } from '../agent/effects.ts';
 import type { ToolCall } from '../model/chat-model.ts';
 import { type ActingCall, isActing } from './guarded-tools.ts';
-import type { WorkSession } from './work.ts';
+import type { DoneCall, OpenWork, WorkSession } from './work.ts';
 
 /** A call of a tool, or a run of code, that was made after the checkpoint which its session was rewound to. */
 type UndoneCall = {
@@ -29,22 +29,41 @@ export type Undone = {
 
 type Recorded = Awaited<ReturnType<typeof readRecorded>>;
 type DigestOf = WorkSession['digestOf'];
+type Reply = Pick<DoneCall, 'name' | 'result'>;
+/** What a tool was called with, by what is recorded of the call. */
+type Places = Map<string, string>;
 
 /** Finds what the session was rewound to, now or before its head was saved, and the calls made since. A call keeps its key on every branch. */
-export async function readUndone(manager: CheckpointManager, session: Session): Promise<Undone | undefined> {
+export async function readUndone(
+  manager: CheckpointManager,
+  session: Session,
+  worksOf: (state: unknown) => readonly OpenWork[],
+): Promise<Undone | undefined> {
   const origin = await readOrigin(manager, session);
   if (origin === undefined) return undefined;
   const { id: sessionId, branch } = session;
-  const read = async (of: string, head?: Checkpoint) =>
-    findCalls(await readRecorded(manager.engine, { sessionId, branch: of, head }), (value) => session.digestOf(value));
-  const used = new Set((await read(branch)).map(({ key }) => key));
+  const digestOf: DigestOf = (value) => session.digestOf(value);
+  const places: Places = new Map();
+  const note = (replies: readonly Reply[]): void => notePlaces(places, replies, digestOf);
+  const read = async (of: string, head?: Checkpoint) => {
+    const effects = await readRecorded(manager.engine, { sessionId, branch: of, head });
+    note(effects.map(({ name, value: result }) => ({ name, result })));
+    return findCalls(effects, places);
+  };
+  /** A checkpoint in the middle of a move holds what models asked for before it. */
+  const readSince = async (checkpoint: Checkpoint) => {
+    note(worksOf(await manager.load(checkpoint.id)).flatMap(({ done }) => done));
+    return read(checkpoint.branch, checkpoint);
+  };
   let first = origin;
-  const made = await read(first.branch, first);
+  const made = await readSince(first);
+  const used = new Set((await read(branch)).map(({ key }) => key));
   for (let before = await readBefore(manager, first); before !== undefined; before = await readBefore(manager, first)) {
     const since = new Set((await read(first.branch, first)).map(({ key }) => key));
+    const earlier = await readSince(before);
     for (const { key } of await read(first.branch)) if (!since.has(key)) used.add(key);
     first = before;
-    made.push(...(await read(first.branch, first)));
+    made.push(...earlier);
   }
   for (const other of await findRewound(manager, session, first)) made.push(...(await read(other)));
   return { rewoundTo: origin.id, calls: unite(made), used };
@@ -106,14 +125,16 @@ function unite(made: readonly UndoneCall[]): UndoneCall[] {
  * A model names its calls anew each time, so a tool's call is known by what the model asked for, and not by the name it gave it. What it
  * asked for was stored without secrets; the recording of the call has their marks.
  */
-function findCalls(effects: Recorded, digestOf: DigestOf): UndoneCall[] {
-  const asked = effects.flatMap(({ name, value }) => (name.startsWith('model:') ? toolCallsOf(value) : []));
-  const places = new Map(
-    asked.map(({ id, name, input }) => [
+function notePlaces(places: Places, replies: readonly Reply[], digestOf: DigestOf): void {
+  const asked = replies.flatMap(({ name, result }) => (name.startsWith('model:') ? toolCallsOf(result) : []));
+  for (const { id, name, input } of asked)
+    places.set(
       `tool:${name} ${withoutMarks(digestOf({ callId: id, input }))}`,
       `tool:${name} ${withoutMarks(digestOf(input))}`,
-    ]),
-  );
+    );
+}
+
+function findCalls(effects: Recorded, places: Places): UndoneCall[] {
   return effects.flatMap(({ name, inputDigest = '', idempotencyKey: key, attempt, status, value }) => {
     const stored = withoutMarks(inputDigest);
     const known = name.startsWith('code:') ? `${name} ${stored}` : places.get(`${name} ${stored}`);
