@@ -8,7 +8,7 @@ import { toPrintable } from './terminal/style.ts';
 /** Without a command, a person at a terminal gets the REPL, unless they ask for this. */
 const EXPLAINED: ReadonlySet<string> = new Set(['-h', '--help', '-V', '--version']);
 
-/** Runs the command line of a process; answers its exit code. */
+/** Runs the command line of a process; returns its exit code. */
 export async function runMain(host: NodeJS.Process, version = ''): Promise<number> {
   const args = host.argv.slice(2);
   const signal = stopOnInterrupt(host);

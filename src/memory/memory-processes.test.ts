@@ -10,7 +10,7 @@ import { Memory } from './index.ts';
 /** Children run the compiled package, which `npm test` builds first. */
 const DIST = pathToFileURL(`${builtFolder()}/`);
 
-/** Runs a module in a process of its own; answers its exit code and what it said. */
+/** Runs a module in a process of its own; returns its exit code and what it said. */
 async function run(script: string): Promise<{ code: unknown; said: string; complained: string }> {
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'pipe'] });
   onTestFinished(() => void child.kill('SIGKILL'));

@@ -118,7 +118,7 @@ export class Memory {
     await new Editing(this.#open).delete(id, options);
   }
 
-  /** Retracts all that is visible of a scope; answers how many that were. */
+  /** Retracts all that is visible of a scope; returns how many that were. */
   async deleteAll(options: ScopeChangeOptions): Promise<number> {
     return new Editing(this.#open).deleteAll(options);
   }

@@ -133,7 +133,7 @@ function isDamage(error: unknown): boolean {
   return isLost(error) || hasErrorCode(error, 'NOT_FOUND');
 }
 
-/** Takes the sessions of subgraphs out of the list; answers them by their threads. */
+/** Takes the sessions of subgraphs out of the list; returns them by their threads. */
 function takeSubgraphs(sessions: Map<SessionId, unknown>): Map<SessionId, SessionId[]> {
   const found = new Map<SessionId, SessionId[]>();
   for (const sessionId of sessions.keys()) {

@@ -61,7 +61,7 @@ function describe(value: unknown): string {
   return `an object with ${keys.length === 0 ? 'no keys' : `the keys ${shown}${keys.length > 12 ? ', …' : ''}`}`;
 }
 
-/** Puts a value at a path of a state that is the caller's own; the last step may be new. Answers the state. */
+/** Puts a value at a path of a state that is the caller's own; the last step may be new. Returns the state. */
 export function setAt(state: unknown, path: readonly PathStep[], value: unknown): unknown {
   const last = path.at(-1);
   if (last === undefined) return value;

@@ -17,7 +17,7 @@ export type Command = {
   readonly examples: readonly Example[];
   /** Passes everything after the command's name on, options too. */
   readonly isPassedOn?: boolean;
-  /** Answers how it ended if that is not simply well. */
+  /** Returns how it ended if that is not simply well. */
   readonly run: (context: Context, input: CommandInput) => Promise<ExitCode | undefined>;
 };
 

@@ -165,7 +165,7 @@ export class Context {
     return (await this.#findSwitchedOff()) === undefined && (await this.address()).kind !== 'memory';
   }
 
-  /** Throws if settings switch checkpointing off: what was saved before cannot be gone on with then. */
+  /** Throws if settings switch checkpointing off: what was saved before cannot be continued then. */
   async checkSaving(): Promise<void> {
     const off = await this.#findSwitchedOff();
     if (off === undefined) return;

@@ -12,7 +12,7 @@ import { exitCodeOf } from '../base/exit-code.ts';
 import { PROGRAM } from '../program.ts';
 import { createTerminal, type Terminal } from '../terminal/terminal.ts';
 
-/** Runs a command as the program does; answers its exit code, what it printed, and what it said beside that. */
+/** Runs a command as the program does; returns its exit code, what it printed, and what it said beside that. */
 async function run(
   args: readonly string[],
   options: { readonly signal?: AbortSignal; readonly onNote?: (text: string) => void } = {},

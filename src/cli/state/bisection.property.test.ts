@@ -13,7 +13,7 @@ function createHistory(length: number): Checkpoint[] {
   );
 }
 
-/** Runs a search to its end; answers how many were looked at, both ends not counted. */
+/** Runs a search to its end; returns how many were looked at, both ends not counted. */
 function search(bisection: Bisection, verdictOf: (at: number) => Verdict): number {
   let looks = 0;
   for (let at = bisection.nextAt; at !== undefined; at = bisection.nextAt) {

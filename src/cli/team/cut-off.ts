@@ -23,7 +23,7 @@ type CutOffOptions = {
   readonly recover: (session: Session, options: Following & Pick<Recovery, 'lease'>) => Promise<string>;
   /** What to type to go on with a session. */
   readonly goOn: (sessionId: string) => string;
-  /** The session that is gone on with anyway: it is not named. */
+  /** The session that is continued anyway: it is not named. */
   readonly sessionId?: string | undefined;
 };
 
@@ -57,7 +57,7 @@ export function tendTeam(
 }
 
 /**
- * Looks for sessions whose process is gone. With `auto_resume_on_failure` each of ours is gone on with once; what waits for a person or has
+ * Looks for sessions whose process is gone. With `auto_resume_on_failure` each of ours is continued once; what waits for a person or has
  * used up its attempts, everything without that setting, and all runs of workflows that are not ours, is only named.
  */
 export async function tendCutOff(context: Context, options: CutOffOptions): Promise<void> {

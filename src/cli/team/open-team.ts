@@ -76,7 +76,7 @@ async function importTeam(path: string, { env, registry: named }: TeamParts): Pr
   if (typeof createFleet === 'function')
     return { kind: 'fleet', registry, create: () => createFleet({ env, registry }) as Fleet };
   throw new InvalidInputError(
-    `${path} exports neither a function "createTeam", which answers a GroupChat, nor "createFleet", which answers a Fleet.`,
+    `${path} exports neither a function "createTeam", which returns a GroupChat, nor "createFleet", which returns a Fleet.`,
     { details: { path } },
   );
 }

@@ -16,7 +16,7 @@ export type NextWords = {
 };
 
 /** Said where a run leaves nothing behind. */
-export const NOT_KEPT = 'Nothing was kept: the run cannot be gone on with.';
+export const NOT_KEPT = 'Nothing was kept: the run cannot be continued.';
 
 /** The options of a command that the next one needs, too, to find the same storage and team. */
 export function flagWords({ globals }: Pick<Context, 'globals'>, input?: CommandInput): string {

@@ -171,7 +171,7 @@ export class Talk {
   ): Promise<TeamResult> {
     const { team, opened, logs, onDifference } = this.#parts;
     const { manager } = opened;
-    // From its first checkpoint on a run that is killed can be gone on with.
+    // From its first checkpoint on a run that is killed can be continued.
     const onCheckpoint = ({ branch }: { branch: string }): Promise<void> => departing.makeCurrent(branch);
     const run = { ...departure, ...this.#runOptions, ...withoutUndefined({ onDifference }), onCheckpoint };
     // What only the team's module knows, such as its models and where code may run, is registered when the team is made.

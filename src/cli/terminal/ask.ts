@@ -6,7 +6,7 @@ import type { Terminal } from './terminal.ts';
 /** What may happen, in one sentence, and how the person agreed to it already. */
 export type Consent = { readonly question: string; readonly yes: boolean; readonly signal: AbortSignal };
 
-/** Asks before something is destroyed. Answers false if the person says no; refuses where nobody can be asked. */
+/** Asks before something is destroyed. Returns false if the person says no; refuses where nobody can be asked. */
 export async function confirm(terminal: Terminal, { question, yes, signal }: Consent): Promise<boolean> {
   if (yes) return true;
   if (!terminal.canAsk) {

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 /** Stays on the screen if it fits, shows colours, and leaves the text there at the end. */
 const LESS_OPTIONS = 'FRX';
 
-/** Shows a text in the person's pager; answers whether there was one. */
+/** Shows a text in the person's pager; returns whether there was one. */
 export async function page(text: string, env: Readonly<Record<string, string | undefined>>): Promise<boolean> {
   const command = env.SAVESTATE_PAGER ?? env.PAGER ?? 'less';
   if (command === '' || command === 'cat') return false;

@@ -193,7 +193,7 @@ function describeWorkflow(output: RunOutput, flags: string): string {
   return `${steps}${describeEnd(output, flags)}`;
 }
 
-/** Without a checkpoint nothing was kept, and nothing can be gone on with. */
+/** Without a checkpoint nothing was kept, and nothing can be continued. */
 function describeEnd(run: RunOutput, flags: string, named?: string): string {
   const { status, output, failure, questions, timers, checkpointId } = run;
   const { goOn } = commandWords(named, flags);

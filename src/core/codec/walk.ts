@@ -39,7 +39,7 @@ export type WalkOptions = {
 type Range = { readonly from: number; readonly suffix: number };
 
 /**
- * Walks a live value against the shadow of its last known form. Answers the same shadow where nothing changed and a new one
+ * Walks a live value against the shadow of its last known form. Returns the same shadow where nothing changed and a new one
  * where something did; sees every in-place mutation, because it skips by identity only what is deeply frozen.
  * One walker serves one walk.
  */

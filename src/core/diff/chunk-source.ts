@@ -5,7 +5,7 @@ import { type Linked, linkChunk, Ref } from './linked.ts';
 /** A computation that stops whenever it needs chunks it asked the source for. */
 export type Steps<Result> = Generator<void, Result, void>;
 
-/** Loads chunks in batches; answers in the order of the question. */
+/** Loads chunks in batches; returns them in the order asked for. */
 export type LoadChunks = (digests: readonly Digest[]) => Promise<readonly ChunkContent[]>;
 
 /** The chunks of one comparison: collects what is wanted, loads it in one call, keeps it. */
@@ -23,7 +23,7 @@ export class ChunkSource {
     this.#maxVisits = maxVisits;
   }
 
-  /** Asks for a chunk; answers whether the computation must stop to get it. */
+  /** Asks for a chunk; returns whether the computation must stop to get it. */
   want(digest: Digest): boolean {
     if (this.#contents.has(digest)) return false;
     this.#wanted.add(digest);

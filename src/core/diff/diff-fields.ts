@@ -19,7 +19,7 @@ type Sides = { readonly before: readonly Unit[]; readonly after: readonly Unit[]
 /** Whether the engine itself keeps a key in its place; never so in a map. */
 type IsSorted = (key: string) => boolean;
 
-/** Compares two objects or maps by key. Answers `whole` if a change is at a key that no path can name. */
+/** Compares two objects or maps by key. Returns `whole` if a change is at a key that no path can name. */
 export function* diffFields(comparison: Comparison, before: Fields, after: Fields): Steps<InnerDelta | 'whole'> {
   const { chunks } = comparison;
   const read = yield* readUnits(chunks, before, after);

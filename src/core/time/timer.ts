@@ -1,4 +1,4 @@
-/** Calls a function later; answers how to call it off. A timer that does not keep the process alive is no reason to stay. */
+/** Calls a function later; returns a function that cancels it. A timer that does not keep the process alive is no reason to stay. */
 export type SetTimer = (
   run: () => void,
   timer: { readonly delayMs: number; readonly keepsProcessAlive: boolean },

@@ -23,7 +23,7 @@ const scenario = fc.record({
 
 const idOf = ({ name, input }: Call) => `${name} ${input}`;
 
-/** Makes calls; answers the keys under which each ran. */
+/** Makes calls; returns the keys under which each ran. */
 async function make(session: Session, calls: readonly Call[], isParallel: boolean): Promise<Map<string, string[]>> {
   const ran = new Map<string, string[]>();
   const begun: Promise<unknown>[] = [];

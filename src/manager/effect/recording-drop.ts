@@ -12,7 +12,7 @@ type Floor = { readonly branch: string; readonly ordinal: number };
 
 /**
  * Drops the results of the steps of a session that no kept checkpoint goes on from: those recorded before the oldest one of their
- * branch. Their places in the log stay, so that nothing is taken for something else. Answers how many went.
+ * branch. Their places in the log stay, so that nothing is taken for something else. Returns how many went.
  */
 export async function dropRecordings(engine: Engine, sessionId: SessionId): Promise<number> {
   await engine.settled();

@@ -38,7 +38,7 @@ export class Events {
     this.#onError = onError;
   }
 
-  /** Subscribes; `await: true` makes the operation wait for the handler. Answers how to unsubscribe. */
+  /** Subscribes; `await: true` makes the operation wait for the handler. Returns a function that unsubscribes. */
   on<Name extends EventName>(
     name: Name,
     handler: EventHandler<Name>,

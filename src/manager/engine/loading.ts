@@ -73,7 +73,7 @@ export class Migrations {
     checkSteps(version, migrations);
   }
 
-  /** Runs the migrations a state needs; also answers the versions it went through. */
+  /** Runs the migrations a state needs; also returns the versions it went through. */
   migrate(state: unknown, stored: number | undefined): Migrated {
     if (this.version === undefined || stored === this.version) return { state, through: [] };
     const from = stored ?? 0;

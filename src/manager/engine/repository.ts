@@ -16,7 +16,7 @@ export type StoredCheckpoint = { readonly checkpoint: Checkpoint; readonly root:
 /** At most this many candidates are named when a short id fits more than one checkpoint. */
 const CANDIDATES = 8;
 
-/** Reads a storage and checks everything it answers: damaged data is an error here, and never a value. */
+/** Reads a storage and checks everything it returns: damaged data is an error here, and never a value. */
 export class Repository {
   readonly storage: ChunkStorage;
 

@@ -136,7 +136,7 @@ function checkDifferent(members: readonly (GivenMember & { readonly name: string
   }
 }
 
-/** Saves a member for a cut. Its state and its messages are read before this gives way. */
+/** Saves a member for a cut. Its state and its messages are read before this first awaits. */
 export async function saveMember({ engine, saving }: MemberSaving, member: GivenMember): Promise<MemberSave> {
   const channels = captureChannels(engine, member);
   const said = withoutUndefined(member.options ?? {});

@@ -16,7 +16,7 @@ export type GroupCut = {
   readonly id: CheckpointId;
   readonly deadline: Date;
   /**
-   * Saves this member's part; everything is read before this gives way. Resolves when the cut is over, with how it ended; rejects if
+   * Saves this member's part; everything is read before this first awaits. Resolves when the cut is over, with how it ended; rejects if
    * this part could not be saved, and then the cut is aborted. Until it is over the member must neither send nor confirm messages.
    */
   save(member: MemberState): Promise<CutOutcome>;

@@ -157,7 +157,7 @@ function isCount(value: unknown): boolean {
 export type MemberFailure = { readonly name: string; readonly error: unknown };
 
 /**
- * Does the same for every member at the same time, beginning before this gives way. Waits for all of them; then throws one error
+ * Does the same for every member at the same time, beginning before this first awaits. Waits for all of them; then throws one error
  * that names every member it failed for, after `what`.
  */
 export async function forEachMember<Member extends { readonly name: string }, Result>(

@@ -78,7 +78,7 @@ export class Groups {
   }
 
   /**
-   * Saves the members as one cut. The states of those in this process are read before this gives way, and stored once it is known that
+   * Saves the members as one cut. The states of those in this process are read before this first awaits, and stored once it is known that
    * the session can be a group's.
    */
   async save(members: readonly GroupMember[], options: SaveGroupOptions): Promise<Checkpoint> {

@@ -133,7 +133,7 @@ type LeaseExpectation = LeasePlace & Pick<LeaseState, 'leaseTarget'> & { readonl
 /** What a change makes of them. Without `due` the branch does not come up for recovery any more. */
 type LeaseChange = { readonly lease: LeaseHolder; readonly due?: LeaseDue | undefined };
 
-/** Changes a lease if it is as expected; answers whether it was. Of several who try, one succeeds. */
+/** Changes a lease if it is as expected; returns whether it was. Of several who try, one succeeds. */
 export async function moveLease(
   { storage, repository }: Engine,
   { sessionId, branch, leaseTarget, dueTarget: expect }: LeaseExpectation,

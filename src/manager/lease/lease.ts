@@ -140,7 +140,7 @@ export class HeldLease implements Lease {
     await this.end(undefined);
   }
 
-  /** Ends the lease; with `due` the branch comes up for recovery then. Answers whether the lease was still ours. */
+  /** Ends the lease; with `due` the branch comes up for recovery then. Returns whether the lease was still ours. */
   async end(due: LeaseDue | undefined): Promise<boolean> {
     if (this.isLost) return false;
     this.letLapse();

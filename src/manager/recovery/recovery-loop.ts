@@ -55,7 +55,7 @@ export class RecoveryLoop {
     return this.#reporter.report();
   }
 
-  /** Answers whether to go on. */
+  /** Returns whether to go on. */
   async #pause(everyMs: number): Promise<boolean> {
     await sleep(this.#engine.ports, everyMs, this.#options.signal).catch(() => undefined);
     return this.#options.signal?.aborted !== true;

@@ -11,7 +11,7 @@ import type { RetentionRunner } from './retention-runner.ts';
 
 /**
  * Deletes everything of a user: whole sessions where they are the user's alone, else the user's checkpoints in them; and the group
- * checkpoints that one of these is part of, for they hold messages. Answers how many.
+ * checkpoints that one of these is part of, for they hold messages. Returns how many.
  */
 export async function clearUserHistory(engine: Engine, userId: string): Promise<number> {
   await engine.settled();

@@ -99,7 +99,7 @@ export class Editing {
     }));
   }
 
-  /** Retracts everything visible of a scope; answers how many that were. */
+  /** Retracts everything visible of a scope; returns how many that were. */
   async deleteAll(options: ScopeChangeOptions = {}): Promise<number> {
     checkOptions(options, { ...SCOPE_CHECKS, ...TEACHER_CHECKS, ...WHY_CHECKS }, 'deleteAll()');
     const common = { ...(await this.#begin(options)), atMs: this.#context.now() };

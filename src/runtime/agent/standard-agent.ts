@@ -347,7 +347,7 @@ export class StandardAgent {
     return { problems: [...problems, ...compared.problems], taken: { ...taken, fields: compared.fields } };
   }
 
-  /** Calls a listener after every change of the state, except that a whole state is loaded; answers how to stop. */
+  /** Calls a listener after every change of the state, except that a whole state is loaded; returns a function that stops it. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -34,7 +34,7 @@ export type Tool<Input = unknown> = {
   readonly run: (input: Input, context: ToolContext) => unknown;
   /** Default: a minute. */
   readonly timeoutMs?: number;
-  /** What a tool answers beyond this is cut off, and says so. Default: 20,000. */
+  /** What a tool returns beyond this is cut off, and says so. Default: 20,000. */
   readonly maxResultChars?: number;
 };
 

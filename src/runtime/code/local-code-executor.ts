@@ -97,7 +97,7 @@ export class LocalCodeExecutor implements CodeExecutor {
     await this.close();
   }
 
-  /** Answers a text if the block cannot be run. */
+  /** Returns a text if the block cannot be run. */
   async #prepare({ language, code }: CodeBlock): Promise<Prepared | string> {
     const interpreter = interpreterOf(language);
     const refusal = this.#refuse(language, interpreter);

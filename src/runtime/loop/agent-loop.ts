@@ -76,12 +76,12 @@ export class AgentLoop implements SelfSaving {
     return this.#parts.checkpoints.prepare();
   }
 
-  /** Calls a listener for everything that happens; answers how to stop that. */
+  /** Calls a listener for everything that happens; returns a function that stops it. */
   on(listener: LoopListener): () => void {
     return this.#parts.events.on(listener);
   }
 
-  /** Puts a message into the mailbox; answers whether it is a new one. Resolves when it is durable. */
+  /** Puts a message into the mailbox; returns whether it is a new one. Resolves when it is durable. */
   async deliver(message: Message): Promise<boolean> {
     try {
       return await this.#inbox.deliver(message);

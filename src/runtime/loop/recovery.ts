@@ -115,7 +115,7 @@ export class Recovery {
     }
   }
 
-  /** Goes back to the last healthy state, or escalates. Answers until when the agent has to rest before it can. */
+  /** Goes back to the last healthy state, or escalates. Returns until when the agent has to rest before it can. */
   async recoverFromDrift(): Promise<number> {
     const { live, checkpoints, ports, settings } = this.#parts;
     const { summary, sinceMs } = live.watch.reading;

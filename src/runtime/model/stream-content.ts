@@ -4,12 +4,12 @@ import { ModelError } from '../../core/errors.ts';
 /** A language model as the AI SDK declares it, of the version that is worked with in here. */
 export type LanguageModelV3 = Extract<Exclude<LanguageModel, string>, { readonly specificationVersion: 'v3' }>;
 
-/** What a language model answers at once. */
+/** What a language model returns at once. */
 export type LanguageModelResult = Awaited<ReturnType<LanguageModelV3['doGenerate']>>;
 
 type LanguageModelContent = LanguageModelResult['content'][number];
 type StreamOf<Model extends LanguageModelV3> = Awaited<ReturnType<Model['doStream']>>['stream'];
-/** One part of what a language model answers bit by bit. */
+/** One part of what a language model returns bit by bit. */
 export type StreamPart = StreamOf<LanguageModelV3> extends ReadableStream<infer Part> ? Part : never;
 type Finish = Pick<LanguageModelResult, 'finishReason' | 'usage' | 'providerMetadata'>;
 type Growing = Extract<LanguageModelContent, { type: 'text' | 'reasoning' }>;

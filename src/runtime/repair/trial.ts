@@ -66,7 +66,7 @@ type Place = { readonly branch: string; readonly headId?: string; readonly isEnd
 /**
  * Finds out whether a change repairs a run: goes on from one checkpoint a number of times with the change and as often without it, each time
  * in a branch of its own, has every run judged, and says whether the difference could be chance. A run that fails is an outcome; a trial that
- * is stopped answers what it has, and one that was killed is resumed by its name.
+ * is stopped returns what it has, and one that was killed is resumed by its name.
  */
 export async function trial(parts: RepairParts, checkpoint: string, options: TrialOptions): Promise<TrialReport> {
   checkOptions(parts, PARTS, 'trial()');

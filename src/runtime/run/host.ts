@@ -33,7 +33,7 @@ type HostParts<Of extends TeamTypes, Result> = {
   readonly run: (session: Session, prepared: Prepared<Of>, signal: AbortSignal | undefined) => Promise<Result>;
 };
 
-/** The session of a team: begun, gone on with and answered by any process, by one at a time. */
+/** The session of a team: begun, continued and answered by any process, by one at a time. */
 export class RunHost<Of extends TeamTypes, Result extends { readonly status: string }> {
   readonly made: MadeTeam<Of['state']>;
   readonly #kind: TeamKind<Of>;

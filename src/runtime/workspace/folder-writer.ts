@@ -118,7 +118,7 @@ export class FolderWriter {
     if (last !== undefined && last.folder !== this.#root) await last.folder.close();
   }
 
-  /** Sets the permissions of folders, innermost first; answers what failed. */
+  /** Sets the permissions of folders, innermost first; returns what failed. */
   async setModes(): Promise<FailedChange[]> {
     const failed: FailedChange[] = [];
     for (const path of [...this.#modes.keys()].sort((a, b) => comparePaths(b, a))) {

@@ -25,7 +25,7 @@ const PIECE_BYTES = 256 * 1024;
 /** A file that someone is writing to is read again; so often, and no more. */
 const MAX_TRIES = 4;
 
-/** Reads a file so that all of it is of one moment; otherwise answers why that is not possible. */
+/** Reads a file so that all of it is of one moment; otherwise returns why that is not possible. */
 export async function readWholeFile(
   { folder, name, stats }: Pick<FoundPath, 'folder' | 'name' | 'stats'>,
   { keepBytes }: { keepBytes: (sizeBytes: number) => boolean },

@@ -14,7 +14,7 @@ export type Route = {
   readonly body?: z.ZodType;
   /** JSON; `lines` and `events` are streams of text. */
   readonly reply: z.ZodType | 'lines' | 'events';
-  /** The body is a stream of text, as `lines` answers it. */
+  /** The body is a stream of text, as `lines` returns it. */
   readonly takes?: 'lines';
   readonly caching?: Caching;
   /** Changes nothing, though it is no GET: allowed when the server is read-only. */
@@ -23,7 +23,7 @@ export type Route = {
   readonly errors?: readonly ('NOT_FOUND' | 'CONFLICT' | 'CORRUPT' | 'UNSUPPORTED')[];
 };
 
-/** The table: `GET /v1/sessions/{session}` → what it takes and answers. */
+/** The table: `GET /v1/sessions/{session}` → what it takes and returns. */
 export type RouteTable = Readonly<Record<string, Route>>;
 
 /** Which routes there are. */

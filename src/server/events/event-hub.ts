@@ -60,7 +60,7 @@ export class EventHub {
     return number + 1 < oldest || number > this.#last ? undefined : this.#kept.filter((event) => event.number > number);
   }
 
-  /** Resolves when whatever is saved from then on will be told; answers how to stop. */
+  /** Resolves when whatever is saved from then on will be told; returns a function that stops it. */
   async listen(listener: Listener): Promise<() => void> {
     clearTimeout(this.#lingering);
     this.#starting ??= this.#start();

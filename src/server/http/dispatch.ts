@@ -107,7 +107,7 @@ function watchFor(signal: AbortSignal): Watch {
 
 type Deadline = { readonly signal: AbortSignal; readonly late: AbortSignal; readonly timeoutMs: number };
 
-/** What a handler answers, unless its time is over first. */
+/** What a handler returns, unless its time is over first. */
 async function orLate<Reply>(reply: Promise<Reply>, { signal, late, timeoutMs }: Deadline): Promise<Reply> {
   let stop: () => void = () => undefined;
   const over = new Promise<never>((_, reject) => {

@@ -19,7 +19,7 @@ export type McpOptions = {
   readonly allowChanges?: boolean | undefined;
   /** Long-term memory to search, and with `allowChanges` to add to. */
   readonly memory?: Memory | undefined;
-  /** The most that a tool answers; default 32 KiB. */
+  /** The most that a tool returns; default 32 KiB. */
   readonly maxBytes?: number | undefined;
 };
 

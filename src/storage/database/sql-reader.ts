@@ -95,7 +95,7 @@ export abstract class SqlReader<Opened extends Connection, Form extends Stored> 
   }
 
   /**
-   * Answers in order of ids, page by page. SQL compares the columns, and passes by records that cannot hold the metadata; the others are
+   * Returns rows in order of ids, page by page. SQL compares the columns, and passes by records that cannot hold the metadata; the others are
    * compared here, by the one rule for all storages.
    */
   async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {

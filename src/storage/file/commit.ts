@@ -31,7 +31,7 @@ async function writeChunks({ chunks }: Store, { checkpoint, chunks: brought = []
   await chunks.checkSome((checkpoint?.root.refs ?? []).filter((digest) => !own.has(digest)));
 }
 
-/** Makes the checks of the contract; answers the checkpoint that an earlier commit with the same key stored. */
+/** Makes the checks of the contract; returns the checkpoint that an earlier commit with the same key stored. */
 async function checkCommit(
   store: Store,
   log: SessionLog | undefined,

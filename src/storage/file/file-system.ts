@@ -32,7 +32,7 @@ export interface FileSystem {
   unlink(path: string): Promise<void>;
   /** `undefined` if there is no such folder. */
   readFolder(path: string): Promise<readonly FolderEntry[] | undefined>;
-  /** Creates a folder unless it is there; answers whether it did. */
+  /** Creates a folder unless it is there; returns whether it did. */
   makeFolder(path: string): Promise<boolean>;
   /** Makes the names in a folder durable: those that came, and those that went. */
   syncFolder(path: string): Promise<void>;

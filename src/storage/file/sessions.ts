@@ -283,7 +283,7 @@ export class Sessions {
     await this.#fileSystem.rename(temp, `${log.folder}/${entryName(number)}`);
   }
 
-  /** Removes a session's folder; answers whether there was one. Only inside an exclusive section. */
+  /** Removes a session's folder; returns whether there was one. Only inside an exclusive section. */
   async remove(sessionId: SessionId): Promise<boolean> {
     const name = encodeSessionId(sessionId);
     const path = `${this.#folder}/${name}`;

@@ -12,7 +12,7 @@ import { encodeText } from './schema/sql-codec.ts';
 type Candidate = { id: CheckpointId; session: SessionId; digest: Digest; deleted: boolean; body: string };
 type Holder = Pick<Ref, 'kind' | 'name' | 'target'> & { readonly session: string };
 
-/** Turns checkpoints into tombstones in one transaction, under the locks of their sessions. Answers the ids that were deleted now. */
+/** Turns checkpoints into tombstones in one transaction, under the locks of their sessions. Returns the ids that were deleted now. */
 export async function deleteCheckpoints(
   connection: PostgresConnection,
   deletions: readonly Deletion[],
@@ -94,7 +94,7 @@ async function bury(
   );
 }
 
-/** Folds tombstones in one transaction, under the locks of their sessions. Answers the ids that were removed. */
+/** Folds tombstones in one transaction, under the locks of their sessions. Returns the ids that were removed. */
 export async function foldTombstones(
   connection: PostgresConnection,
   folds: readonly TombstoneFold[],
@@ -125,7 +125,7 @@ async function removeLogs(query: Query, tenant: string, doomed: readonly Candida
   await query(`DELETE FROM {s}.ref x ${gone} AND x.kind = 'log' AND x.name = w.id`, values);
 }
 
-/** Removes every row of a session. Answers whether it was there; if an attempt found it, its absence later is our own doing. */
+/** Removes every row of a session. Returns whether it was there; if an attempt found it, its absence later is our own doing. */
 export async function deleteSession(
   connection: PostgresConnection,
   sessionId: SessionId,

@@ -4,7 +4,7 @@ import type { Key, ReplyOf, RequestArguments } from '../../server/client/types.t
 /** The server that this page came from. */
 export const server = createClient(globalThis.location?.origin ?? 'http://127.0.0.1');
 
-/** What a route answers, for those who only show it. */
+/** What a route returns, for those who only show it. */
 export type Reply<K extends Key> = ReplyOf<K>;
 
 /** What was asked for: not here yet, here, or why not. A reply that is being read again stays until the new one is there. */

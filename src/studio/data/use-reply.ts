@@ -4,7 +4,7 @@ import { type Asked, replies, server } from './server.ts';
 
 const NOT_ASKED: Asked<never> = { value: undefined, error: undefined, isLoading: false };
 
-/** What a route answers; asked once, and again when a save may have changed it. */
+/** What a route returns; asked once, and again when a save may have changed it. */
 export function useReply<K extends Key>(key: K, ...request: RequestArguments<K>): Asked<ReplyOf<K>> {
   const url = server.urlOf(key, ...request);
   const asked = useSyncExternalStore(

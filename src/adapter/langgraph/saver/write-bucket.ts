@@ -58,7 +58,7 @@ export class WriteBucket {
   }
 
   /**
-   * Notes a call. Answers its generation, or undefined if it is stored already and says nothing new. `expected`: where it was to be
+   * Notes a call. Returns its generation, or undefined if it is stored already and says nothing new. `expected`: where it was to be
    * stored when that failed.
    */
   add(call: WriteCall, expected?: Expected): number | undefined {

@@ -19,7 +19,7 @@ export const command: Command = {
     ['--answer <id=text>', 'workflow: the answer to a question that is pending', 'repeat'],
   ],
   details: `Words are said to the team; a file that ends with .yaml or .yml is run as a workflow.
-Every message, and every step that says so, is a checkpoint. With --session the session is gone on with, if there is one.
+Every message, and every step that says so, is a checkpoint. With --session the session is continued, if there is one.
 Ctrl-C stops at the last checkpoint; "savestate continue" goes on from there. What waits for an answer exits with 3.`,
   examples: [
     ['savestate run "Plan a trip to Lisbon"', 'a new session'],

@@ -120,7 +120,7 @@ export class Knowledge {
     return this.#take(sketchText(text, { known: this.#words }));
   }
 
-  /** Takes in what the parts of a call's input name (a file, a line, a key); answers whether some of it was never named to this tool for this job. */
+  /** Takes in what the parts of a call's input name (a file, a line, a key); returns whether some of it was never named to this tool for this job. */
   learnTargets(tool: string, leaves: readonly string[]): boolean {
     let isNew = false;
     for (const leaf of leaves) {

@@ -148,7 +148,7 @@ function findSectionProblems(section: SectionName, value: unknown): RestoreProbl
 
 /** How one section is kept, where an agent keeps it itself. */
 export type SectionHooks<Value> = {
-  /** Answers what to save; gets what the loop has. Called at the end of a turn and at checkpoints between turns. */
+  /** Returns what to save; gets what the loop has. Called at the end of a turn and at checkpoints between turns. */
   collect?(value: Value): Value;
   /** Takes over what was saved; may answer what could not be put back. */
   restore?(

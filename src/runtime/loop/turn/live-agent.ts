@@ -225,7 +225,7 @@ export class LiveAgent {
     return this.works.open(job, { task: this.#state.task, turn: this.nextTurn });
   }
 
-  /** Goes on after its task went back; answers what becomes of the calls of the turns that were undone. */
+  /** Goes on after its task went back; returns what becomes of the calls of the turns that were undone. */
   recall(undone: Undone): UndoneCalls {
     const calls = this.works.recall(undone, { task: this.#state.task, turn: this.nextTurn });
     if (this.current !== undefined) this.current = { ...this.current, work: this.#workOf(this.current.job) };
@@ -247,7 +247,7 @@ export class LiveAgent {
     if (!isTaken) this.change({ mailbox: removeMessage(this.#state.mailbox, id) });
   }
 
-  /** Lets a turn count. Told of the same turn again, it does nothing. Answers the outcome, with what belongs to it since. */
+  /** Lets a turn count. Told of the same turn again, it does nothing. Returns the outcome, with what belongs to it since. */
   settle(given: TurnOutcome): TurnOutcome {
     if (given.turn <= this.#state.loop.turn) return given;
     const outcome = this.current?.isCleanDue === true ? { ...given, isCleaned: true } : given;

@@ -183,7 +183,7 @@ test('[input.1] a tool that does not exist is refused by name', async () => {
   expect(String(thrown)).toContain('copy, move, mail');
 });
 
-/** Handles one message; answers how its operation ended. */
+/** Handles one message; returns how its operation ended. */
 async function guardOnce(
   createTools: (outside: string[]) => { readonly [name: string]: LoopTool },
   act: (turn: Turn) => Promise<unknown>,

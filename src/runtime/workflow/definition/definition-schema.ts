@@ -70,7 +70,7 @@ export const headerSchema = z.strictObject({
   name: id.optional(),
   description: z.string().optional(),
   checkpoint: z.boolean().optional().describe('Save after every step.'),
-  output: z.unknown().optional().describe('What the run answers; default: the output of the last step.'),
+  output: z.unknown().optional().describe('What the run returns; default: the output of the last step.'),
 });
 
 /** A workflow as it is written, in YAML or TypeScript. */

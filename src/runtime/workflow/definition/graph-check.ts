@@ -110,7 +110,7 @@ class GraphCheck {
     if (loop?.kind === 'repeat') check(pathsOf(loop.until), 'repeat', [...names, 'output']);
   }
 
-  /** Answers the step that a reference is to, if there is one. */
+  /** Returns the step that a reference is to, if there is one. */
   #checkNames([root, id]: Path, path: KeyPath, names: readonly string[]): string | undefined {
     const { ids } = this.#parts;
     if (!names.includes(root)) {

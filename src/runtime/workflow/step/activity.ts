@@ -45,7 +45,7 @@ export class Activity {
     for (const wake of this.#resting) wake();
   }
 
-  /** Waits until nothing is under way, but no longer than this; answers whether it is so. */
+  /** Waits until nothing is under way, but no longer than this; returns whether it is so. */
   async rest(limitMs: number): Promise<boolean> {
     await new Promise<void>((resolve) => setImmediate(resolve)); // what begins beside this one has begun
     if (this.#active > 0) await this.#untilWoken(limitMs);

@@ -59,7 +59,7 @@ function laneOf(sessionId: string): number {
 /** Commits of one transaction. More would only make the first ones wait for the last. */
 const MAX_BATCH = 64;
 
-/** What `commit_batch` answers for one commit. */
+/** What `commit_batch` returns for one commit. */
 type Verdict =
   | { readonly status: 'stored' }
   | { readonly status: 'duplicate'; readonly id: CheckpointId }

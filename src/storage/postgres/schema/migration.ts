@@ -43,7 +43,7 @@ export async function migratePostgres(
 
 type Target = { readonly schema: string; readonly place: string; readonly appRole?: string };
 
-/** One transaction with its version mark. Whoever comes second waits, and finds it done. Answers the version that was there. */
+/** One transaction with its version mark. Whoever comes second waits, and finds it done. Returns the version that was there. */
 export async function migrate(client: pg.ClientBase, target: Target): Promise<number> {
   const { schema, place, appRole = `${schema}_app` } = target;
   const words = { s: quoteIdentifier(schema), raw: schema.replaceAll("'", "''"), role: quoteIdentifier(appRole) };

@@ -13,7 +13,7 @@ const BATCH_REFUSED = 'SV001';
  * UPDATE half of one that is fed by a set. So the usual commit is one UPDATE of its branch and two INSERTs.
  */
 
-/** Answers `stored`, or why this commit is refused. Nothing is written before everything was checked. */
+/** Returns `stored`, or why this commit is refused. Nothing is written before everything was checked. */
 const COMMIT_ONE = `
 CREATE FUNCTION {s}.commit_one(p_tenant text, p_commit jsonb) RETURNS jsonb LANGUAGE plpgsql AS $body$
 DECLARE
