@@ -52,6 +52,19 @@ describe.concurrent('workflow.yaml at the command line', () => {
     expect(await ok(['repl', '--eval', 'where'], { folder })).toContain('trip');
   });
 
+  test('[settings.1] a block without storage_type means files, as in the library; without the block nothing is said', async () => {
+    const folder = createProject('workflow: { checkpointing: { cleanup_after_days: 30 } }\n');
+    await ok(['run', 'Plan a day', '-s', 'trip', '-n', '1'], { folder });
+    expect([existsSync(join(folder, 'checkpoints')), existsSync(join(folder, '.savestate'))]).toEqual([true, false]);
+    expect((await json('config', [], { folder })).storage).toMatch(/^file:.*checkpoints$/);
+    const env = { SAVESTATE_WORKFLOW_CHECKPOINTING_STORAGE_TYPE: 'sqlite' };
+    expect((await json('config', [], { folder, env })).storage).toMatch(/^sqlite:.*checkpoints.checkpoints\.db$/);
+    writeFileSync(join(folder, 'savestate.yaml'), 'team: team.yaml\nstorage: sqlite:a.db\n');
+    expect((await json('config', [], { folder })).storage).toMatch(/^sqlite:.*a\.db$/);
+    const plain = createProject('workflow: { max_rounds: 2 }\n');
+    expect((await json('config', [], { folder: plain })).storage).toMatch(/^sqlite:.*\.savestate.checkpoints\.db$/);
+  });
+
   test('[settings.6] options say whose data it is where workflow.yaml names PostgreSQL', async () => {
     const folder = createProject(
       'workflow: { checkpointing: { storage_type: postgres, storage_url: "postgres://db/app" } }\n',

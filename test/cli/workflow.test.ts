@@ -58,6 +58,44 @@ describe.concurrent('workflows', () => {
     expect([failed.code, failed.stdout]).toEqual([1, expect.stringContaining('Failed at agree')]);
   });
 
+  test('[cli.24] continue and resume find a run whose workflow file names its storage, by its name and as the last one', async () => {
+    const folder = createTeamFolder('');
+    writeFileSync(join(folder, 'savestate.yaml'), '');
+    mkdirSync(join(folder, 'flows'));
+    for (const name of ['packing.mjs', 'packing.yaml']) cpSync(join(folder, name), join(folder, 'flows', name));
+    const text = readFileSync(join(folder, 'packing.yaml'), 'utf8');
+    const own = 'checkpoint: true\n  checkpointing: { storage_path: ./own }';
+    writeFileSync(join(folder, 'flows/packing.yaml'), text.replace('checkpoint: true', own));
+    const args = ['flows/packing.yaml', '-s', 'bag', ...INPUT];
+    const { code, stderr } = await run(['run', ...args], { folder });
+    expect([code, stderr]).toEqual([3, expect.stringMatching(/--storage file:\S*own/)]);
+    expect([existsSync(join(folder, 'flows/own')), existsSync(join(folder, '.savestate'))]).toEqual([true, false]);
+    const named = ['-s', 'bag', '--answer', 'agree=approve'];
+    const strange = { folder, env: { XDG_STATE_HOME: join(folder, '.other') } };
+    expect((await run(['continue', ...named], strange)).code).toBe(10);
+    const file = ['--workflow', 'flows/packing.yaml'];
+    expect(await json('continue', [...file, '-s', 'bag'], { ...strange, code: 3 })).toMatchObject({
+      status: 'waiting',
+    });
+    expect(await json('continue', named, { folder })).toMatchObject({ status: 'completed' });
+    expect(await json('resume', ['#3', '-s', 'bag'], { folder, code: 3 })).toMatchObject({ status: 'waiting' });
+    await json('run', ['packing.yaml', '-s', 'late', ...INPUT], { folder, code: 3 });
+    expect(await json('continue', [], { folder, code: 3 })).toMatchObject({ sessionId: 'late' });
+    await json('continue', ['-s', 'bag'], { folder, code: 3 });
+    expect(await json('continue', [], { folder, code: 3 })).toMatchObject({ sessionId: 'bag' });
+  });
+
+  test('[settings.6] the storage of the project is relative to its own file, also for a workflow elsewhere', async () => {
+    const folder = createTeamFolder('');
+    writeFileSync(join(folder, 'savestate.yaml'), '');
+    writeFileSync(join(folder, 'workflow.yaml'), 'workflow: { checkpointing: { storage_path: ./all } }\n');
+    mkdirSync(join(folder, 'flows'));
+    for (const name of ['packing.mjs', 'packing.yaml']) cpSync(join(folder, name), join(folder, 'flows', name));
+    await json('run', ['flows/packing.yaml', '-s', 'bag', ...INPUT], { folder, code: 3 });
+    expect([existsSync(join(folder, 'all')), existsSync(join(folder, 'flows/all'))]).toEqual([true, false]);
+    expect(await json('continue', [], { folder, code: 3 })).toMatchObject({ sessionId: 'bag' });
+  });
+
   test('[cli.24] killed or stopped in the middle it is gone on with; wrong input is told', async () => {
     const folder = createTeamFolder('');
     const stopped = await run(['run', 'packing.yaml', '-s', 'bag', ...INPUT], {

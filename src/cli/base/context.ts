@@ -37,6 +37,8 @@ type OpenOptions = OpenKeyedOptions & { readonly address?: StorageAddress };
 type Shared = {
   config?: Promise<FoundConfig | undefined>;
   settings?: Promise<FoundSettings | undefined>;
+  /** Where the storage of the project is, if settings of a workflow file are gone by. */
+  home?: Address;
   storage?: Promise<OpenStorage> | undefined;
   isTidy?: boolean;
 };
@@ -83,7 +85,8 @@ export class Context {
   }
 
   /** Goes by other settings from now on: those of a workflow file that is run. */
-  useSettings(settings: FoundSettings): void {
+  async useSettings(settings: FoundSettings): Promise<void> {
+    this.#shared.home ??= await this.address();
     this.#shared.settings = Promise.resolve(settings);
   }
 
@@ -103,6 +106,12 @@ export class Context {
   /** The folder of what the command line itself remembers about this storage. */
   async stateFolder(): Promise<string> {
     return ownFolderOf(this.env, formatAddress(await this.address()));
+  }
+
+  /** The same for the storage of the project, where a workflow file names another one. */
+  homeFolder(): string | undefined {
+    const { home } = this.#shared;
+    return home && ownFolderOf(this.env, formatAddress(home));
   }
 
   /** The open storage; a NotFoundError if it does not exist, unless `create`. What could not be opened is tried again. */

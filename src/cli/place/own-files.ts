@@ -47,6 +47,9 @@ export async function openHistory(context: OwnFolder): Promise<LinesFile> {
 /** Where the definition of a workflow is, and the module with its code. */
 export type WorkflowPlace = { readonly file: string; readonly registry: string | undefined };
 
+/** A workflow that was run; with `at` its file names another storage, and it is when that was. */
+type BegunRun = WorkflowPlace & { readonly sessionId: string; readonly at?: string };
+
 /**
  * Which workflow files this person ran here, by session. It is what `continue` goes by: what a checkpoint says of files and modules may
  * be somebody else's word, so nothing is loaded because of it.
@@ -54,7 +57,7 @@ export type WorkflowPlace = { readonly file: string; readonly registry: string |
 export class BegunRuns {
   readonly #runs: LinesFile;
 
-  private constructor(folder: string) {
+  constructor(folder: string) {
     this.#runs = new LinesFile(join(folder, 'workflows.jsonl'));
   }
 
@@ -68,10 +71,23 @@ export class BegunRuns {
     this.#runs.add(JSON.stringify({ sessionId, ...place }));
   }
 
+  /** Notes a run of a workflow whose file names another storage. */
+  addElsewhere(sessionId: string, place: WorkflowPlace): void {
+    this.#runs.add(JSON.stringify({ sessionId, ...place, at: new Date().toISOString() }));
+  }
+
   find(sessionId: string): WorkflowPlace | undefined {
-    const runs = this.#runs.readValues<WorkflowPlace & { readonly sessionId: string }>();
-    const found = runs.findLast((run) => run.sessionId === sessionId);
+    const found = this.#read().findLast((run) => run.sessionId === sessionId && run.at === undefined);
     return found === undefined ? undefined : { file: found.file, registry: found.registry };
+  }
+
+  /** The last run whose file names another storage: of this session, or of any. */
+  findElsewhere(sessionId: string | undefined): BegunRun | undefined {
+    return this.#read().findLast((run) => run.at !== undefined && run.sessionId === (sessionId ?? run.sessionId));
+  }
+
+  #read(): BegunRun[] {
+    return this.#runs.readValues<BegunRun>();
   }
 }
 

@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import type { ReadConfig } from '../../runtime/config/load-workflow-config.ts';
+import type { ReadConfig, WrittenConfig } from '../../runtime/config/load-workflow-config.ts';
 import type { StorageAddress } from '../../storage/open/address.ts';
 import { type Address, formatAddress, isRemote, parseAddress } from './address.ts';
 import type { Config } from './config-schema.ts';
@@ -21,8 +21,8 @@ const VARIABLES = /^SAVESTATE_(WORKFLOW|FLEET|AGENTS)_/;
 /** A configuration and where it was found. */
 export type FoundConfig = { readonly path: string; readonly config: Config };
 
-/** Settings of a project, and the file or other place they come from. */
-export type FoundSettings = ReadConfig & { readonly path: string };
+/** Settings of a project, the file or other place they come from, and what the path of its storage is relative to. */
+export type FoundSettings = ReadConfig & { readonly path: string; readonly folder: string };
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -86,7 +86,8 @@ export async function findSettings(place: Place): Promise<FoundSettings | undefi
   if (path !== undefined) return readOwnSettings(path, place.env);
   if (!Object.keys(place.env).some((name) => VARIABLES.test(name))) return undefined;
   const { readWorkflowConfig } = await import('../../runtime/config/load-workflow-config.ts');
-  return { path: 'the environment', ...readWorkflowConfig('', { env: place.env, source: 'the environment' }) };
+  const read = readWorkflowConfig('', { env: place.env, source: 'the environment' });
+  return { path: 'the environment', folder: place.folder, ...read };
 }
 
 function findSettingsPath(place: Place): string | undefined {
@@ -101,9 +102,17 @@ function findSettingsPath(place: Place): string | undefined {
 }
 
 /** Reads the settings of a file, which may hold a workflow as well. What it leaves out, those below it may say. */
-export async function readSettings(path: string, env: Env, below?: ReadConfig): Promise<FoundSettings> {
+export async function readSettings(path: string, env: Env, below?: FoundSettings): Promise<FoundSettings> {
   const { readWorkflowConfig } = await import('../../runtime/config/load-workflow-config.ts');
-  return { path, ...readWorkflowConfig(readText(path, 'settings file'), { env, source: path }, below?.written) };
+  const read = readWorkflowConfig(readText(path, 'settings file'), { env, source: path }, below?.written);
+  const isBelow = below?.written.workflow?.checkpointing !== undefined && !namesStorage(read.own);
+  return { path, folder: isBelow ? below.folder : dirname(path), ...read };
+}
+
+/** Whether settings say themselves where checkpoints are. */
+function namesStorage({ workflow }: WrittenConfig): boolean {
+  const { storage_type: type, storage_path: path, storage_url: url } = workflow?.checkpointing ?? {};
+  return type !== undefined || path !== undefined || url !== undefined;
 }
 
 async function readOwnSettings(path: string, env: Env): Promise<FoundSettings> {
@@ -116,15 +125,15 @@ async function readOwnSettings(path: string, env: Env): Promise<FoundSettings> {
   }
 }
 
-/** Where settings want checkpoints to be; undefined if they say nothing about it. */
+/** Where settings with `checkpointing` want checkpoints to be, or undefined without it. What it leaves out has its default; savestate.yaml wins over that. */
 async function addressIn(
-  { path, config, written }: FoundSettings,
-  { folder, env }: Place,
+  { folder, config: { workflow }, written }: FoundSettings,
+  { env, config }: Place,
 ): Promise<StorageAddress | undefined> {
-  const { storage_type: type, storage_path: at, storage_url: url } = written.workflow?.checkpointing ?? {};
-  if (type === undefined && at === undefined && url === undefined) return undefined;
+  const isDefault = written.workflow?.checkpointing !== undefined && config?.config.storage === undefined;
+  if (!isDefault && !namesStorage(written)) return undefined;
   const { addressOf } = await import('../../runtime/config/checkpoint-storage.ts');
-  return addressOf(config.workflow.checkpointing, { env, folder: existsSync(path) ? dirname(path) : folder });
+  return addressOf(workflow.checkpointing, { env, folder });
 }
 
 type Sources = Place & {

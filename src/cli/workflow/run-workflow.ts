@@ -10,6 +10,7 @@ import { toJsonForm } from '../../view/json-form.ts';
 import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
 import { EXIT, type ExitCode } from '../base/exit-code.ts';
+import { formatAddress } from '../place/address.ts';
 import { BegunRuns, type WorkflowPlace } from '../place/own-files.ts';
 import type { FoundSettings } from '../place/project.ts';
 import { tendCutOff } from '../team/cut-off.ts';
@@ -36,7 +37,7 @@ export async function runWorkflow(
   const { sessionId, origin } = order;
   const answers = Object.entries(parseAnswers(input.texts('answer')));
   const { workflow, settings } = await openWorkflow(context, order.file);
-  context.useSettings(settings);
+  await context.useSettings(settings);
   const place = {
     file: resolve(context.folder, order.file),
     registry: findRegistryPath(context, order.file, order.registry),
@@ -55,13 +56,23 @@ export async function runWorkflow(
   for (const [requestId, answer] of answers)
     await executor.answer({ sessionId, requestId, answer, by: context.author ?? 'user' });
   if (isKept) (await BegunRuns.open(context)).add(sessionId, place);
+  const elsewhere = isKept ? await noteElsewhere(context, sessionId, place) : undefined;
   const result = await departFrom(context, origin, () => supervise(context, executor, { settings, run }));
   if (result === undefined) return EXIT.interrupted;
   const output = toOutput(result, isKept);
   for (const { text } of result.differences) context.say(text);
   await context.answer(output, () => describeWorkflow(output, flags));
-  context.say(isKept ? `session ${sessionId}, branch ${result.branch}, ${result.checkpointId}` : NOT_KEPT);
+  const where = elsewhere === undefined ? '' : ` in --storage ${elsewhere}`;
+  context.say(isKept ? `session ${sessionId}, branch ${result.branch}, ${result.checkpointId}${where}` : NOT_KEPT);
   return EXITS[result.status];
+}
+
+/** Notes in the project that a run is in the storage which its workflow file names, so that `continue` finds it. Returns that storage. */
+async function noteElsewhere(context: Context, sessionId: string, place: WorkflowPlace): Promise<string | undefined> {
+  const home = context.homeFolder();
+  if (home === undefined || home === (await context.stateFolder())) return undefined;
+  new BegunRuns(home).addElsewhere(sessionId, place);
+  return formatAddress(await context.address());
 }
 
 /** Runs it, and makes the branch current that it went on in from a checkpoint. */

@@ -3,6 +3,8 @@ import { dirname, resolve } from 'node:path';
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { SessionId } from '../../core/record/id.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { fieldsOf } from '../../manager/revision/transcript.ts';
 import { SETTINGS } from '../../runtime/config/config-schema.ts';
 import { yamlSource } from '../../runtime/config/yaml-source.ts';
@@ -11,6 +13,8 @@ import type { WorkflowRegistry } from '../../runtime/workflow/definition/registr
 import type { Workflow } from '../../runtime/workflow/definition/workflow.ts';
 import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
+import type { OpenStorage } from '../base/open-storage.ts';
+import { addressExists } from '../place/address.ts';
 import { BegunRuns, type WorkflowPlace } from '../place/own-files.ts';
 import { type FoundSettings, readSettings } from '../place/project.ts';
 import { readText, resolveFile } from '../place/read-text.ts';
@@ -47,6 +51,32 @@ export async function isSettingsFile(context: Context, file: string): Promise<bo
   const keys = Object.keys(fieldsOf(fieldsOf(data).workflow));
   const isDefinition = keys.some((key) => ['name', 'description', 'checkpoint', 'output'].includes(key));
   return Object.keys(data).every((key) => Object.hasOwn(SETTINGS.top, key)) && !isDefinition;
+}
+
+/** Opens the storage of the run that is gone on with: a workflow file may name its own, one that was run here or is named now. */
+export async function openRun(context: Context, input: CommandInput): Promise<OpenStorage> {
+  const named = input.text('workflow');
+  const file = named === undefined ? await findElsewhere(context) : resolve(context.folder, named);
+  if (file !== undefined) await context.useSettings((await openWorkflow(context, file)).settings);
+  await context.checkSaving();
+  return context.open();
+}
+
+/** The file of a run that is in a storage of its own: of the session that is named, or else of the one that was used last. */
+async function findElsewhere(context: Context): Promise<string | undefined> {
+  const sessionId = await context.namedSession();
+  const begun = (await BegunRuns.open(context)).findElsewhere(sessionId);
+  if (begun === undefined || !existsSync(begun.file)) return undefined;
+  const last = await findLast(context, sessionId);
+  return last === undefined || (begun.at ?? '') > last ? begun.file : undefined;
+}
+
+/** When the storage of the project was saved to last, in this session or any. */
+async function findLast(context: Context, sessionId: SessionId | undefined): Promise<string | undefined> {
+  const address = await context.address();
+  if (!addressExists(address)) return undefined;
+  await using manager = new CheckpointManager({ storage: await context.openAt(address, { create: false }) });
+  return (await manager.latest(withoutUndefined({ sessionId })))?.timestamp.toISOString();
 }
 
 /** The module with the code behind a workflow: the one named, else the one beside it with the same name; undefined if there is none. */

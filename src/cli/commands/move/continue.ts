@@ -18,12 +18,11 @@ export const command: Command = {
     ['savestate continue -n 3', 'three more rounds, also if it had ended after so many'],
   ],
   run: async (context, input) => {
-    await context.checkSaving();
-    const opened = await context.open();
+    const { findWorkflowPlace, openRun } = await import('../../workflow/workflow-file.ts');
+    const opened = await openRun(context, input);
     const sessionId = await opened.session();
     const head = await opened.openCheckpoint(await opened.head());
     await refuseThread(context, head);
-    const { findWorkflowPlace } = await import('../../workflow/workflow-file.ts');
     const place = await findWorkflowPlace(context, input, head);
     if (place !== undefined) {
       const { runWorkflow } = await import('../../workflow/run-workflow.ts');

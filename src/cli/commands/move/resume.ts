@@ -31,12 +31,11 @@ N rounds append N messages, unless the conversation ends before. The run of a wo
     ['savestate resume @~8 --mode frozen', 'again, without calling anything'],
   ],
   run: async (context, input) => {
-    await context.checkSaving();
     const departure = readDeparture(input);
-    const opened = await context.open();
+    const { findWorkflowPlace, openRun } = await import('../../workflow/workflow-file.ts');
+    const opened = await openRun(context, input);
     const origin = await resolveRevision(opened, input.need(0, 'from which checkpoint'));
     await refuseThread(context, origin);
-    const { findWorkflowPlace } = await import('../../workflow/workflow-file.ts');
     const place = await findWorkflowPlace(context, input, origin);
     if (place !== undefined) {
       // What has ended there is not done again.
