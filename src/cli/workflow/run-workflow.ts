@@ -55,24 +55,23 @@ export async function runWorkflow(
   await tendRuns(context, executor, { name: workflow.name, place, sessionId, flags });
   for (const [requestId, answer] of answers)
     await executor.answer({ sessionId, requestId, answer, by: context.author ?? 'user' });
-  if (isKept) (await BegunRuns.open(context)).add(sessionId, place);
-  const elsewhere = isKept ? await noteElsewhere(context, sessionId, place) : undefined;
+  const where = isKept ? await noteBegun(context, sessionId, place) : '';
   const result = await departFrom(context, origin, () => supervise(context, executor, { settings, run }));
   if (result === undefined) return EXIT.interrupted;
   const output = toOutput(result, isKept);
   for (const { text } of result.differences) context.say(text);
   await context.answer(output, () => describeWorkflow(output, flags));
-  const where = elsewhere === undefined ? '' : ` in --storage ${elsewhere}`;
   context.say(isKept ? `session ${sessionId}, branch ${result.branch}, ${result.checkpointId}${where}` : NOT_KEPT);
   return EXITS[result.status];
 }
 
-/** Notes in the project that a run is in the storage which its workflow file names, so that `continue` finds it. Returns that storage. */
-async function noteElsewhere(context: Context, sessionId: string, place: WorkflowPlace): Promise<string | undefined> {
+/** Notes the run for `continue`; also in the project, if the workflow file names another storage, which is returned as an option. */
+async function noteBegun(context: Context, sessionId: string, place: WorkflowPlace): Promise<string> {
+  (await BegunRuns.open(context)).add(sessionId, place);
   const home = context.homeFolder();
-  if (home === undefined || home === (await context.stateFolder())) return undefined;
+  if (home === undefined || home === (await context.stateFolder())) return '';
   new BegunRuns(home).addElsewhere(sessionId, place);
-  return formatAddress(await context.address());
+  return ` in --storage ${formatAddress(await context.address())}`;
 }
 
 /** Runs it, and makes the branch current that it went on in from a checkpoint. */
