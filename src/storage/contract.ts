@@ -147,6 +147,8 @@ export type StorageWatch = { close(): Promise<void> };
 export interface ChunkStorage {
   /** Names the backend in messages: `memory`, `file`, `sqlite`. */
   readonly kind: string;
+  /** Whether it encrypts what it is given. What goes by any other is checked not to be encrypted, before a session is begun there. */
+  readonly hasKeys?: boolean;
   /** Limits the owner configured; the manager's retention enforces them. */
   readonly limits: { readonly maxCheckpoints?: number; readonly maxCheckpointsPerUser?: number };
   /** Resolves when the commit is durable. Commits of one process may share one sync. */

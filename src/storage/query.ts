@@ -1,8 +1,9 @@
-import { CorruptError } from '../core/errors.ts';
+import { CorruptError, hasErrorCode } from '../core/errors.ts';
 import type { CheckpointHeader } from '../core/record/checkpoint-header.ts';
+import type { SessionId } from '../core/record/id.ts';
 import type { JsonValue } from '../core/value/json.ts';
 import { Breather } from './breather.ts';
-import type { CheckpointQuery, CheckpointRow, EffectRow, Ref, RefKind } from './contract.ts';
+import type { CheckpointQuery, CheckpointRow, ChunkStorage, EffectRow, Ref, RefKind } from './contract.ts';
 
 /** The header fields a query compares by equality; each has a column in SQL storages. */
 const EQUALITY_FIELDS = ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const;
@@ -103,6 +104,19 @@ export function selectEffects(
   return rows
     .filter((row) => (branch ?? row.branch) === row.branch && row.ordinal >= fromOrdinal)
     .sort((a, b) => compareText(a.branch, b.branch) || a.ordinal - b.ordinal);
+}
+
+/** The first session, of those after a text. Undefined also where the list is damaged, which who reads on is told. */
+export async function findSession(
+  storage: Pick<ChunkStorage, 'listSessions'>,
+  after?: string,
+): Promise<SessionId | undefined> {
+  try {
+    return (await storage.listSessions({ limit: 1, ...(after !== undefined && { after }) }))[0];
+  } catch (error) {
+    if (!hasErrorCode(error, 'CORRUPT')) throw error;
+    return undefined;
+  }
 }
 
 /** The order of ids and names: by their UTF-16 units. */

@@ -1,4 +1,5 @@
 import { CorruptError, KeyError } from '../../core/errors.ts';
+import { isSealedName } from '../../core/record/sealed-name.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { type Address, formatAddress, openAddress } from '../place/address.ts';
 import { findKeys, type KeySource } from '../place/key-source.ts';
@@ -37,7 +38,7 @@ async function encrypt(storage: ChunkStorage, keys: KeySource['keys'], { config 
 async function kindOf(storage: ChunkStorage): Promise<'plain' | 'sealed' | 'empty'> {
   const [first] = await storage.listSessions({ limit: 1 }).catch(() => ['damaged']);
   if (first === undefined) return 'empty';
-  return /^sealed\.[0-9a-f]{8}\.[\w-]+$/.test(first) ? 'sealed' : 'plain';
+  return isSealedName(first) ? 'sealed' : 'plain';
 }
 
 type Wanted = Required<Pick<OpenKeyedOptions, 'plain'>> & { readonly hasKeys: boolean; readonly shown: string };

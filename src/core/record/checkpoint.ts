@@ -1,11 +1,12 @@
 import { StateCodec } from '../codec/state-codec.ts';
-import { CorruptError, InvalidInputError, KeyError } from '../errors.ts';
+import { CorruptError, InvalidInputError } from '../errors.ts';
 import { freezeState } from '../freeze.ts';
 import type { Digest } from '../tree/chunk.ts';
 import { TAG_START } from '../value/grammar.ts';
 import type { JsonValue } from '../value/json.ts';
 import { checkHeader, decodeField, HEADER_KEYS } from './check-header.ts';
 import { type CheckpointHeader, digestCheckpoint } from './checkpoint-header.ts';
+import { encryptedError } from './sealed-name.ts';
 
 /** A checkpoint with its whole state, as plain JSON; what storages that keep whole checkpoints store. */
 export type CheckpointJson = CheckpointHeader & { readonly digest: Digest; readonly state?: JsonValue };
@@ -132,7 +133,7 @@ function isReordered(json: object): boolean {
 /** Reads a stored header; throws a CorruptError if the text does not match its digest, or is no header. */
 export function parseCheckpointBody(body: string, digest: Digest): CheckpointHeader {
   if (digestCheckpoint(body) !== digest) {
-    if (/"sealed":"[^"]+"\}$/.test(body)) throw encryptedRecord();
+    if (/"sealed":"[^"]+"\}$/.test(body)) throw encryptedError();
     throw new CorruptError(
       'A checkpoint record is damaged: it does not match its digest. Run verify to see what it affects.',
       {
@@ -141,12 +142,6 @@ export function parseCheckpointBody(body: string, digest: Digest): CheckpointHea
     );
   }
   return freezeState(checkHeader(parseBody(body), { hasTags: body.includes(TAG_START) }));
-}
-
-function encryptedRecord(): KeyError {
-  return new KeyError('This storage is encrypted. Open it with its keys: encrypted(storage, { keys }).', {
-    details: { reason: 'missing' },
-  });
 }
 
 function parseBody(body: string): unknown {

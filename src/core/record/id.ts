@@ -1,5 +1,6 @@
 import { InvalidInputError } from '../errors.ts';
 import { accepts, checkValue, type OptionCheck } from '../options.ts';
+import { isSealedName } from './sealed-name.ts';
 
 declare const brand: unique symbol;
 type Branded<Name extends string> = string & { readonly [brand]: Name };
@@ -144,9 +145,11 @@ export function isCheckpointIdPart(text: string): boolean {
   return CHECKPOINT_ID.test(text.padEnd(PREFIX.length + TIME_CHARS + TAIL_CHARS, SMALLEST));
 }
 
-/** Accepts a session id or throws; any string of 1 to 512 characters without control characters will do. */
+/** Accepts a session id or throws; any string of 1 to 512 characters without control characters will do, but no sealed name. */
 export function parseSessionId(text: unknown): SessionId {
-  return parseName(text, 'A session id') as SessionId;
+  const id = parseName(text, 'A session id') as SessionId;
+  if (!isSealedName(id)) return id;
+  throw new InvalidInputError(`"${id}" has the form of an encrypted name, which no session id may have.`);
 }
 
 /** Accepts a branch, tag, user, agent or type name or throws. Names are data: they never become paths or SQL. */

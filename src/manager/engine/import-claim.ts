@@ -98,8 +98,8 @@ export async function claimSession(engine: Engine, sessionId: SessionId): Promis
   }
 }
 
-async function checkAbsent({ storage }: Engine, sessionId: SessionId): Promise<void> {
-  const refs = await storage.readRefs({ sessionId });
+async function checkAbsent({ storage, repository }: Engine, sessionId: SessionId): Promise<void> {
+  const refs = await repository.readRefs({ sessionId });
   if (refs.some((ref) => !isClaim(ref))) throw isThere(sessionId);
   const rows = await storage.listCheckpoints({ sessionId, limit: 1, include: 'all' });
   if (refs.length === 0 && rows.length > 0) throw isThere(sessionId);

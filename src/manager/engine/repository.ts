@@ -4,9 +4,11 @@ import { CorruptError, NotFoundError } from '../../core/errors.ts';
 import { checkValue, string } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, isCheckpointId, isCheckpointIdPart } from '../../core/record/id.ts';
+import { encryptedError, isSealedName, NAME_START } from '../../core/record/sealed-name.ts';
 import { type Chunk, type ChunkContent, checkChunk, type Digest } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { CheckpointRow, ChunkStorage, Ref, RefKind } from '../../storage/contract.ts';
+import { findSession } from '../../storage/query.ts';
 import { checkRef } from '../../storage/ref.ts';
 import { parseRoot, parseRow, parseTombstone } from './records.ts';
 
@@ -19,6 +21,8 @@ const CANDIDATES = 8;
 /** Reads a storage and checks everything it returns: damaged data is an error here, and never a value. */
 export class Repository {
   readonly storage: ChunkStorage;
+  /** What was found here when it was looked for. */
+  #holds: 'plain' | 'nothing' | undefined;
 
   constructor(storage: ChunkStorage) {
     this.storage = storage;
@@ -82,9 +86,26 @@ export class Repository {
     return found;
   }
 
+  /** Whether it is certain that what is stored can be read. */
+  get isKnown(): boolean {
+    return this.#holds === 'plain' || this.storage.hasKeys === true;
+  }
+
+  /**
+   * Throws a KeyError if what is stored is encrypted and this reads it without keys: every session would seem to be absent, and be begun
+   * anew in the clear. Who begins a session asks first. Nothing is looked up any more once something is there.
+   */
+  async checkKeys(): Promise<void> {
+    if (this.isKnown) return;
+    const sealed = await findSession(this.storage, NAME_START);
+    if (sealed !== undefined && isSealedName(sealed)) throw encryptedError();
+    this.#holds = (sealed ?? (await findSession(this.storage))) === undefined ? 'nothing' : 'plain';
+  }
+
   /** Refs that fit, each checked. */
   async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string }): Promise<Ref[]> {
     const refs = await this.storage.readRefs(filter);
+    if (refs.length === 0 && filter.sessionId !== undefined && this.#holds === undefined) await this.checkKeys();
     await new Breather().each(refs, checkRef);
     return refs;
   }

@@ -67,6 +67,7 @@ export class Writer {
     const header = this.#describe(place, content);
     const body = JSON.stringify(header);
     const checkpoint = new Checkpoint(freezeState(header), digestCheckpoint(body));
+    if (parent === undefined && !this.#engine.repository.isKnown) await this.#engine.repository.checkKeys();
     const result = await this.#commit(place, checkpoint, {
       sessionId,
       checkpoint: { header, body, digest: checkpoint.digest, root: content.encoded.root },

@@ -322,6 +322,7 @@ describe('[session.4] a file that was written to do harm is CORRUPT and brings n
     ['bytes that are no text', new Uint8Array([0xff, 0xfe, 10]), 'CORRUPT'],
     ['parts that are no text', 5 as never, 'INVALID_INPUT'],
     ['a session id with a line feed', `${JSON.stringify({ ...START, sessionId: 'a\nb' })}\n`, 'INVALID_INPUT'],
+    ['a sealed session id', `${JSON.stringify({ ...START, sessionId: 'sealed.0123abcd.Zm9v' })}\n`, 'INVALID_INPUT'],
     ['a newer version', `${JSON.stringify({ ...START, version: 2 })}\n`, 'UNSUPPORTED'],
   ])('%s', async (_, text, code) => {
     const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });

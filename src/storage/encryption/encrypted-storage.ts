@@ -47,6 +47,7 @@ const PAGE = 1_000;
 /** A storage that hands another one nothing it could read. */
 export class EncryptedStorage implements ChunkStorage {
   readonly kind: string;
+  readonly hasKeys = true;
   readonly limits: ChunkStorage['limits'];
   readonly foldTombstones?: (folds: readonly TombstoneFold[]) => Promise<CheckpointId[]>;
   readonly now?: () => Promise<number>;

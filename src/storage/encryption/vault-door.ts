@@ -1,6 +1,6 @@
 import { hasErrorCode, SavestateError } from '../../core/errors.ts';
-import type { SessionId } from '../../core/record/id.ts';
 import type { ChunkStorage } from '../contract.ts';
+import { findSession } from '../query.ts';
 import type { Keyring } from './keyring.ts';
 import type { Keys } from './keys.ts';
 import { Vault } from './vault.ts';
@@ -53,21 +53,11 @@ export class VaultDoor {
 
   /** False if the storage is empty. */
   async #isOwn(vault: Vault): Promise<boolean> {
-    const own = await this.#firstSession(vault.nameStart as SessionId);
+    const own = await findSession(this.#inner, vault.nameStart);
     if (own?.startsWith(vault.nameStart) === true) return true;
-    const other = await this.#firstSession();
+    const other = await findSession(this.#inner);
     if (other !== undefined) vault.openName(other);
     return false;
-  }
-
-  /** Undefined also where the list is damaged, which who reads on is told. */
-  async #firstSession(after?: SessionId): Promise<SessionId | undefined> {
-    try {
-      return (await this.#inner.listSessions({ limit: 1, ...(after !== undefined && { after }) }))[0];
-    } catch (error) {
-      if (!hasErrorCode(error, 'CORRUPT')) throw error;
-      return undefined;
-    }
   }
 
   /** The vault after a key was added for a name; undefined if these keys cannot be added to. */

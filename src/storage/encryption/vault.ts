@@ -1,12 +1,11 @@
 import { CorruptError, KeyError } from '../../core/errors.ts';
 import { isCheckpointId } from '../../core/record/id.ts';
+import { NAME_START, SEALED_NAMES } from '../../core/record/sealed-name.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
 import { DigestCipher, KeyedHash, NameSealer, Sealer } from './cipher.ts';
 import type { Keyring, NamedKeys } from './keyring.ts';
 import { Recent } from './recent.ts';
 
-/** Marks a sealed name; what follows is the keyring's id and the sealed text. */
-const NAME_START = 'sealed.';
 const MAX_RECENT = 10_000;
 const BLIND_BYTES = 16;
 
@@ -160,8 +159,6 @@ export class Vault {
     return this.digests.reveal([hidden])[0] as Digest;
   }
 }
-
-const SEALED_NAMES = /sealed\.[0-9a-f]{8}\.[\w-]+/g;
 
 function keyIdOf(sealed: string): string {
   return sealed.slice(0, Math.max(0, sealed.indexOf('.')));

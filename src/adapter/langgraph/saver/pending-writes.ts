@@ -63,6 +63,7 @@ export class PendingWrites {
       pass(stored);
       return stored;
     }
+    await this.#engine.repository.checkKeys();
     try {
       // Not known here means, nearly always, not written to yet.
       await this.#store(lane, lane.keepBucket(graphId, new WriteBucket()), appending);
