@@ -18,8 +18,7 @@ import {
 } from '../log/memory-input.ts';
 import { sessionsOf, TEACHER_CHECKS, type TeacherOptions, VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
-import type { EventPlace, IndexedEvent, MemoryEvent, NewMemoryEvent } from '../storage/memory-storage.ts';
-import { termsOf } from '../text/terms.ts';
+import type { EventPlace, MemoryEvent, NewMemoryEvent } from '../storage/memory-storage.ts';
 
 /** What is to be different. */
 export type MemoryChange = {
@@ -134,13 +133,12 @@ export class Editing {
     reason: string,
   ): Promise<void> {
     const atMs = this.#context.now();
-    const events = changes.flatMap(({ before, after }): IndexedEvent[] => {
+    const events = changes.flatMap(({ before, after }): NewMemoryEvent[] => {
       const memory = after ?? before;
       if (memory === undefined) return [];
       if (after === undefined) return [retract(memory, { atMs, reason })];
       const common = { memoryId: memory.id, scope: memory.scope, atMs, reason };
-      const event = { ...common, operation: 'PROMOTE' as const, fields: after.fields };
-      return [{ event, terms: termsOf(after.fields.content) }];
+      return [{ ...common, operation: 'PROMOTE', fields: after.fields }];
     });
     if (events.length === 0) return;
     const result = await this.#context.storage.append(events);
@@ -163,11 +161,9 @@ export class Editing {
       if (memory === undefined) throw notFound(id, events);
       if (expectedVersion !== undefined && expectedVersion !== memory.version) throw conflict(memory, expectedVersion);
       const event = { ...edit(memory), memoryId: id, scope: memory.scope, atMs: this.#context.now() };
-      const content = event.fields?.content;
-      const terms = content === undefined ? undefined : termsOf(content);
       const lastSeq = events.at(-1)?.seq ?? 0;
       const outdated = await this.#outdatedBy(event);
-      const result = await this.#context.storage.append([{ event, terms }, ...outdated], [{ memoryId: id, lastSeq }]);
+      const result = await this.#context.storage.append([event, ...outdated], [{ memoryId: id, lastSeq }]);
       if (result.status === 'stored') return result.events;
     }
     throw new ConflictError(`Others keep changing memory ${id}, so it was not changed. Try again.`, {
@@ -176,7 +172,7 @@ export class Editing {
   }
 
   /** What was taken from words that are taken back, and from nothing else, is taken back with them. */
-  async #outdatedBy(event: NewMemoryEvent): Promise<IndexedEvent[]> {
+  async #outdatedBy(event: NewMemoryEvent): Promise<NewMemoryEvent[]> {
     const isTakenBack =
       event.operation === 'RETRACT' || (event.operation === 'UPDATE' && event.fields?.content !== undefined);
     if (!isTakenBack) return [];
@@ -204,8 +200,8 @@ export class Editing {
 function retract(
   { id, scope, fields }: FoldedMemory,
   common: Pick<NewMemoryEvent, 'place' | 'atMs' | 'actor' | 'reason'>,
-): IndexedEvent {
-  return { event: { ...common, memoryId: id, operation: 'RETRACT', scope, previous: fields.content } };
+): NewMemoryEvent {
+  return { ...common, memoryId: id, operation: 'RETRACT', scope, previous: fields.content };
 }
 
 function changedFields(before: MemoryFields, change: MemoryChange, codec: StateCodec): Partial<MemoryFields> {

@@ -16,7 +16,7 @@ import { currentAt } from '../log/current.ts';
 import { type FoldedMemory, foldMemory, toRecord } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
 import { parseScope, SCOPE_CHECKS } from '../log/memory-input.ts';
-import type { Visible } from '../log/scope-log.ts';
+import type { ScopeLog, Visible } from '../log/scope-log.ts';
 import { endedBy } from '../log/slots.ts';
 import type { VectorStatus } from '../log/vector-index.ts';
 import { sessionsOf, VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
@@ -86,7 +86,7 @@ export class Finding {
     checkValue(text, string, 'The question of search()');
     checkOptions(options, SEARCH_CHECKS, 'search()');
     options.signal?.throwIfAborted();
-    const { scope, visible, current, isWanted, nowMs } = await this.#open(options);
+    const { scope, log, visible, current, isWanted, nowMs } = await this.#open(options);
     // Memories hold no secrets, so a question needs none, least of all one that is sent to an embedder.
     const question = redactText(text, this.#context.codec);
     const query = parseQuery(question, { subjects: visible.subjects, speaker: scope.userId ?? 'user', nowMs });
@@ -95,9 +95,8 @@ export class Finding {
       visible,
       signal: options.signal,
     });
-    const postings = await this.#context.storage.readPostings(query.terms, scope);
     const { topK = DEFAULT_TOP_K, threshold = 0, explain = false } = options;
-    const ranked = rank({ query, visible, isWanted, postings, cosines, topK });
+    const ranked = rank({ query, visible, isWanted, postings: log.postings, cosines, topK });
     const results = collapse(visible === current ? ranked : demote(ranked, { visible, current }))
       .filter(({ score }) => score > 0 && score >= threshold)
       .slice(0, topK)
@@ -124,6 +123,7 @@ export class Finding {
 
   async #open(options: SelectOptions): Promise<{
     scope: MemoryScope;
+    log: ScopeLog;
     visible: Visible;
     current: Visible;
     isWanted: ((memory: FoldedMemory) => boolean) | undefined;
@@ -135,7 +135,7 @@ export class Finding {
     const nowMs = options.asOf instanceof Date ? options.asOf.getTime() : this.#context.now();
     const current = currentAt(seen, nowMs);
     const visible = options.showExpired === true ? seen : current;
-    return { scope, visible, current, nowMs, isWanted: compileWanted(options) };
+    return { scope, log, visible, current, nowMs, isWanted: compileWanted(options) };
   }
 }
 

@@ -1,5 +1,5 @@
 import type { FoldedMemory } from '../log/fold.ts';
-import type { Visible } from '../log/scope-log.ts';
+import type { Postings, Visible } from '../log/scope-log.ts';
 import type { MemoryFields } from '../storage/memory-record.ts';
 import type { DateRange } from '../text/dates.ts';
 import { termsOf } from '../text/terms.ts';
@@ -26,7 +26,7 @@ type RankingInput = {
   /** Which memories may be found; absent: all. */
   readonly isWanted?: ((memory: FoldedMemory) => boolean) | undefined;
   /** For each term the events that have it. */
-  readonly postings: ReadonlyMap<string, readonly number[]>;
+  readonly postings: Postings;
   /** How near each memory's words are to the question; absent when nothing can tell. */
   readonly cosines?: ReadonlyMap<string, number> | undefined;
   /** How many are asked for. */

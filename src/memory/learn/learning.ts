@@ -7,13 +7,14 @@ import { rank } from '../find/ranking.ts';
 import { currentAt } from '../log/current.ts';
 import { type CheckedExtraction, checkExtraction, type MemoryExtractor, type MemoryMessage } from '../log/extractor.ts';
 import { applyEvent, type FoldedMemory, toRecord } from '../log/fold.ts';
+import { keepRecent } from '../log/keep-recent.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
 import { digest, type MemoryInput, parseMessages, parseScope, refuseSecrets } from '../log/memory-input.ts';
 import { endedBy } from '../log/slots.ts';
-import { sessionsOf } from '../log/views.ts';
+import { sessionsOf, type View } from '../log/views.ts';
+import { scopeKey } from '../storage/event-row.ts';
 import type { MemoryFields, MemoryKind, MemoryRecord } from '../storage/memory-record.ts';
-import type { IndexedEvent, MemoryEvent, NewMemoryEvent, RelatedQuery } from '../storage/memory-storage.ts';
-import { termsOf } from '../text/terms.ts';
+import type { MemoryEvent, NewMemoryEvent, RelatedQuery } from '../storage/memory-storage.ts';
 import { type Decision, Decisions } from './decisions.ts';
 import {
   type AddOptions,
@@ -52,10 +53,16 @@ const EXTRACTION_MS = 60_000;
 /** Memories that an extractor is shown, so that it does not say again what is known. */
 const SHOWN_TO_EXTRACTOR = 10;
 
+/** Runs and sessions whose last turn is kept at hand. */
+const MAX_SERIES = 100;
+
+type SeriesPlace = Pick<ProposalContext, 'scope' | 'place'>;
+
 /** Turns what was said into events. */
 export class Learning {
   readonly #context: MemoryContext;
   readonly #storing = new Serial();
+  readonly #lastTurns = new Map<string, MemoryEvent>();
 
   constructor(context: MemoryContext) {
     this.#context = context;
@@ -84,7 +91,7 @@ export class Learning {
   async #store(
     proposals: readonly Proposal[],
     context: ProposalContext,
-    more: readonly IndexedEvent[] = [],
+    more: readonly NewMemoryEvent[] = [],
   ): Promise<Stored> {
     return this.#storing.run(() => this.#decideAndAppend(proposals, context, more));
   }
@@ -93,16 +100,19 @@ export class Learning {
   async #decideAndAppend(
     proposals: readonly Proposal[],
     context: ProposalContext,
-    more: readonly IndexedEvent[],
+    more: readonly NewMemoryEvent[],
   ): Promise<Stored> {
     if (proposals.length === 0 && more.length === 0) return { added: [], events: [] };
     for (let attempt = 1; ; attempt++) {
       const decisions = await this.#open(proposals, context);
       const added = proposals.map((proposal) => toAdded(decisions.decide(proposal)));
-      const events = [...decisions.events.map(toIndexed), ...more];
+      const events = [...decisions.events, ...more];
       if (events.length === 0) return { added, events: [] };
       const result = await this.#context.storage.append(events);
-      if (result.status === 'stored') return { added, events: result.events };
+      if (result.status === 'stored') {
+        this.#noteLast(result.events, context);
+        return { added, events: result.events };
+      }
       if (attempt === MAX_ATTEMPTS)
         throw new ConflictError(
           'Others keep adding the same memories at this moment, so these were not added. Try again.',
@@ -113,18 +123,29 @@ export class Learning {
   /** Reads what the proposals may have to do with, as it is seen from where they are learned. */
   async #open(proposals: readonly Proposal[], { scope, place, nowMs, options }: ProposalContext): Promise<Decisions> {
     const { storage, views, newId } = this.#context;
-    const isInSeries = place !== undefined || scope.runId !== undefined;
-    const [related, series] = await Promise.all([
-      storage.readRelated({ ...relatedTo(proposals), scope }),
-      isInSeries ? storage.readSeries({ scope, sessionId: place?.sessionId }) : [],
-    ]);
+    const related = await storage.readRelated({ ...relatedTo(proposals), scope });
     const ids = [...new Set(related.map(({ memoryId }) => memoryId))];
     const histories = ids.length === 0 ? [] : await storage.readEvents({ memoryIds: ids });
     const view = await views.ofPlace(place, sessionsOf(histories));
     const visible = foldAll(histories.filter(view.sees)).values();
-    const previousId = series.find(view.sees)?.memoryId;
+    const previousId = await this.#previousId({ scope, place }, view);
     const { actor, reason } = options;
     return new Decisions({ scope, place, nowMs, actor, reason, newId, previousId }, { visible, related });
+  }
+
+  /** The turn before, as far as it is seen: nearly always the last one that was added here. */
+  async #previousId({ scope, place }: SeriesPlace, { sees }: View): Promise<string | undefined> {
+    if (place === undefined && scope.runId === undefined) return undefined;
+    const sessionId = place?.sessionId;
+    const last = this.#lastTurns.get(seriesKey({ scope, place }));
+    if (last !== undefined && sees(last)) return last.memoryId;
+    const series = await this.#context.storage.readSeries({ scope, sessionId });
+    return series.find(sees)?.memoryId;
+  }
+
+  #noteLast(events: readonly MemoryEvent[], series: SeriesPlace): void {
+    const last = events.findLast(({ fields }) => fields?.kind === 'episode');
+    if (last !== undefined) keepRecent(this.#lastTurns, [seriesKey(series), last], MAX_SERIES);
   }
 
   /** Asks the extractor once about new turns. What it answered before is not asked again; if it fails, the turns are safe. */
@@ -166,7 +187,7 @@ export class Learning {
     const proposals = proposeExtracted(extracted, episodes, { context, extractorId: extractor.id });
     const memoryId = episodes[0]?.id ?? '';
     const event = { memoryId, operation: 'EXTRACT' as const, scope, place, atMs: nowMs, key, extracted };
-    return { ...(await this.#store(proposals, context, [{ event }])), extraction: 'done' };
+    return { ...(await this.#store(proposals, context, [event])), extraction: 'done' };
   }
 
   /** Ends in time, also if the extractor never answers. */
@@ -200,7 +221,7 @@ export class Learning {
     const visible = currentAt(log.see(await this.#context.views.ofPlace(place, log)), nowMs);
     const text = messages.map(({ content }) => content).join(' ');
     const query = parseQuery(text, { subjects: [], speaker: undefined, nowMs });
-    const postings = await this.#context.storage.readPostings(query.terms, scope);
+    const postings = log.postings;
     const topK = SHOWN_TO_EXTRACTOR;
     const ranked = rank({ query, visible, postings, topK, isWanted: ({ fields }) => fields.kind !== 'episode' });
     return ranked.slice(0, topK).map(({ memory }) => toRecord(memory));
@@ -211,9 +232,8 @@ function toAdded({ id, fields, event }: Decision): Added {
   return { id, memory: fields.content, kind: fields.kind, event, fields };
 }
 
-function toIndexed(event: NewMemoryEvent): IndexedEvent {
-  const content = event.fields?.content;
-  return { event, terms: content === undefined ? undefined : termsOf(content) };
+function seriesKey({ scope, place }: SeriesPlace): string {
+  return `${scopeKey(scope)} ${place?.sessionId ?? ''}`;
 }
 
 function foldAll(events: readonly MemoryEvent[]): Map<string, FoldedMemory> {

@@ -60,11 +60,16 @@ const CLAUSE =
 /** Addresses are copied as they are, so the full stop after one is not part of it. */
 const STOP_AFTER_ADDRESS = /(?<=\S[@./:]\S*)[.!,;]+$/;
 
+/** Every rule and slot needs one of these words, and most turns have none. */
+const CAN_TEACH =
+  /\b(?:I|we|my|our|me|let|please|remember|note|keep|forget|always|never|from now|future|every time|the (?:project|repo|repository|server|database|app|service|code|build|team|company))\b/i;
+
 /** Nobody says something plainly in a longer one, and a sentence is looked at once for each of its clauses. */
 const MAX_SENTENCE_CHARS = 1000;
 
 /** What explicit wording in a turn says about its speaker: preferences, instructions, decisions, names and the like. */
 export function extractByRules(text: string, nowMs = Date.now()): RuleFinding[] {
+  if (!CAN_TEACH.test(text)) return [];
   return sentencesOf(ownWords(text)).flatMap((sentence) => {
     if (sentence.words.endsWith('?') || sentence.words.length > MAX_SENTENCE_CHARS) return [];
     return clausesOf(sentence.words).flatMap((clause) => {

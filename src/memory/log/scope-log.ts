@@ -2,6 +2,7 @@ import { Serial } from '../../core/time/serial.ts';
 import { scopeKey } from '../storage/event-row.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
 import type { EventPlace, MemoryEvent, MemoryStorage } from '../storage/memory-storage.ts';
+import { termsOfWord, wordsOf } from '../text/terms.ts';
 import { applyEvent, type FoldedMemory } from './fold.ts';
 import { keepRecent } from './keep-recent.ts';
 import type { View } from './views.ts';
@@ -40,11 +41,12 @@ export type Taken = {
 const MAX_VIEWS = 8;
 
 /** The events of one scope, kept in memory and caught up before each use, with what views make of them. */
-class ScopeLog {
+export class ScopeLog {
   readonly #storage: MemoryStorage;
   readonly #scope: MemoryScope;
   readonly #views = new Map<string, FoldedView>();
   readonly lastPlaces = new Map<string, EventPlace>();
+  #postings = new Postings();
   #events: MemoryEvent[] = [];
   #epoch: number | undefined;
   readonly #reading = new Serial();
@@ -73,6 +75,7 @@ class ScopeLog {
   #forget(epoch: number): void {
     this.#epoch = epoch;
     this.#events = [];
+    this.#postings = new Postings();
     this.#views.clear();
     this.lastPlaces.clear();
   }
@@ -82,12 +85,54 @@ class ScopeLog {
     if (event.place !== undefined) this.lastPlaces.set(event.place.sessionId, event.place);
   }
 
+  /** For each term the events whose words have it. */
+  get postings(): Postings {
+    this.#postings.catchUp(this.#events);
+    return this.#postings;
+  }
+
   /** What a view sees now. What it saw before is not folded again. */
   see(view: View): Visible {
     const folded = this.#views.get(view.key) ?? new FoldedView();
     keepRecent(this.#views, [view.key, folded], MAX_VIEWS);
     folded.catchUp(this.#events, view);
     return folded;
+  }
+}
+
+/** Which events have a term in their words, least `seq` first. Made when something is first searched for. */
+export class Postings {
+  readonly #byTerm = new Map<string, number[]>();
+  /** The lists of the terms of a word: most words are said again and again. */
+  readonly #byWord = new Map<string, readonly number[][]>();
+  #position = 0;
+
+  get(term: string): readonly number[] | undefined {
+    return this.#byTerm.get(term);
+  }
+
+  catchUp(events: readonly MemoryEvent[]): void {
+    for (; this.#position < events.length; this.#position++) {
+      const { seq, fields } = events[this.#position] as MemoryEvent;
+      if (fields?.content !== undefined) this.#take(seq, fields.content);
+    }
+  }
+
+  #take(seq: number, content: string): void {
+    for (const word of wordsOf(content)) {
+      const lists = this.#byWord.get(word) ?? this.#open(word);
+      for (const seqs of lists) if (seqs[seqs.length - 1] !== seq) seqs.push(seq);
+    }
+  }
+
+  #open(word: string): readonly number[][] {
+    const lists = termsOfWord(word).map((term) => {
+      const seqs = this.#byTerm.get(term) ?? [];
+      this.#byTerm.set(term, seqs);
+      return seqs;
+    });
+    this.#byWord.set(word, lists);
+    return lists;
   }
 }
 

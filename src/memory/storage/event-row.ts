@@ -1,5 +1,4 @@
 import { CorruptError } from '../../core/errors.ts';
-import { digestText } from '../../core/tree/chunk.ts';
 import type { MemoryScope } from './memory-record.ts';
 import type { MemoryEvent, MemoryOperation, NewMemoryEvent } from './memory-storage.ts';
 
@@ -9,13 +8,14 @@ export const EVENT_COLUMNS = [
   ...(['slot', 'kind', 'key', 'at_ms', 'content', 'previous', 'body'] as const),
 ] as const;
 
-/** An event as SQL databases hold it: what is searched by has columns, the rest is JSON, which some databases have parsed. */
-export type EventRow = Readonly<
-  Record<'memory_id' | 'operation', string> &
-    Record<Exclude<(typeof EVENT_COLUMNS)[number], 'memory_id' | 'operation' | 'at_ms' | 'body'>, string | null> &
-    Record<'seq' | 'at_ms', number> &
-    Record<'body', string | Body>
->;
+type Text = string | null;
+
+/** An event as SQL databases hold it, with its number first: what is searched by has columns, the rest is JSON. */
+export type EventRow = readonly [
+  ...(readonly [seq: number, memoryId: string, operation: string, userId: Text, agentId: Text, runId: Text]),
+  ...(readonly [sessionId: Text, hash: Text, subject: Text, slot: Text, kind: Text, key: Text, atMs: number]),
+  ...(readonly [content: Text, previous: Text, body: string]),
+];
 
 /** The values of an event in the order of `EVENT_COLUMNS`. */
 export function toValues(event: NewMemoryEvent): (string | number | null)[] {
@@ -29,40 +29,40 @@ export function toValues(event: NewMemoryEvent): (string | number | null)[] {
 
 /** Reads a row back; throws a CorruptError for one that is damaged. Fills what was parsed instead of copying it, because logs are read in bulk. */
 export function fromRow(row: EventRow): MemoryEvent {
-  const { place, fields, actor, reason, extracted } =
-    typeof row.body === 'string' ? parseBody(row.body, row.seq) : row.body;
-  for (const name of FIELD_COLUMNS) if (row[name] !== null) fields[name] = row[name];
-  const { seq, memory_id: memoryId, at_ms: atMs } = row;
-  const operation = row.operation as MemoryOperation;
-  const [previous, key] = [row.previous ?? undefined, row.key ?? undefined];
+  const [seq, memoryId, operation, userId, agentId, runId, , hash, subject, slot, kind, key, atMs, ...rest] = row;
+  const [content, previous, body] = rest;
+  const { place, fields, actor, reason, extracted } = parseBody(body, seq);
+  if (content !== null) fields.content = content;
+  if (hash !== null) fields.hash = hash;
+  if (subject !== null) fields.subject = subject;
+  if (slot !== null) fields.slot = slot;
+  if (kind !== null) fields.kind = kind;
   return {
     seq,
     memoryId,
-    operation,
-    scope: toScope(row),
+    operation: operation as MemoryOperation,
+    scope: toScope(userId, agentId, runId),
     place,
     atMs,
     fields,
-    previous,
-    key,
+    previous: previous ?? undefined,
+    key: key ?? undefined,
     actor,
     reason,
     extracted,
   };
 }
 
-const FIELD_COLUMNS = ['content', 'hash', 'subject', 'slot', 'kind'] as const;
-
 let lastScope: MemoryScope = {};
 
 /** Events that follow each other are mostly of one scope, so they share it. */
-function toScope({ user_id, agent_id, run_id }: EventRow): MemoryScope {
+function toScope(user: Text, agent: Text, run: Text): MemoryScope {
   const { userId = null, agentId = null, runId = null } = lastScope;
-  if (userId !== user_id || agentId !== agent_id || runId !== run_id)
+  if (userId !== user || agentId !== agent || runId !== run)
     lastScope = {
-      ...(user_id !== null && { userId: user_id }),
-      ...(agent_id !== null && { agentId: agent_id }),
-      ...(run_id !== null && { runId: run_id }),
+      ...(user !== null && { userId: user }),
+      ...(agent !== null && { agentId: agent }),
+      ...(run !== null && { runId: run }),
     };
   return lastScope;
 }
@@ -97,17 +97,4 @@ export function scopeColumns(scope: MemoryScope): { readonly column: string; rea
 /** A name for a scope. */
 export function scopeKey({ userId, agentId, runId }: MemoryScope): string {
   return JSON.stringify([userId, agentId, runId]);
-}
-
-/** A scope as words of an index: whatever its names are made of. */
-export function scopeTokens(scope: MemoryScope): string[] {
-  return scopeColumns(scope).map(({ column, value }) => column.charAt(0) + digestText(value).slice(0, 16));
-}
-
-const MAX_TOKEN_CHARS = 64;
-
-/** A term as a word that every tokenizer leaves whole. */
-export function toToken(term: string): string {
-  const token = /^[a-z0-9]+$/.test(term) ? term : `x${Buffer.from(term).toString('hex')}`;
-  return token.slice(0, MAX_TOKEN_CHARS);
 }

@@ -1,9 +1,12 @@
+import { copyFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { freshSchema, postgresUrl } from '../../../test/support/postgres.ts';
+import { adminClient, freshSchema, postgresUrl } from '../../../test/support/postgres.ts';
 import { temporaryFolder } from '../../../test/support/storages.ts';
-import type { IndexedEvent, MemoryOperation, MemoryStorage, NewMemoryEvent } from './memory-storage.ts';
+import { openDatabase } from '../../storage/database/sqlite-driver.ts';
+import { Memory } from '../memory.ts';
+import type { MemoryOperation, MemoryStorage, NewMemoryEvent } from './memory-storage.ts';
 import { PostgresMemoryStorage } from './postgres/postgres-memory-storage.ts';
 import { SqliteMemoryStorage } from './sqlite/sqlite-memory-storage.ts';
 
@@ -29,8 +32,6 @@ function event(memoryId: string, changes: Partial<NewMemoryEvent> & { content?: 
     ...rest,
   };
 }
-
-const indexed = (one: NewMemoryEvent, terms = one.fields?.content?.split(' ')): IndexedEvent => ({ event: one, terms });
 
 describe.each([
   ['SQLite', openSqlite],
@@ -59,7 +60,7 @@ describe.each([
       previous: 'before',
       extracted: [1],
     });
-    const result = await storage.append([indexed(first), indexed(event('m2'))]);
+    const result = await storage.append([first, event('m2')]);
     expect(result.status).toBe('stored');
     const events = await storage.readEvents({});
     expect(events).toEqual(result.status === 'stored' ? result.events.map((one) => expect.objectContaining(one)) : []);
@@ -70,14 +71,14 @@ describe.each([
 
   test('[memory.11] an append is all or none: a known key or a memory that moved on refuses all of it', async () => {
     const storage = open();
-    const stored = await storage.append([indexed(event('m1', { key: 'k' }))]);
+    const stored = await storage.append([event('m1', { key: 'k' })]);
     const seq = stored.status === 'stored' ? (stored.events[0]?.seq ?? 0) : 0;
-    const twice = await storage.append([indexed(event('m2')), indexed(event('m3', { key: 'k' }))]);
-    const moved = await storage.append([indexed(event('m1'))], [{ memoryId: 'm1', lastSeq: seq - 1 }]);
+    const twice = await storage.append([event('m2'), event('m3', { key: 'k' })]);
+    const moved = await storage.append([event('m1')], [{ memoryId: 'm1', lastSeq: seq - 1 }]);
     expect([twice.status, moved.status]).toEqual(['duplicate', 'moved']);
     expect(await storage.readEvents({})).toHaveLength(1);
     const fits = await storage.append(
-      [indexed(event('m1', { operation: 'RETRACT' }))],
+      [event('m1', { operation: 'RETRACT' })],
       [
         { memoryId: 'm1', lastSeq: seq },
         { memoryId: 'new', lastSeq: 0 },
@@ -86,40 +87,18 @@ describe.each([
     expect(fits.status).toBe('stored');
   });
 
-  test('[memory.11] terms find the events of a scope, whatever script they are written in', async () => {
-    const storage = open();
-    await storage.append([
-      indexed(event('m1'), ['tea', 'über', '抹茶']),
-      indexed(event('m2', { scope: { userId: 'bob' } }), ['tea']),
-      indexed(event('m3', { scope: { userId: 'ann', runId: 'r"1' } }), ['tea']),
-    ]);
-    const [m1, , m3] = (await storage.readEvents({})).map(({ seq }) => seq);
-    const postings = await storage.readPostings(['tea', 'über', '抹茶', 'none'], { userId: 'ann' });
-    expect(postings).toEqual(
-      new Map([
-        ['tea', [m1, m3]],
-        ['über', [m1]],
-        ['抹茶', [m1]],
-        ['none', []],
-      ]),
-    );
-    expect(await storage.readPostings(['tea'], { userId: 'ann', runId: 'r"1' })).toEqual(new Map([['tea', [m3]]]));
-  });
-
   test('[memory.11] related events are those of the same key, words, slot or kind, and only in the scope', async () => {
     const storage = open();
     const fact = (id: string, changes: object) =>
       event(id, { fields: { content: id, hash: id, kind: 'fact', subject: 'ann', ...changes } });
-    await storage.append(
-      [
-        event('key', { key: 'k', scope: { agentId: 'elsewhere' } }),
-        event('words', { content: 'same' }),
-        fact('slot', { slot: 'home', kind: 'preference' }),
-        fact('kind', {}),
-        fact('other', { subject: 'bob', slot: 'home' }),
-        { ...fact('foreign', {}), scope: { userId: 'bob' } },
-      ].map((one) => indexed(one)),
-    );
+    await storage.append([
+      event('key', { key: 'k', scope: { agentId: 'elsewhere' } }),
+      event('words', { content: 'same' }),
+      fact('slot', { slot: 'home', kind: 'preference' }),
+      fact('kind', {}),
+      fact('other', { subject: 'bob', slot: 'home' }),
+      { ...fact('foreign', {}), scope: { userId: 'bob' } },
+    ]);
     const related = await storage.readRelated({
       scope: { userId: 'ann' },
       keys: ['k'],
@@ -134,11 +113,12 @@ describe.each([
     const storage = open();
     const place = { sessionId: 's', branch: 'main', checkpointId: '', isAfter: true, lineage: [] };
     const scope = { userId: 'ann', runId: 'r' };
-    await storage.append(
-      [event('a', { scope, place }), event('b', { scope }), event('c', { scope, place }), event('d')].map((one) =>
-        indexed(one),
-      ),
-    );
+    await storage.append([
+      event('a', { scope, place }),
+      event('b', { scope }),
+      event('c', { scope, place }),
+      event('d'),
+    ]);
     const ids = async (query: { sessionId?: string }) =>
       (await storage.readSeries({ scope, ...query })).map(({ memoryId }) => memoryId);
     expect(await ids({ sessionId: 's' })).toEqual(['c', 'a']);
@@ -147,7 +127,7 @@ describe.each([
 
   test('[memory.12] vectors are kept by model and read on from a position', async () => {
     const storage = open();
-    await storage.append([indexed(event('m1')), indexed(event('m2', { scope: { userId: 'bob' } }))]);
+    await storage.append([event('m1'), event('m2', { scope: { userId: 'bob' } })]);
     const [m1 = 0, m2 = 0] = (await storage.readEvents({})).map(({ seq }) => seq);
     await storage.writeVectors('a', [
       { seq: m1, vector: Float32Array.of(0.5, -1) },
@@ -163,7 +143,7 @@ describe.each([
 
   test('[memory.9] purged memories leave a tombstone and nothing else; numbers are not used again', async () => {
     const storage = open();
-    await storage.append([indexed(event('m1')), indexed(event('m2'))]);
+    await storage.append([event('m1'), event('m2')]);
     const before = await storage.readEvents({});
     await storage.writeVectors('a', [{ seq: before[1]?.seq ?? 0, vector: Float32Array.of(1) }]);
     const epoch = await storage.readEpoch();
@@ -175,7 +155,6 @@ describe.each([
       ['m2', 'PURGE'],
     ]);
     expect(JSON.stringify(after)).not.toContain('words of m2');
-    expect((await storage.readPostings(['m2'], { userId: 'ann' })).get('m2')).toEqual([]);
     expect(await storage.readVectors('a', { scope: { userId: 'ann' }, afterPosition: 0 })).toEqual([]);
     expect(await storage.readEpoch()).not.toBe(epoch);
     expect(after[1]?.seq).toBeGreaterThan(before[1]?.seq ?? 0);
@@ -195,13 +174,45 @@ describe.each([
 test('[memory.11] tenants of one PostgreSQL schema see nothing of each other', async () => {
   const options = { connectionString: postgresUrl(), schema: freshSchema() };
   const [acme, other] = ['acme', 'other'].map((tenant) => new PostgresMemoryStorage({ ...options, tenant }));
-  await Promise.all([acme?.append([indexed(event('m1', { key: 'k' }))]), other?.readEpoch()]);
+  await Promise.all([acme?.append([event('m1', { key: 'k' })]), other?.readEpoch()]);
   expect(await other?.readEvents({})).toEqual([]);
-  expect((await other?.readPostings(['words'], { userId: 'ann' }))?.get('words')).toEqual([]);
-  expect((await other?.append([indexed(event('m1', { key: 'k' }))]))?.status).toBe('stored');
+  expect((await other?.append([event('m1', { key: 'k' })]))?.status).toBe('stored');
   await other?.reset();
   expect(await acme?.readEvents({})).toHaveLength(1);
   await Promise.all([acme?.close(), other?.close()]);
+});
+
+test('[memory.11] a file of version 7001 is read as it was, without its index of terms', async () => {
+  const path = join(temporaryFolder(), 'history.db');
+  copyFileSync(join(import.meta.dirname, '../../../test/golden/memory-7001.db'), path);
+  for (let opened = 1; opened <= 2; opened++) {
+    await using memory = new Memory({ path });
+    const { results } = await memory.search('Where does Ann live?', { userId: 'ann' });
+    expect(results[0]?.memory).toBe('I moved to Berlin.');
+    expect(await memory.getAll({ userId: 'ann' })).toHaveLength(6);
+    expect((await memory.search('bees', { userId: 'bob' })).results).toHaveLength(1);
+  }
+  const db = openDatabase(path);
+  expect(db.prepare("SELECT name FROM sqlite_schema WHERE name LIKE 'memory_terms%'").all()).toEqual([]);
+  db.close();
+});
+
+test('[memory.11] tables of version 1 on PostgreSQL are brought up to date', async () => {
+  const options = { connectionString: postgresUrl(), schema: freshSchema(), tenant: 'acme' };
+  const append = async () => {
+    await using storage = new PostgresMemoryStorage(options);
+    return (await storage.append([event('m1')])).status;
+  };
+  await append();
+  const client = await adminClient();
+  await client.query(`ALTER TABLE ${options.schema}.memory_event ADD COLUMN terms text[]`);
+  await client.query(`UPDATE ${options.schema}.memory_version SET version = 1`);
+  expect(await append()).toBe('stored');
+  const { rows } = await client.query(
+    "SELECT 1 FROM information_schema.columns WHERE table_schema = $1 AND column_name = 'terms'",
+    [options.schema],
+  );
+  expect(rows).toEqual([]);
 });
 
 test('[memory.11] a file that is something else is left alone', async () => {

@@ -74,9 +74,6 @@ export type RelatedQuery = {
 /** The turns of one session, or, without one, those of the scope's run that no session taught. */
 export type SeriesQuery = { readonly scope: MemoryScope; readonly sessionId?: string | undefined };
 
-/** An event to append, with the terms that its words are found by. */
-export type IndexedEvent = { readonly event: NewMemoryEvent; readonly terms?: readonly string[] | undefined };
-
 /** What must be true of a memory for events to be appended: nothing happened to it after this event. */
 export type Expectation = { readonly memoryId: string; readonly lastSeq: number };
 
@@ -97,13 +94,11 @@ export type VectorQuery = { readonly scope: MemoryScope; readonly afterPosition:
 /** Where memory events live. Dumb on purpose: what they mean is decided above, once for all storages. */
 export interface MemoryStorage {
   /** Appends in one transaction, in this order; whoever reads one event can read all that have a smaller `seq`. */
-  append(events: readonly IndexedEvent[], expectations?: readonly Expectation[]): Promise<AppendResult>;
+  append(events: readonly NewMemoryEvent[], expectations?: readonly Expectation[]): Promise<AppendResult>;
   readEvents(query: EventQuery): Promise<MemoryEvent[]>;
   readRelated(query: RelatedQuery): Promise<MemoryEvent[]>;
   /** The events of the last turns of a series, newest first. */
   readSeries(query: SeriesQuery): Promise<MemoryEvent[]>;
-  /** For each term the events of the scope whose words have it, least `seq` first. */
-  readPostings(terms: readonly string[], scope: MemoryScope): Promise<ReadonlyMap<string, readonly number[]>>;
   /** Vectors of events that are gone meanwhile are left out, and so are those that are stored already. */
   writeVectors(model: string, vectors: readonly EventVector[]): Promise<void>;
   readVectors(model: string, query: VectorQuery): Promise<StoredVector[]>;

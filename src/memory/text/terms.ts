@@ -11,22 +11,28 @@ const STOP_WORDS = new Set(
 );
 
 const WORD = /[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu;
+/** Most texts are plain, and for those the words are found in half the time. */
+const PLAIN = /^[\t-~]*$/;
+const PLAIN_WORD = /[a-z0-9]+/g;
 /** Scripts written without spaces: pairs of characters stand for words. */
 const UNSPACED = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]+$/u;
 
-/** Texts repeat their words, so most stems are known already. */
-const known = new Map<string, string>();
+/** Texts repeat their words, so what most of them become is known already. */
+const known = new Map<string, readonly string[]>();
 const MAX_KNOWN = 50_000;
 
 /** The terms of a text, in order and with repetitions: words in lower case without stop words, reduced to their stems. */
 export function termsOf(text: string): string[] {
-  const words = text.normalize('NFKC').toLowerCase().match(WORD) ?? [];
-  return words.flatMap((word) => (STOP_WORDS.has(word) ? [] : UNSPACED.test(word) ? pairsOf(word) : [stemOf(word)]));
+  const terms: string[] = [];
+  for (const word of wordsOf(text)) for (const term of termsOfWord(word)) terms.push(term);
+  return terms;
 }
 
 /** The words of a text in lower case, stop words and all. */
 export function wordsOf(text: string): string[] {
-  return text.normalize('NFKC').toLowerCase().match(WORD) ?? [];
+  return PLAIN.test(text)
+    ? (text.toLowerCase().match(PLAIN_WORD) ?? [])
+    : (text.normalize('NFKC').toLowerCase().match(WORD) ?? []);
 }
 
 function pairsOf(word: string): string[] {
@@ -35,13 +41,14 @@ function pairsOf(word: string): string[] {
   return characters.slice(1).map((character, at) => `${characters[at]}${character}`);
 }
 
-function stemOf(word: string): string {
+/** The terms of one of `wordsOf`: none for a stop word, several for a script without spaces. */
+export function termsOfWord(word: string): readonly string[] {
   const found = known.get(word);
   if (found !== undefined) return found;
   if (known.size >= MAX_KNOWN) known.clear();
-  const stemmed = stem(word);
-  known.set(word, stemmed);
-  return stemmed;
+  const terms = STOP_WORDS.has(word) ? [] : UNSPACED.test(word) ? pairsOf(word) : [stem(word)];
+  known.set(word, terms);
+  return terms;
 }
 
 /** How alike two texts are in their terms: 1 the same set, 0 nothing shared. */

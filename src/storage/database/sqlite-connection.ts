@@ -33,6 +33,8 @@ export type SqliteTables = {
   readonly pragmas?: string;
   /** Makes the tables, inside a transaction. */
   readonly create: (db: SqlDatabase) => void;
+  /** Brings tables of an older version up to date, in a transaction of its own. */
+  readonly migrate?: (db: SqlDatabase) => void;
   /** Throws for tables that are damaged. */
   readonly check?: (db: SqlDatabase, path: string) => void;
 };
@@ -111,7 +113,7 @@ export class SqliteConnection {
   }
 
   /** Every step may be repeated, also by several processes at once: the first one to get the lock creates, the others find. */
-  #setUp(db: SqlDatabase, { isEmpty, pragmas = '', create, check }: SqliteTables): void {
+  #setUp(db: SqlDatabase, { isEmpty, pragmas = '', create, migrate, check }: SqliteTables): void {
     if (this.#readOnly !== undefined) {
       db.exec('PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF');
       if (!isEmpty(db, this.path)) check?.(db, this.path);
@@ -132,6 +134,7 @@ export class SqliteConnection {
     // On macOS a plain fsync does not reach the platter; elsewhere these two change nothing.
     if (this.#durability === 'power') db.exec('PRAGMA fullfsync=1; PRAGMA checkpoint_fullfsync=1');
     db.prepare('PRAGMA wal_checkpoint(NOOP)').get(); // changes nothing, and fails if nothing may be written
+    migrate?.(db);
     check?.(db, this.path);
   }
 

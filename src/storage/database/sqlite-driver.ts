@@ -6,7 +6,7 @@ export type SqlValue = null | number | string | Uint8Array;
 
 /** A prepared statement, as far as this package uses it. Rows are decoded, that is given a type, where they are read. */
 export interface SqlStatement {
-  run(...values: readonly SqlValue[]): { readonly changes: number | bigint };
+  run(...values: readonly SqlValue[]): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint };
   get(...values: readonly SqlValue[]): unknown;
   all(...values: readonly SqlValue[]): unknown[];
 }

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { UnsupportedError } from '../../../core/errors.ts';
 import { PostgresDatabase, type Query } from '../../../storage/database/postgres-database.ts';
-import { SCHEMA, SCHEMA_VERSION } from './postgres-memory-schema.ts';
+import { MIGRATIONS, SCHEMA, SCHEMA_VERSION } from './postgres-memory-schema.ts';
 
 const LOCK = "SELECT pg_advisory_xact_lock(hashtext('savestate memory ' || $1))";
 
@@ -30,14 +30,16 @@ export class PostgresMemoryDatabase extends PostgresDatabase {
   async #migrate(query: Query): Promise<void> {
     await query('CREATE SCHEMA IF NOT EXISTS {s}');
     const [found] = await query<{ exists: boolean }>("SELECT to_regclass('{s}.memory_version') IS NOT NULL AS exists");
-    if (found?.exists !== true) {
-      for (const statement of SCHEMA) await query(statement);
-      await query('INSERT INTO {s}.memory_version VALUES ($1)', [SCHEMA_VERSION]);
-    }
-    const [row] = await query<{ version: number }>('SELECT max(version) AS version FROM {s}.memory_version');
+    const [row] =
+      found?.exists === true
+        ? await query<{ version: number }>('SELECT max(version) AS version FROM {s}.memory_version')
+        : [];
     if (row?.version === SCHEMA_VERSION) return;
-    throw new UnsupportedError(
-      `${this.place} has memory tables of version ${row?.version}; this release knows version ${SCHEMA_VERSION}. Update savestate to use it.`,
-    );
+    const statements = row === undefined ? SCHEMA : MIGRATIONS.get(row.version);
+    if (statements === undefined)
+      throw new UnsupportedError(
+        `${this.place} has memory tables of version ${row?.version}; this release knows versions up to ${SCHEMA_VERSION}. Update savestate to use it.`,
+      );
+    for (const statement of statements) await query(statement);
   }
 }

@@ -3,13 +3,12 @@ import { Conditions } from '../../../storage/database/conditions.ts';
 import type { Connection } from '../../../storage/database/database-storage.ts';
 import type { Query } from '../../../storage/database/postgres-database.ts';
 import { checkServerOptions, SERVER_CHECKS, type ServerOptions } from '../../../storage/database/server-options.ts';
-import { EVENT_COLUMNS, type EventRow, fromRow, scopeColumns, scopeTokens, toToken, toValues } from '../event-row.ts';
+import { EVENT_COLUMNS, type EventRow, fromRow, scopeColumns, toValues } from '../event-row.ts';
 import type { MemoryScope } from '../memory-record.ts';
 import type {
   AppendResult,
   EventVector,
   Expectation,
-  IndexedEvent,
   MemoryEvent,
   MemoryStorage,
   NewMemoryEvent,
@@ -21,13 +20,11 @@ import { PostgresMemoryDatabase } from './postgres-memory-database.ts';
 
 const OPTIONS = { ...SERVER_CHECKS, tenant: { required: anything } } satisfies OptionChecks<PostgresMemoryOptions>;
 
-const SELECT = `SELECT seq::float8 AS seq, ${EVENT_COLUMNS.join(', ')} FROM {s}.memory_event`;
-const INSERT = `INSERT INTO {s}.memory_event(tenant, ${EVENT_COLUMNS.join(', ')}, terms)
-  VALUES (${Array.from({ length: EVENT_COLUMNS.length + 2 }, (_, at) => `$${at + 1}`).join(', ')}) RETURNING seq::float8 AS seq`;
+const SELECT = `SELECT json_build_array(seq, ${EVENT_COLUMNS.join(', ')}) AS row FROM {s}.memory_event`;
+const INSERT = `INSERT INTO {s}.memory_event(tenant, ${EVENT_COLUMNS.join(', ')})
+  VALUES ($1, ${EVENT_COLUMNS.map((_, at) => `$${at + 2}`).join(', ')}) RETURNING seq::float8 AS seq`;
 const IS_MOVED = `SELECT 1 FROM jsonb_to_recordset($2::jsonb) AS expected("memoryId" text, "lastSeq" bigint)
   WHERE "lastSeq" <> coalesce((SELECT max(seq) FROM {s}.memory_event WHERE tenant = $1 AND memory_id = "memoryId"), 0)`;
-const POSTINGS = `SELECT asked.token, array_agg(seq::float8 ORDER BY seq) AS seqs FROM unnest($2::text[]) AS asked(token)
-  JOIN {s}.memory_event ON terms @> ($3::text[] || asked.token) AND tenant = $1 GROUP BY asked.token`;
 const WRITE_VECTORS = `INSERT INTO {s}.memory_vector(tenant, model, seq, vector)
   SELECT $1, $2, given.seq, given.vector FROM unnest($3::bigint[], $4::bytea[]) AS given(seq, vector)
   JOIN {s}.memory_event USING (seq) WHERE tenant = $1 ON CONFLICT DO NOTHING`;
@@ -57,11 +54,11 @@ export class PostgresMemoryStorage extends SqlMemoryReader<Connection> implement
     return this.#server;
   }
 
-  async append(events: readonly IndexedEvent[], expectations: readonly Expectation[] = []): Promise<AppendResult> {
+  async append(events: readonly NewMemoryEvent[], expectations: readonly Expectation[] = []): Promise<AppendResult> {
     return this.#database.write(async (query): Promise<AppendResult> => {
       const moved = await query(IS_MOVED, [this.#tenant, JSON.stringify(expectations)]);
       if (moved.length > 0) return { status: 'moved' };
-      const keys = events.flatMap(({ event }) => event.key ?? []);
+      const keys = events.flatMap(({ key }) => key ?? []);
       const known = await query('SELECT 1 FROM {s}.memory_event WHERE tenant = $1 AND key = ANY($2)', [
         this.#tenant,
         keys,
@@ -73,16 +70,9 @@ export class PostgresMemoryStorage extends SqlMemoryReader<Connection> implement
     });
   }
 
-  async #insert(query: Query, { event, terms }: IndexedEvent): Promise<MemoryEvent> {
-    const tokens = terms === undefined ? null : [...new Set([...this.#tokensOf(event.scope), ...terms.map(toToken)])];
-    const values = [this.#tenant, ...toValues(event), tokens];
-    const [inserted] = await query<{ seq: number }>(INSERT, values);
+  async #insert(query: Query, event: NewMemoryEvent): Promise<MemoryEvent> {
+    const [inserted] = await query<{ seq: number }>(INSERT, [this.#tenant, ...toValues(event)]);
     return { ...event, seq: (inserted as { seq: number }).seq };
-  }
-
-  /** Terms have no colon in them, so tokens of scopes are told from them. */
-  #tokensOf(scope: MemoryScope): string[] {
-    return scopeTokens(scope).map((token) => `${this.#tenant}:${token}`);
   }
 
   /** @internal */
@@ -99,16 +89,8 @@ export class PostgresMemoryStorage extends SqlMemoryReader<Connection> implement
 
   /** @internal */
   protected async select(where: Conditions<unknown>, order: string): Promise<MemoryEvent[]> {
-    const rows = await this.#database.read<EventRow>(`${SELECT} ${where.sql} ${order}`, where.values);
-    return rows.map(fromRow);
-  }
-
-  async readPostings(terms: readonly string[], scope: MemoryScope): Promise<Map<string, readonly number[]>> {
-    const tokens = terms.map(toToken);
-    const values = [this.#tenant, tokens, this.#tokensOf(scope)];
-    const rows = await this.#database.read<{ token: string; seqs: number[] }>(POSTINGS, values);
-    const byToken = new Map(rows.map(({ token, seqs }) => [token, seqs]));
-    return new Map(terms.map((term) => [term, byToken.get(toToken(term)) ?? []]));
+    const rows = await this.#database.read<{ row: EventRow }>(`${SELECT} ${where.sql} ${order}`, where.values);
+    return rows.map(({ row }) => fromRow(row));
   }
 
   async writeVectors(model: string, vectors: readonly EventVector[]): Promise<void> {
@@ -136,7 +118,7 @@ export class PostgresMemoryStorage extends SqlMemoryReader<Connection> implement
     await this.#database.write(async (query) => {
       await query('DELETE FROM {s}.memory_event WHERE tenant = $1 AND memory_id = ANY($2)', [this.#tenant, memoryIds]);
       await this.#nextEpoch(query);
-      for (const event of tombstones) await this.#insert(query, { event });
+      for (const event of tombstones) await this.#insert(query, event);
     });
   }
 

@@ -2,13 +2,12 @@ import { UnsupportedError } from '../../../core/errors.ts';
 import type { SqliteTables } from '../../../storage/database/sqlite-connection.ts';
 import type { SqlDatabase } from '../../../storage/database/sqlite-driver.ts';
 
-/** The version of the tables. The high number tells a memory from other files that use small ones. */
-const SCHEMA_VERSION = 7001;
+/** The version of the tables. The high number tells a memory from other files that use small ones. Version 7001 had an index of terms, too. */
+const SCHEMA_VERSION = 7002;
 
 /**
  * The tables of a memory file. Events are only appended (purging excepted); their numbers are never used twice, so that whatever
- * was read of them stays true. Words are found through `memory_terms`, which holds terms that were stemmed before and no text.
- * `memory_history` shows the log in the columns that tools for such logs know.
+ * was read of them stays true. `memory_history` shows the log in the columns that tools for such logs know.
  */
 const SCHEMA: readonly string[] = [
   `CREATE TABLE memory_event(
@@ -24,7 +23,6 @@ const SCHEMA: readonly string[] = [
   'CREATE INDEX memory_event_hash ON memory_event(hash) WHERE hash IS NOT NULL',
   "CREATE INDEX memory_event_subject ON memory_event(subject, kind) WHERE kind IS NOT NULL AND kind <> 'episode'",
   'CREATE UNIQUE INDEX memory_event_key ON memory_event(key) WHERE key IS NOT NULL',
-  "CREATE VIRTUAL TABLE memory_terms USING fts5(scope, terms, content='', contentless_delete=1, detail=column, tokenize='ascii')",
   'CREATE TABLE memory_vector(position INTEGER PRIMARY KEY AUTOINCREMENT, model TEXT NOT NULL, seq INTEGER NOT NULL, vector BLOB NOT NULL, UNIQUE (model, seq))',
   'CREATE TABLE memory_epoch(epoch INTEGER NOT NULL)',
   'INSERT INTO memory_epoch VALUES (1)',
@@ -45,13 +43,23 @@ export const memoryTables: SqliteTables = {
     for (const statement of SCHEMA) db.exec(statement);
     db.exec(`PRAGMA user_version=${SCHEMA_VERSION}`);
   },
+  migrate: (db) => {
+    if (readVersion(db).version === SCHEMA_VERSION) return;
+    db.exec(`BEGIN IMMEDIATE; DROP TABLE IF EXISTS memory_terms; PRAGMA user_version=${SCHEMA_VERSION}; COMMIT`);
+  },
 };
 
-/** Throws for a file that is not a memory of this version. */
-function isEmpty(db: SqlDatabase, path: string): boolean {
+const KNOWN_VERSIONS = [7001, SCHEMA_VERSION];
+
+function readVersion(db: SqlDatabase): { version: number; count: number } {
   const sql = 'SELECT count(*) AS count, (SELECT user_version FROM pragma_user_version) AS version FROM sqlite_schema';
-  const { version, count } = db.prepare(sql).get() as { version: number; count: number };
-  if (version === SCHEMA_VERSION) return false;
+  return db.prepare(sql).get() as { version: number; count: number };
+}
+
+/** Throws for a file that is not a memory of a known version. */
+function isEmpty(db: SqlDatabase, path: string): boolean {
+  const { version, count } = readVersion(db);
+  if (KNOWN_VERSIONS.includes(version)) return false;
   if (version === 0 && count === 0) return true;
   throw new UnsupportedError(
     `The file ${path} is not a memory of version ${SCHEMA_VERSION}; found version ${version} with ${count} tables and indexes. Choose another path, or update savestate.`,

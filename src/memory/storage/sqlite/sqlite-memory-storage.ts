@@ -2,13 +2,12 @@ import { checkOptions } from '../../../core/options.ts';
 import { Conditions } from '../../../storage/database/conditions.ts';
 import { SQLITE_CHECKS, SqliteConnection, type SqliteOptions } from '../../../storage/database/sqlite-connection.ts';
 import type { SqlValue } from '../../../storage/database/sqlite-driver.ts';
-import { EVENT_COLUMNS, type EventRow, fromRow, scopeColumns, scopeTokens, toToken, toValues } from '../event-row.ts';
+import { EVENT_COLUMNS, type EventRow, fromRow, scopeColumns, toValues } from '../event-row.ts';
 import type { MemoryScope } from '../memory-record.ts';
 import type {
   AppendResult,
   EventVector,
   Expectation,
-  IndexedEvent,
   MemoryEvent,
   MemoryStorage,
   NewMemoryEvent,
@@ -18,21 +17,14 @@ import type {
 import { SqlMemoryReader } from '../sql-memory-reader.ts';
 import { memoryTables } from './memory-schema.ts';
 
-const INSERT = `INSERT INTO memory_event(${EVENT_COLUMNS.join(', ')}) VALUES (${EVENT_COLUMNS.map(() => '?').join(', ')})
-  RETURNING seq`;
+const INSERT = `INSERT INTO memory_event(${EVENT_COLUMNS.join(', ')}) VALUES (${EVENT_COLUMNS.map(() => '?').join(', ')})`;
 const HAS_KEY = 'SELECT 1 FROM memory_event WHERE key = ?';
-const INDEX = 'INSERT INTO memory_terms(rowid, scope, terms) VALUES (?, ?, ?)';
 const LAST_SEQ = 'SELECT max(seq) AS seq FROM memory_event WHERE memory_id = ?';
-const POSTINGS = 'SELECT json_group_array(rowid) AS seqs FROM memory_terms WHERE memory_terms MATCH ?';
 const INSERT_VECTOR = `INSERT INTO memory_vector(model, seq, vector) SELECT ?1, ?2, ?3
   WHERE EXISTS (SELECT 1 FROM memory_event WHERE seq = ?2) ON CONFLICT DO NOTHING`;
-const COLUMNS = ['seq', ...EVENT_COLUMNS];
-const PAIRS = COLUMNS.map(
-  (column) => `'${column}', ${column === 'body' ? 'iif(json_valid(body), json(body), body)' : column}`,
-);
+const COLUMNS = ['seq', ...EVENT_COLUMNS].join(', ');
 /** All rows as one text: rows that are made column by column cost more than all else that a first search does. */
-const SELECT = `SELECT json_group_array(json_object(${PAIRS.join(', ')})) AS rows
-  FROM (SELECT ${COLUMNS.join(', ')} FROM memory_event`;
+const SELECT = `SELECT json_group_array(json_array(${COLUMNS})) AS rows FROM (SELECT ${COLUMNS} FROM memory_event`;
 
 /** Where memories are kept by default. */
 export const DEFAULT_PATH = 'memories/history.db';
@@ -51,11 +43,11 @@ export class SqliteMemoryStorage extends SqlMemoryReader<SqliteConnection> imple
     super(new SqliteConnection(path, memoryTables, { ...settings, makesFolder: true }));
   }
 
-  async append(events: readonly IndexedEvent[], expectations: readonly Expectation[] = []): Promise<AppendResult> {
+  async append(events: readonly NewMemoryEvent[], expectations: readonly Expectation[] = []): Promise<AppendResult> {
     return this.connection.write(() => {
       const isMoved = expectations.some(({ memoryId, lastSeq }) => this.#lastSeq(memoryId) !== lastSeq);
       if (isMoved) return { status: 'moved' };
-      if (events.some(({ event }) => this.#hasKey(event.key))) return { status: 'duplicate' };
+      if (events.some(({ key }) => this.#hasKey(key))) return { status: 'duplicate' };
       return { status: 'stored', events: events.map((event) => this.#insert(event)) };
     });
   }
@@ -68,13 +60,9 @@ export class SqliteMemoryStorage extends SqlMemoryReader<SqliteConnection> imple
     return key !== undefined && this.connection.prepare(HAS_KEY).get(key) !== undefined;
   }
 
-  #insert({ event, terms }: IndexedEvent): MemoryEvent {
-    const { seq } = this.connection.prepare(INSERT).get(...toValues(event)) as { seq: number };
-    if (terms !== undefined) {
-      const scope = scopeTokens(event.scope).join(' ');
-      this.connection.prepare(INDEX).run(seq, scope, terms.map(toToken).join(' '));
-    }
-    return { ...event, seq };
+  #insert(event: NewMemoryEvent): MemoryEvent {
+    const { lastInsertRowid } = this.connection.prepare(INSERT).run(...toValues(event));
+    return { ...event, seq: Number(lastInsertRowid) };
   }
 
   /** `+` keeps SQLite from walking through all that a user ever said. @internal */
@@ -98,21 +86,6 @@ export class SqliteMemoryStorage extends SqlMemoryReader<SqliteConnection> imple
       connection.prepare(`${SELECT} ${where.sql} ${order})`).get(...(where.values as SqlValue[])),
     )) as { rows: string };
     return (JSON.parse(rows) as EventRow[]).map(fromRow);
-  }
-
-  async readPostings(terms: readonly string[], scope: MemoryScope): Promise<Map<string, readonly number[]>> {
-    const tokens = scopeTokens(scope).join(' AND ');
-    return this.connection.read(() => {
-      const statement = this.connection.prepare(POSTINGS);
-      return new Map(
-        terms.map((term) => {
-          const { seqs } = statement.get(`{scope} : (${tokens}) AND {terms} : ${quote(term)}`) as {
-            seqs: string;
-          };
-          return [term, JSON.parse(seqs) as number[]];
-        }),
-      );
-    });
   }
 
   async writeVectors(model: string, vectors: readonly EventVector[]): Promise<void> {
@@ -140,41 +113,27 @@ export class SqliteMemoryStorage extends SqlMemoryReader<SqliteConnection> imple
     await this.connection.write(() => {
       for (const id of memoryIds) this.#removeMemory(id);
       this.connection.prepare('UPDATE memory_epoch SET epoch = epoch + 1').run();
-      for (const event of tombstones) this.#insert({ event });
+      for (const event of tombstones) this.#insert(event);
     });
-    await this.#emptyLog();
+    await this.connection.truncateLog();
   }
 
   #removeMemory(memoryId: string): void {
     const rows = 'IN (SELECT seq FROM memory_event WHERE memory_id = ?)';
-    this.connection.prepare(`DELETE FROM memory_terms WHERE rowid ${rows}`).run(memoryId);
     this.connection.prepare(`DELETE FROM memory_vector WHERE seq ${rows}`).run(memoryId);
     this.connection.prepare('DELETE FROM memory_event WHERE memory_id = ?').run(memoryId);
   }
 
   async reset(): Promise<void> {
     await this.connection.write(() => {
-      for (const table of ['memory_vector', 'memory_terms', 'memory_event'])
-        this.connection.prepare(`DELETE FROM ${table}`).run();
+      for (const table of ['memory_vector', 'memory_event']) this.connection.prepare(`DELETE FROM ${table}`).run();
       this.connection.prepare('UPDATE memory_epoch SET epoch = epoch + 1').run();
     });
-    await this.#emptyLog();
-  }
-
-  /** Removed words must not stay behind: terms are merged away, and the write-ahead log is emptied. */
-  async #emptyLog(): Promise<void> {
-    await this.connection.write(() =>
-      this.connection.prepare("INSERT INTO memory_terms(memory_terms) VALUES ('optimize')").run(),
-    );
     await this.connection.truncateLog();
   }
 }
 
 type VectorRow = { readonly position: number; readonly seq: number; readonly vector: Uint8Array };
-
-function quote(term: string): string {
-  return `"${toToken(term)}"`;
-}
 
 function toBytes({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
