@@ -1,21 +1,31 @@
 // Plugs the drift detector into a scorer that calls detect(events) and attribute(events) on rows of trace files.
 // Usage, after `npm run build`: node <scorer> bench/drift/detector.mjs
 import { DriftDetector } from '../../dist/runtime/drift/index.js';
+import { readEvent } from '../../dist/runtime/drift/step/drift-event.js';
+import { StepTracker } from '../../dist/runtime/drift/step/step-tracker.js';
 import { attribute as attributeRun } from './attribute.mjs';
 import { toDriftEvents } from './events.mjs';
 
 /** Weaker evidence does not name a step. */
 const MIN_STEP_NATS = 1;
-/** People call a step a repetition when it comes right after: with at most so many other calls in between. */
-const MAX_CALLS_BETWEEN = 0;
+/** People call a step a repetition when it comes right after one that is this much the same, whatever it brings. */
+const MIN_REPEATED = 0.9;
+/** What is named step by step: failures and stalls are named once. */
+const NAMED_KIND = 'loop';
 /** A goal may be left and taken up again: only what holds at the end counts. All else counts once it was alarming. */
 const FINAL_KINDS = ['goal'];
+/** Kinds that are signs of going in circles. */
+const REPEATING_KINDS = ['loop', 'stall', 'error'];
 
 export function detect(rows) {
   const detector = new DriftDetector();
   const events = toDriftEvents(rows);
   const watch = new Watch(events);
-  for (const event of events) watch.see(detector.observe(event));
+  const tracker = new StepTracker();
+  for (const [index, event] of events.entries()) {
+    watch.read(tracker.observe(readEvent(event, index)));
+    watch.see(detector.observe(event));
+  }
   return watch.finish();
 }
 
@@ -29,13 +39,20 @@ class Watch {
   #alarmed = new Map();
   #peaks = {};
   #loopSum = 0;
-  #steps = new Map();
+  #steps = new Set();
   #last;
   #evidence;
   #events;
 
   constructor(events) {
     this.#events = events;
+  }
+
+  /** Names a call that repeats the one right before it. */
+  read(reading) {
+    if (!reading?.isComplete || reading.step.kind !== 'call' || reading.similarity < MIN_REPEATED) return;
+    const { twin, step } = reading;
+    if (this.#isClose([twin.index, step.index])) this.#steps.add(step.index);
   }
 
   see(assessment) {
@@ -53,8 +70,10 @@ class Watch {
     const final = this.#last?.scores ?? {};
     for (const kind of FINAL_KINDS) if ((final[kind] ?? 0) < 1) this.#alarmed.delete(kind);
     const alarmed = [...this.#alarmed];
-    const signals = [...this.#steps.values()].filter(({ kind }) => this.#alarmed.has(kind));
-    const unnamed = alarmed.filter(([kind]) => !signals.some((signal) => signal.kind === kind));
+    // A repeated step is worth naming without an alarm, but not beside one of another kind.
+    const isNamed = alarmed.length === 0 || alarmed.some(([kind]) => REPEATING_KINDS.includes(kind));
+    const signals = isNamed ? Array.from(this.#steps, (step) => ({ kind: NAMED_KIND, step })) : [];
+    const unnamed = alarmed.filter(([kind]) => kind !== NAMED_KIND || signals.length === 0);
     return {
       drift: alarmed.length > 0,
       step: alarmed.length > 0 ? Math.min(...this.#alarmed.values()) : undefined,
@@ -66,15 +85,13 @@ class Watch {
 
   #note(evidence) {
     this.#evidence = evidence;
-    for (const { kind, steps, nats } of evidence) {
-      if (nats >= MIN_STEP_NATS && this.#isClose(steps))
-        this.#steps.set(`${kind} ${steps.at(-1)}`, { kind, step: steps.at(-1), score: nats });
-    }
+    for (const { kind, steps, nats } of evidence)
+      if (kind === NAMED_KIND && nats >= MIN_STEP_NATS && this.#isClose(steps)) this.#steps.add(steps.at(-1));
   }
 
   #isClose(steps) {
     const between = this.#events.slice(steps[0] + 1, steps.at(-1)).filter(({ kind }) => kind === 'call');
-    return between.length <= MAX_CALLS_BETWEEN;
+    return between.length === 0;
   }
 
   /** To rank runs by: how much stood against the agent for a loop on average; of the rest the worst account, or the last. */

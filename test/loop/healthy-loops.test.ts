@@ -12,6 +12,7 @@ type Script = {
 };
 
 const TURNS = 20;
+const PARTS = 'left right upper lower first last open'.split(' ');
 
 /** Runs an agent through its messages, or its task for an hour, and returns what its watch said against it. */
 async function alarmsOf({ tools, handle, work, messages = 3 }: Script): Promise<readonly string[]> {
@@ -212,6 +213,24 @@ const HEALTHY: Record<string, Script> = {
     work: async (turn) => {
       await turn.call('pay', { item: turn.state.task?.progress });
       advance(turn);
+    },
+  },
+  'mending by small patches, with the same test after each': {
+    tools: {
+      edit: () => 'ok',
+      test: (_, calls) => {
+        if (calls % 20 !== 0) throw new Error(`expected ${PARTS[calls % 7]} to be ${PARTS[calls % 5]}`);
+        return 'all tests passed';
+      },
+    },
+    handle: async (turn, n) => {
+      for (let at = 0, isMended = false; !isMended; at++) {
+        await turn.call('edit', { path: 'src/box.ts', old: PARTS[at % 7], new: `${PARTS[at % 3]} ${n * at}` });
+        isMended = await turn.call('test', { command: 'npm test' }).then(
+          () => true,
+          () => false,
+        );
+      }
     },
   },
   'periodic work: the same step on a timer': {

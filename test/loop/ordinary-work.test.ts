@@ -5,6 +5,8 @@ const MINUTE = 60_000;
 const TURNS = 10_000;
 const GOAL = 'Keep the orders of the shop moving and the customers informed';
 
+const PARTS = 'left right upper lower first last open closed width height'.split(' ');
+
 /** Numbers that look random and are the same every time. */
 function numbersFrom(seed: number): (below: number) => number {
   let state = seed;
@@ -33,6 +35,10 @@ class Week {
       this.#page,
       this.#batch,
       this.#check,
+      this.#mend,
+      this.#sleep,
+      this.#backOff,
+      this.#fillIn,
     ];
     const act = kinds[this.#below(kinds.length)] ?? this.#lookUp;
     const asked = this.#event({
@@ -99,6 +105,39 @@ class Week {
     return Array.from({ length: 4 }, (_, at) => [
       ...this.call('edit', { path: `order-${number}.txt`, text: this.#words(number * 10 + at) }, 'saved'),
       ...this.call('validate', { path: `order-${number}.txt` }, 'one line is not valid yet'),
+    ]).flat();
+  }
+
+  /** Small patches, and the same test after each. */
+  #mend(number: number): DriftEvent[] {
+    const part = () => PARTS[this.#below(PARTS.length)] ?? '';
+    return Array.from({ length: 12 }, (_, at) => {
+      const failure = `expected ${part()} of the box to be ${part()}`;
+      const patch = { path: `src/box${number % 3}.ts`, old: `${part()} = ${at}`, new: `${part()} = ${at + 1}` };
+      const test = at % 3 === 0 ? this.call('shell', 'npm test', failure) : this.#fail('shell', 'npm test', failure);
+      return [...this.call('edit', patch, 'ok'), ...test];
+    }).flat();
+  }
+
+  #sleep(number: number): DriftEvent[] {
+    return Array.from({ length: 10 }, () => [
+      ...this.call('sleep', { seconds: 20 }, 'slept'),
+      ...this.call('build', { number }, 'the build is still running'),
+    ]).flat();
+  }
+
+  #backOff(number: number): DriftEvent[] {
+    const tries = Array.from({ length: 4 }, (_, at) =>
+      this.#fail('post', { order: number }, `429 too many requests, retry after ${2 ** at} s`),
+    );
+    return [...tries.flat(), ...this.call('post', { order: number }, 'created')];
+  }
+
+  /** What is typed differs, the key in between does not. */
+  #fillIn(number: number): DriftEvent[] {
+    return Array.from({ length: 15 }, (_, at) => [
+      ...this.call('type', { text: `line ${at} of order ${number}` }, 'ok'),
+      ...this.call('press', { key: 'Tab' }, 'ok'),
     ]).flat();
   }
 

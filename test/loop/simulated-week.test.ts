@@ -13,7 +13,11 @@ const collectGarbage = runInNewContext('gc') as () => void;
 const DAY = 24 * HOUR;
 const DAYS = 9;
 
-/** Works through orders; some fail, some need a guarded operation, and one kind makes it ask the same for ever. */
+/** The part of a form that is wrong, by how often it was tested. */
+const wrongPart = (tests: number) => 'left right upper lower first last'.split(' ')[(tests * tests) % 6];
+let tests = 0;
+
+/** Works through orders; some fail, some need a guarded operation or are mended bit by bit, and one kind makes it ask the same for ever. */
 const clerk = (): LoopAgent => ({
   tools: {
     book: { run: (input) => `booked ${String(input)}`, undo: () => undefined },
@@ -23,12 +27,19 @@ const clerk = (): LoopAgent => ({
       },
     },
     look: { run: () => 'nothing new' },
+    patch: { run: () => 'ok' },
+    test: { run: () => `the ${wrongPart(++tests)} part of the form is wrong` },
   },
   async handle({ id, body }, turn) {
     const { context, memory } = turn.state;
     if (body === 'fails') throw new Error('unreadable order');
     if (body === 'maze')
       while (!context.notes.some(({ kind }) => kind === 'drift')) await turn.call('look', { at: 'the wall' });
+    if (body === 'form')
+      for (let at = 0; at < 12; at++) {
+        await turn.call('patch', { form: 'order.txt', old: wrongPart(at), new: `${wrongPart(at + 1)} ${at}` });
+        await turn.call('test', { form: 'order.txt' });
+      }
     if (body === 'risky') await turn.guard('book', (operation) => operation.call('book', id));
     if (body === 'doomed') await turn.guard('charter', (operation) => operation.call('refuse', id));
     memory.shortTerm[id] = body;
@@ -42,6 +53,7 @@ function orderAt(halfHour: number): string {
   if (hour === 100.5) return 'maze'; // on the fifth day
   if (halfHour % 48 === 20) return 'fails'; // once a day
   if (halfHour % 48 === 30) return 'doomed'; // once a day
+  if (halfHour % 48 === 40) return 'form'; // once a day
   return halfHour % 6 === 3 ? 'risky' : 'plain';
 }
 

@@ -10,7 +10,14 @@ const HEALTHY_ERROR_RATE = 0.15;
 const ERROR_NATS = Math.log(LOST_ERROR_RATE / HEALTHY_ERROR_RATE);
 const SUCCESS_NATS = Math.log((1 - LOST_ERROR_RATE) / (1 - HEALTHY_ERROR_RATE));
 
-const lastError = z.object({ index: count, kind: z.enum(['call', 'message']), job: text, what: text });
+/** Ways of failing that are remembered of an agent, to know a tool that is down for job after job. */
+const MAX_FAILURES = 8;
+
+const lastError = z.object({
+  index: count,
+  kind: z.enum(['call', 'message']),
+  failures: z.array(z.object({ job: text, what: text })),
+});
 
 /** Speaks when an agent's steps fail more often than a healthy agent's. */
 export const errorRate = signal({
@@ -21,24 +28,35 @@ export const errorRate = signal({
   },
   observe({ event, reading }, { lastErrors }) {
     if (reading === undefined || !hasOutcome(reading)) return undefined;
-    const { agent, index, isError, kind, job } = reading.step;
+    const { agent, index, isError, kind } = reading.step;
     const before = lastErrors.get(agent) ?? NO_ERROR;
-    const last = { index: event.index, kind, job, what: whatFailed(reading.step) };
-    const isNews = before === NO_ERROR || isNewsAfter(before, last, reading);
+    const isNews = before === NO_ERROR || isNewsAfter(before, reading);
     // Calls made at once fail at once: only a failure after a known failure shows that nothing was learnt from it.
-    if (isError && index >= before.index) remember(lastErrors, [agent, last], MAX_AGENTS);
+    if (isError && index >= before.index) {
+      const failures = [...before.failures, failureOf(reading.step)].slice(-MAX_FAILURES);
+      remember(lastErrors, [agent, { index: event.index, kind, failures }], MAX_AGENTS);
+    }
     const reason = `The step of ${agent} ${isError ? 'failed' : 'succeeded'}.`;
-    return isNews ? { agent, nats: natsOf(isError), steps: [index], reason } : undefined;
+    return isNews ? { agent, nats: natsOf(reading), steps: [index], reason } : undefined;
   },
 });
 
-const NO_ERROR: z.infer<typeof lastError> = Object.freeze({ index: 0, kind: 'call', job: '', what: '' });
+const NO_ERROR: z.infer<typeof lastError> = Object.freeze({ index: 0, kind: 'call', failures: [] });
 
-function whatFailed({ name, result }: Step): string {
-  return `${name} ${result?.frame ?? ''}`;
+/** Whether the same call failed before: what it is worth to make it again is judged as a repetition. */
+function hasFailedBefore({ hasEqualInput, twin }: StepReading): boolean {
+  return hasEqualInput && twin?.isError === true;
 }
 
-const natsOf = (isError: boolean): number => (isError ? ERROR_NATS : SUCCESS_NATS);
+/** A retry that succeeds makes its failure good. */
+function natsOf(reading: StepReading): number {
+  if (reading.step.isError) return ERROR_NATS;
+  return hasFailedBefore(reading) ? -ERROR_NATS : SUCCESS_NATS;
+}
+
+function failureOf({ job, name, result }: Step): { job: string; what: string } {
+  return { job, what: `${name} ${result?.frame ?? ''}` };
+}
 
 type LastError = z.infer<typeof lastError>;
 
@@ -51,10 +69,12 @@ function hasOutcome({ isComplete, step }: StepReading): boolean {
  * Whether a step says something after a failure. Talking about failed calls is no success: only what failed can succeed. The
  * same failure again is the same one: a call that is repeated is judged as a repetition, and a tool that is down is not the agent's doing.
  */
-function isNewsAfter(before: LastError, { kind, what, job }: LastError, { step, hasEqualInput }: StepReading): boolean {
-  const { isError, index } = step;
+function isNewsAfter(before: LastError, reading: StepReading): boolean {
+  const { isError, index, kind } = reading.step;
   if (!isError) return before.kind === kind;
-  return index >= before.index && !(before.what === what && (hasEqualInput || before.job !== job));
+  const { job, what } = failureOf(reading.step);
+  const isDown = before.failures.some((failure) => failure.what === what && failure.job !== job);
+  return index >= before.index && !hasFailedBefore(reading) && !isDown;
 }
 
 /** From here on models lose what is in the middle of their context. */

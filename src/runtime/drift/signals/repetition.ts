@@ -2,41 +2,38 @@ import { z } from 'zod';
 import { boundedJson, shortDigest, sortFields } from '../step/bounded.ts';
 import type { ReadEvent } from '../step/drift-event.ts';
 import { count, mapOf, remember, signal } from '../step/signal.ts';
-import type { Step, StepReading } from '../step/step.ts';
+import { differInNumbers, FULL_SIMILARITY, type Step, type StepReading } from '../step/step.ts';
 
 /** What one full repetition is worth: about 9 to 1, so that three of them pass the odds of 100 to 1. */
 const REPEAT_NATS = 2.2;
-/** Less alike than this, two inputs are two different inputs; from here on they are one in other words. */
-const MIN_SIMILARITY = 0.3;
-const FULL_SIMILARITY = 0.7;
+/** Less alike than this, two inputs are two different inputs. */
+const MIN_SIMILARITY = 0.4;
 /** A result of which this part is new is worth its call. */
 const FRESH_RESULT = 0.9;
 /** Another call always returns something else: what counts is how many words nobody had used before. */
 const FRESH_WORDS = 20;
-/** Shorter results ("ok", "done") only say that there was a call. */
-const MIN_RESULT_WORDS = 3;
 /** A call whose result is not seen may have brought something. */
 const UNSEEN_RESULT = 0.6;
+/** Shorter results ("ok", "done") only say that there was a call. */
+const MIN_RESULT_WORDS = 3;
+/** What such a result witnesses, or a failure of which only numbers change ("retry after 4 s"). */
+const SHORT_RESULT = 0.35;
 /** Failing again is worse than learning nothing. */
 const ERROR_FACTOR = 1.3;
-/** A repetition means less the more was done in between. */
-const DECAY_PER_STEP = 0.9;
-/** What was written in between makes it worth doing again: a test is run after each edit. */
-const KEPT_PER_WRITING = 0.2;
+/** What was done in between makes it worth doing again, and the more often that was so, the likelier it is a check: a test is run after each edit. */
+const KEPT_PER_CHECK = 0.4;
 
-/**
- * How much a completed call repeats an earlier one without bringing anything new: 0 not at all, 1 fully, more if it fails again;
- * the less, the longer ago that was.
- */
+/** How much a completed call repeats an earlier one without bringing anything new: 0 not at all, 1 fully, more if it fails again. */
 function redundancyOf(reading: StepReading): number {
-  return repeatOf(reading) * (reading.isInCycle ? 1 : DECAY_PER_STEP ** Math.max(0, reading.distance - 1));
-}
-
-/** The same, however long ago it was. */
-function repeatOf(reading: StepReading): number {
   if (!reading.isComplete || reading.step.kind !== 'call' || isExcused(reading)) return 0;
   if (isAskedAgain(reading)) return ASKED_AGAIN;
-  return alikeness(reading) * barrenness(reading) * KEPT_PER_WRITING ** Math.max(0, reading.writtenSince);
+  return alikeness(reading) * barrenness(reading) * KEPT_PER_CHECK ** checksOf(reading);
+}
+
+/** How often it was made again after something new. What fails in the same way whatever is done is no check. */
+function checksOf({ step, twin, newsSince }: StepReading): number {
+  const isSameFailure = step.isError && step.result?.hash === twin?.result?.hash;
+  return newsSince === 0 ? 0 : isSameFailure ? 1 : step.checks;
 }
 
 /** Calls made at once do not repeat each other, nor do those after a wait. */
@@ -60,26 +57,26 @@ function isAskedAgain({ step, twin, isTwinAnswered, hasEqualInput, similarity }:
   return isTwinAnswered && twin?.isError === false && (twin.result?.wordCount ?? 0) >= MIN_RESULT_WORDS;
 }
 
-function alikeness({ step, hasEqualInput, similarity }: StepReading): number {
+function alikeness({ step, twin, hasEqualInput, similarity }: StepReading): number {
   if (hasEqualInput) return 1;
   // The same done to something else is work on a list.
-  if (step.hasNewTarget) return 0;
+  if (step.hasNewTarget || differInNumbers(step.input, twin?.input)) return 0;
   return Math.max(0, Math.min(1, (similarity - MIN_SIMILARITY) / (FULL_SIMILARITY - MIN_SIMILARITY)));
 }
 
-function barrenness({ step, twin, hasEqualInput, foundWords }: StepReading): number {
-  if (step.isError) return ERROR_FACTOR;
+function barrenness(reading: StepReading): number {
+  const { step, hasEqualInput, foundWords } = reading;
+  if (step.isError)
+    return ERROR_FACTOR * (hasEqualInput && differInNumbers(step.result, reading.twin?.result) ? SHORT_RESULT : 1);
   if (step.result === undefined || step.resultNovelty === undefined) return UNSEEN_RESULT;
-  if (step.result.wordCount < MIN_RESULT_WORDS && step.resultNovelty === 0) return UNSEEN_RESULT;
-  if (hasEqualInput && isMeasured(step, twin)) return 0;
-  // The very same call with a new result is polling: it waits for something, and it comes.
-  if (hasEqualInput) return Math.max(0, 1 - step.resultNovelty / FRESH_RESULT);
+  if (step.result.wordCount < MIN_RESULT_WORDS && step.resultNovelty === 0) return SHORT_RESULT;
+  if (hasEqualInput) return sameness(reading);
   return Math.max(0, 1 - foundWords / FRESH_WORDS);
 }
 
-/** Whether only numbers differ from what the call returned before: it is read off again and again, as a gauge is. */
-function isMeasured({ result }: Step, twin: Step | undefined): boolean {
-  return result?.frame === twin?.result?.frame && result?.hash !== twin?.result?.hash;
+/** How little a call returns that it has not returned before. The very same call with a new result is polling: it waits for something, and it comes. */
+function sameness({ step, twin }: StepReading): number {
+  return differInNumbers(step.result, twin?.result) ? 0 : Math.max(0, 1 - (step.resultNovelty ?? 0) / FRESH_RESULT);
 }
 
 /** What a step that repeats nothing takes back. */

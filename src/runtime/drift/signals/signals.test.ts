@@ -65,6 +65,53 @@ describe('repetition', () => {
     ).toBeDefined();
   });
 
+  test.each([
+    ['a tool that waits', { sleep: call('sleep', { seconds: 30 }), look: call('job_status', { id: 7 }) }],
+    ['a shell that sleeps', { look: call('bash', { command: 'sleep 60; tail -1 build.log' }) }],
+    ['a tool that waits for something', { look: call('waitForJob', { id: 7 }) }],
+  ])('[drift.2] %s is a wait without a clock', (_, { sleep, look }: { sleep?: DriftEvent; look: DriftEvent }) => {
+    const pause = sleep === undefined ? [] : [sleep, result('slept for a while')];
+    const events = times(30, () => [...pause, look, result('the job is still queued')]);
+    expect(watch(events).alarm).toBeUndefined();
+    const plain = events.map((event) => (event === look ? call('waiters', { id: 7 }) : event));
+    expect(watch(plain.filter((event) => !pause.includes(event))).alarm).toBeDefined();
+  });
+
+  describe('mending and testing by turns', () => {
+    const WORDS = 'left right upper lower first last open closed width height'.split(' ');
+    const word = (at: number) => WORDS[(at * 7) % WORDS.length] ?? '';
+    const edit = (at: number) => [
+      call('edit', { path: 'src/box.ts', old: `${word(at)} = ${at}`, new: `${word(at + 1)} = ${at + 1}` }),
+      result('ok'),
+    ];
+    const mend = (tested: (at: number) => DriftEvent, make = edit) =>
+      times(40, (at) => [...make(at), call('shell', 'npm test'), tested(at)]);
+
+    test.each([
+      ['failures change', mend((at) => result(`expected ${word(at)} to be ${word(at + 3)}`))],
+      ['failures are errors', mend((at) => fails(`expected ${word(at)} to be ${word(at + 3)}`))],
+      ['the count of failures changes', mend((at) => fails(`${at % 7} failed, ${30 - (at % 7)} passed`))],
+      ['all tests pass each time', mend(() => result('all 12 tests passed'))],
+      [
+        'both are commands of one shell',
+        mend(
+          (at) => fails(`assert ${word(at)} == ${word(at + 3)}`),
+          (at) => [call('shell', `sed -i 's/${word(at)}/${word(at + 1)}/' src/box${at}.py`), result('')],
+        ),
+      ],
+    ])('[drift.2] short patches and the same test are no drift: %s', (_, events) => {
+      expect(watch(events).alarm).toBeUndefined();
+    });
+
+    test('[drift.2] the same patch and the same test are a loop', () => {
+      const events = mend(
+        () => fails('expected left to be right'),
+        () => edit(0),
+      );
+      expect(watch(events).alarm?.index).toBeLessThanOrEqual(11);
+    });
+  });
+
   test('[drift.2] the same call that fails again is a loop at the third time', () => {
     const events = times(3, () => [call('shell', 'make all'), fails('make: no rule to make target all')]);
     expect(only('repetition', events).alarm).toMatchObject({ index: 5, kinds: ['loop'] });
@@ -298,9 +345,13 @@ describe('stall', () => {
     );
   });
 
-  test('[drift.6] words that no single earlier message has are not called a repetition', () => {
-    const events = times(14, (at) => ({ ...say(`${order}, page ${at % 3}.`), job: `message ${at}` }));
-    expect(only('stall', events).alarm?.evidence.at(-1)?.reason).toBe('Only 0 % of what worker says is new.');
+  test('[drift.6] the same words for different jobs, or to a person who speaks in between, are none', () => {
+    const jobs = times(14, (at) => ({ ...say(`${order}, page ${at % 3}.`), job: `message ${at}` }));
+    expect(only('stall', jobs).alarm).toBeUndefined();
+    const person = { kind: 'message', role: 'user', text: 'Where is my order?' };
+    const asked = times(30, () => [person, say('Thank you for your message. We will answer within two days.')]);
+    expect(watch(asked).alarm).toBeUndefined();
+    expect(watch(asked.filter((event) => event !== person)).alarm?.kinds).toEqual(['stall']);
   });
 
   test('[drift.6] a talk that brings something new each time is none', () => {
@@ -395,6 +446,20 @@ describe('error rate', () => {
 
   test('[drift.5] one failure in five is healthy, however long it goes on', () => {
     expect(watch(times(200, (at) => step(at, at % 5 === 0))).alarm).toBeUndefined();
+  });
+
+  test('[drift.5] a retry that succeeds makes its failures good', () => {
+    const retried = times(60, (at) => [
+      ...times(2, () => [call('pay', { order: at }), fails('503 service unavailable')]),
+      call('pay', { order: at }),
+      result('paid'),
+    ]);
+    expect(watch(retried).alarm).toBeUndefined();
+    const backoff = (order: number, tries: number) =>
+      times(tries, (at) => [call('pay', order), fails(`429 too many requests, retry after ${2 ** at} s`)]);
+    const paid = times(60, (order) => [...backoff(order, 5), call('pay', order), result('paid')]);
+    expect(watch(paid).alarm).toBeUndefined();
+    expect(watch(backoff(1, 8)).alarm).toBeDefined();
   });
 
   test('[drift.5] calls made at once that fail at once count once', () => {

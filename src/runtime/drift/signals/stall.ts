@@ -14,6 +14,8 @@ const stallMemory = z.object({
   /** Agents that set tasks for others. */
   givers: z.array(text),
   hasTakers: z.boolean(),
+  /** When a person last spoke. */
+  spokenTo: count,
   idle: idleCycles,
 });
 type StallMemory = z.infer<typeof stallMemory>;
@@ -26,13 +28,21 @@ export const stall = signal({
   kind: 'stall',
   memory: {
     form: stallMemory,
-    begin: () => ({ acting: [], givers: [], hasTakers: false, idle: { states: [], count: 0, since: 0, cycles: 0 } }),
+    begin: () => ({
+      acting: [],
+      givers: [],
+      hasTakers: false,
+      spokenTo: 0,
+      idle: { states: [], count: 0, since: 0, cycles: 0 },
+    }),
   },
   observe({ event, reading, options }, state) {
     hearGoal(state, event);
     if (event.kind === 'cycle') return judgeCycle(state, event, options);
     if (event.kind === 'call') state.acting = addName(state.acting, event.agent);
-    if (event.kind === 'call' || (event.kind === 'message' && !event.isAgent)) restart(state, event);
+    const isSpokenTo = event.kind === 'message' && !event.isAgent;
+    if (isSpokenTo) state.spokenTo = event.index;
+    if (event.kind === 'call' || isSpokenTo) restart(state, event);
     if (reading === undefined || !reading.isComplete) return undefined;
     return reading.step.kind === 'call' ? judgeCall(reading, options) : judgeTalk(state, reading);
   },
@@ -62,23 +72,23 @@ function judgeCall(reading: StepReading, options: SignalOptions): SignalFinding 
   return { agent, nats: isIdle ? nats : -nats, steps: [index], reason };
 }
 
-/** How much must be written to count as work, in calls' worth. */
-const MIN_WRITTEN = 0.5;
+/** New words that make a call a piece of writing. */
+const MIN_WRITTEN_WORDS = 10;
 
 /**
  * Whether a call is work whatever it returns: the first of its tool for a job, one that names or writes something new, a check
  * after that, a look after a wait, or one that shows a change.
  */
-function isWork({ step, twin, hasEqualInput, hasWaited, writtenSince }: StepReading): boolean {
+function isWork({ step, twin, hasEqualInput, hasWaited, newsSince, similarity }: StepReading): boolean {
   if (twin === undefined || step.hasNewTarget || hasWaited) return true;
-  if (Math.max(step.written, writtenSince) >= MIN_WRITTEN) return true;
+  if (newsSince > 0 || step.inputNovelty * step.input.wordCount * (1 - similarity) >= MIN_WRITTEN_WORDS) return true;
   return hasEqualInput && step.result?.hash !== twin.result?.hash;
 }
 
 /** Shorter messages ("ok", "next") say nothing about a stall. */
 const MIN_WORDS = 5;
 /** Nats for a message that says only what was said before, against one that says only what is new. */
-const NATS_PER_SHARE = 3.8;
+const NATS_PER_SHARE = 6;
 /** A message needs this much more that is new than that is repeated to count as progress. */
 const TOLERANCE = 0.2;
 /** Half an alarm: one message is never enough. */
@@ -92,16 +102,14 @@ function judgeTalk(state: StallMemory, { step, twin, similarity }: StepReading):
   const isGiver = state.givers.includes(agent);
   state.hasTakers ||= state.givers.length > 0 && !isGiver;
   if (isActing || (isGiver && state.hasTakers)) return undefined;
-  if (step.name !== 'message' || step.input.wordCount < MIN_WORDS) return undefined;
+  if (twin === undefined || twin.index < state.spokenTo || step.name !== 'message' || step.input.wordCount < MIN_WORDS)
+    return undefined;
   const nats = NATS_PER_SHARE * (similarity - inputNovelty + TOLERANCE);
   return {
     agent,
     nats: Math.max(-MAX_NATS, Math.min(MAX_NATS, nats)),
-    steps: twin === undefined ? [index] : [twin.index, index],
-    reason:
-      similarity > 0
-        ? `${agent} repeats ${percent(similarity)} of an earlier message, and only ${percent(inputNovelty)} of this one is new.`
-        : `Only ${percent(inputNovelty)} of what ${agent} says is new.`,
+    steps: [twin.index, index],
+    reason: `${agent} repeats ${percent(similarity)} of an earlier message, and only ${percent(inputNovelty)} of this one is new.`,
   };
 }
 

@@ -68,6 +68,7 @@ export class StepTracker {
     const { sketch, novelty, newWords } = this.#knowledge.hear(leaves.join(' '));
     const reading = memory.begin({
       ...bareStep(event, this.#job),
+      isWait: isWait(event.name, leaves),
       input: sketch,
       inputNovelty: novelty,
       // In a short input every new word matters.
@@ -93,8 +94,8 @@ export class StepTracker {
   }
 
   #message(event: ReadEvent): StepReading | undefined {
-    const { sketch, novelty, newWords } = this.#knowledge.hear(event.text);
-    const isAsked = !event.isAgent && newWords > 0 && sketch.wordCount >= MIN_ASKED_WORDS;
+    const { sketch, novelty } = this.#knowledge.hear(event.text);
+    const isAsked = !event.isAgent && novelty > 0 && sketch.wordCount >= MIN_ASKED_WORDS;
     if (isAsked && event.job === undefined) this.#job = `asked at ${event.index}`;
     if (!event.isAgent || sketch.wordCount === 0) return undefined;
     const step = { ...bareStep(event, this.#job), name: event.kind, input: sketch, inputNovelty: novelty };
@@ -129,6 +130,16 @@ const MIN_QUESTION_WORDS = 4;
 const MAX_QUESTION_WORDS = 40;
 const CODE_SIGNS = /[(){}[\]=;<>\\/_|]|\$[a-z{(]/i;
 
+/** Names of tools that let time pass, and the command of shells that does. */
+const WAITING_NAME = /(?:^|[^a-z]|[a-z](?=[SWP]))(?:[Ss]leep|[Ww]ait|[Pp]ause)(?![a-z])/;
+const WAITING_COMMAND = /(?:^|[^a-z])sleep\s+\d/i;
+
+function isWait(name: string, leaves: readonly string[]): boolean {
+  return WAITING_NAME.test(name) || leaves.some((leaf) => WAITING_COMMAND.test(leaf.slice(0, MAX_COMMAND_CHARS)));
+}
+
+const MAX_COMMAND_CHARS = 500;
+
 /** One text of several words, beside nothing but single words, and no signs of code in it. */
 function isPlain(leaves: readonly string[], wordCount: number): boolean {
   if (wordCount < MIN_QUESTION_WORDS || wordCount > MAX_QUESTION_WORDS) return false;
@@ -145,6 +156,7 @@ function bareStep(event: ReadEvent, job: string): Omit<BareStep, 'input' | 'inpu
     agent: event.agent,
     name: event.name,
     callId: event.callId,
+    isWait: false,
     hasNewTarget: false,
     isPlainQuestion: false,
     result: undefined,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { count } from './signal.ts';
-import { resemblance, textMark, textSketch } from './text-sketch.ts';
+import { resemblance, type TextMark, textMark, textSketch } from './text-sketch.ts';
 
 const amount = z.number().nonnegative();
 
@@ -8,16 +8,14 @@ const amount = z.number().nonnegative();
 export const stepSchema = z.object({
   /** The event it began with. */
   index: count,
-  /** Its number among the agent's steps of its kind: what is said between two calls does not part them. */
-  ordinal: count,
-  /** How many steps of its kind ago one with an equal input was made; 0 for none. */
-  twinDistance: count,
   kind: z.enum(['call', 'message']),
   agent: z.string(),
   name: z.string(),
   /** What it was done for: steps of different jobs do not repeat each other. */
   job: z.string(),
   callId: z.string().optional(),
+  /** Whether it lets time pass. */
+  isWait: z.boolean(),
   input: textSketch,
   /** What fraction of the input had never been seen in this run. */
   inputNovelty: amount,
@@ -33,10 +31,12 @@ export const stepSchema = z.object({
   answeredAt: count.optional(),
   /** When it was made, if events say so. */
   atMs: z.number().optional(),
-  /** How much had been written by then. */
-  writtenBefore: amount,
-  /** How much it wrote itself, 0 to 1: a call that says something new at length (an edit, a program), unlike earlier ones. */
-  written: amount,
+  /** How many new things the agent had done by then. */
+  newsBefore: count,
+  /** Whether it was one of them: a call unlike the earlier ones, or one whose result has changed. */
+  isNews: z.boolean(),
+  /** How often an equal call was made again after something new: so are checks. */
+  checks: count,
 });
 export type Step = Readonly<z.infer<typeof stepSchema>>;
 
@@ -51,13 +51,9 @@ export type StepReading = {
   /** How alike the two inputs are, 0 to 1; 0 without a twin. */
   readonly similarity: number;
   readonly hasEqualInput: boolean;
-  /** Steps of its kind since the twin, 1 for the one before. */
-  readonly distance: number;
-  /** Whether it and the step before it equal the twin and the step before that: the same row of steps is made again. */
-  readonly isInCycle: boolean;
-  /** How many calls' worth of new things were written between the twin and this step. */
-  readonly writtenSince: number;
-  /** Whether an equal call was made a while ago: whoever lets time pass waits for something. */
+  /** How many new things were done between the twin and this step. */
+  readonly newsSince: number;
+  /** Whether it is a wait, or an equal call was made a while ago: whoever lets time pass waits for something. */
   readonly hasWaited: boolean;
   /** Words that nobody in this run had used before the result did. */
   readonly foundWords: number;
@@ -65,8 +61,10 @@ export type StepReading = {
 
 /** A model that goes round in circles does not let so much time pass before the same call. */
 const WAIT_MS = 30_000;
-/** New words that make a call a piece of work. */
-const WRITTEN_WORDS = 20;
+/** From here on two inputs are one in other words. */
+export const FULL_SIMILARITY = 0.8;
+/** A result of which this part is new is news. */
+const NEWS_NOVELTY = 0.5;
 
 /** Whether two steps can repeat each other: only what was done in one way is a repetition. */
 function isComparable(earlier: Step, step: Step): boolean {
@@ -81,26 +79,36 @@ function compareInputs(earlier: Step, step: Step): number {
     : Math.min(0.99, resemblance(earlier.input.words, step.input.words));
 }
 
-/** How much a call writes that is new and unlike what was written before. */
-function writtenIn({ step, similarity }: Pick<StepReading, 'step' | 'similarity'>): number {
-  return Math.min(1, (step.inputNovelty * step.input.wordCount) / WRITTEN_WORDS) * (1 - similarity);
+/** Whether only the numbers of two texts differ: the same of another thing, or read off again later, as a gauge is. */
+export function differInNumbers(text: TextMark | undefined, other: TextMark | undefined): boolean {
+  return text !== undefined && text.frame === other?.frame && text.hash !== other.hash;
+}
+
+/** Whether a call is unlike the earlier ones of its tool. */
+function isUnlike({ step, twin, hasEqualInput, similarity }: StepReading): boolean {
+  if (hasEqualInput) return false;
+  return similarity < FULL_SIMILARITY || step.hasNewTarget || differInNumbers(step.input, twin?.input);
+}
+
+/** Whether the result of a call is new, or has changed since it was last made. */
+function hasNews({ step, twin }: StepReading): boolean {
+  return (step.resultNovelty ?? 0) >= NEWS_NOVELTY || differInNumbers(step.result, twin?.result);
 }
 
 /** The plain data of what is remembered of one agent. */
 export const agentMemoryState = z.object({
   steps: z.array(stepSchema),
-  messages: count,
   calls: count,
   /** Calls of earlier rounds: those of this one may still be answered. */
   settledCalls: count,
   answers: count,
-  written: amount,
+  news: count,
   isAnswered: z.boolean(),
 });
 type AgentMemoryState = z.infer<typeof agentMemoryState>;
 
 /** What a step is before it is known how it compares. */
-export type BareStep = Omit<Step, 'ordinal' | 'twinDistance' | 'writtenBefore' | 'written'>;
+export type BareStep = Omit<Step, 'newsBefore' | 'isNews' | 'checks'>;
 
 /** Earlier steps that a new one is compared with: far enough for a cycle of five calls to come round three times. */
 const MAX_STEPS = 16;
@@ -110,11 +118,10 @@ const MIN_ANSWERED_SHARE = 0.5;
 
 const NOTHING_DONE: AgentMemoryState = Object.freeze({
   steps: [],
-  messages: 0,
   calls: 0,
   settledCalls: 0,
   answers: 0,
-  written: 0,
+  news: 0,
   isAnswered: false,
 });
 
@@ -124,14 +131,12 @@ const UNLIKE_ANY = Object.freeze({
   isTwinAnswered: false,
   similarity: 0,
   hasEqualInput: false,
-  distance: 0,
-  isInCycle: false,
-  writtenSince: 0,
+  newsSince: 0,
   hasWaited: false,
   foundWords: 0,
 });
 
-/** The last steps of one agent, and how much it has written. */
+/** The last steps of one agent, and how many new things it has done. */
 export class AgentMemory {
   readonly #state: AgentMemoryState;
 
@@ -151,17 +156,15 @@ export class AgentMemory {
   begin(bare: BareStep): StepReading {
     const begun = {
       ...bare,
-      ordinal: bare.kind === 'call' ? this.#state.calls : this.#state.messages,
-      writtenBefore: this.#state.written,
-      written: 0,
-      twinDistance: 0,
+      newsBefore: this.#state.news,
+      isNews: false,
+      checks: 0,
     };
     const reading = this.#compare(begun);
     if (bare.kind === 'call') this.#state.calls++;
-    else this.#state.messages++;
-    const twinDistance = reading.hasEqualInput ? reading.distance : 0;
-    const step = { ...begun, twinDistance, written: bare.kind === 'call' ? writtenIn(reading) : 0 };
-    this.#state.written += step.written;
+    const checks = (reading.twin?.checks ?? 0) + (reading.newsSince > 0 ? 1 : 0);
+    const step = { ...begun, checks, isNews: bare.kind === 'call' && (bare.isWait || isUnlike(reading)) };
+    if (step.isNews) this.#state.news++;
     this.#state.steps.push(step);
     if (this.#state.steps.length > MAX_STEPS) this.#state.steps.shift();
     return { ...reading, step };
@@ -169,12 +172,15 @@ export class AgentMemory {
 
   /** Adds the result of a call, and says how the whole compares. */
   complete(call: Step, outcome: Pick<Step, 'result' | 'resultNovelty' | 'isError' | 'answeredAt'>): StepReading {
-    const step = { ...call, ...outcome };
+    const answered = { ...call, ...outcome };
+    const reading = this.#compare(answered);
+    const step = { ...answered, isNews: call.isNews || hasNews(reading) };
+    if (step.isNews && !call.isNews) this.#state.news++;
     const at = this.#state.steps.findIndex(({ index }) => index === call.index);
     if (at >= 0) this.#state.steps[at] = step;
     this.#state.answers++;
     this.#state.isAnswered = true;
-    return { ...this.#compare(step), isComplete: true };
+    return { ...reading, step, isComplete: true };
   }
 
   snapshot(): AgentMemoryState {
@@ -184,7 +190,6 @@ export class AgentMemory {
   #compare(step: Step): StepReading {
     const { twin, similarity } = this.#findTwin(step);
     if (twin === undefined) return { ...UNLIKE_ANY, step, isComplete: step.kind === 'message' };
-    const distance = step.ordinal - twin.ordinal;
     const hasEqualInput = twin.input.hash === step.input.hash;
     return {
       step,
@@ -193,10 +198,8 @@ export class AgentMemory {
       isTwinAnswered: (twin.answeredAt ?? Infinity) < step.index,
       similarity,
       hasEqualInput,
-      distance,
-      isInCycle: hasEqualInput && distance > 1 && this.#before(step)?.twinDistance === distance,
-      writtenSince: step.writtenBefore - twin.writtenBefore - twin.written,
-      hasWaited: hasEqualInput && (step.atMs ?? 0) - (twin.atMs ?? Infinity) >= WAIT_MS,
+      newsSince: Math.max(0, step.newsBefore - twin.newsBefore - (twin.isNews ? 1 : 0)),
+      hasWaited: step.isWait || (hasEqualInput && (step.atMs ?? 0) - (twin.atMs ?? Infinity) >= WAIT_MS),
       foundWords: 0,
     };
   }
@@ -205,10 +208,6 @@ export class AgentMemory {
   #isAwaited(twin: Step): boolean {
     if (twin.result !== undefined) return true;
     return this.#state.settledCalls > 0 && this.#state.answers >= MIN_ANSWERED_SHARE * this.#state.settledCalls;
-  }
-
-  #before({ kind, ordinal }: Step): Step | undefined {
-    return this.#state.steps.findLast((step) => step.kind === kind && step.ordinal === ordinal - 1);
   }
 
   #findTwin(step: Step): { twin: Step | undefined; similarity: number } {

@@ -9,6 +9,7 @@ export const textMark = z.object({
   hash: z.int().nonnegative(),
   frame: z.int().nonnegative(),
 });
+export type TextMark = z.infer<typeof textMark>;
 
 /**
  * A text as 64 numbers: for each of 64 buckets the smallest hash of the text's parts that fall into it, or -1. Two texts

@@ -93,7 +93,7 @@ test('[loop.29] what a watch remembers and cannot be stored is left out of the c
 test('[loop.29] events that cannot be copied are no obstacle to a checkpoint, with a judge that will see them', async () => {
   const world = new World();
   const createAgent = (): LoopAgent => ({
-    tools: { look: { run: () => 'the same' } },
+    tools: { look: { run: () => 'nothing has changed here' } },
     async handle(_, turn) {
       const event = { kind: 'message', text: 'I think', raw: { toJSON: () => 1, callback: () => 1 } } as const;
       turn.observe(event);
@@ -102,7 +102,7 @@ test('[loop.29] events that cannot be copied are no obstacle to a checkpoint, wi
     },
   });
   const judge = async () => ({ unproductive: 0.5 });
-  const life = await world.start({ createAgent, drift: { judge, alarmNats: 2 } });
+  const life = await world.start({ createAgent, drift: { judge, alarmNats: 4 } });
   await life.loop.deliver({ id: 'm1', body: null });
   await world.clock.pass(31 * MINUTE);
   expect(life.loop.status).toBe('running');
