@@ -90,6 +90,12 @@ describe('what was superseded is not served as true', () => {
     ['I prefer green tea without milk.', 'I prefer green tea with milk.', 'I prefer black tea with milk.'],
     ['I prefer flights before 9 am.', 'I prefer flights after 9 am.', 'I prefer trains after 9 am.'],
     ['Always answer in French.', 'Never answer in French.', 'Never answer in German.'],
+    ['I like tea.', 'I hate tea.', 'I hate coffee.'],
+    ['I love jazz.', 'I really dislike jazz now.', 'I dislike opera.'],
+    ['I love sushi.', 'I no longer like sushi.', 'I no longer like ramen.'],
+    ["I can't stand early meetings.", 'I enjoy early meetings.', 'I enjoy late meetings.'],
+    ['I am into chess.', "I'm not into chess anymore.", "I'm not into poker."],
+    ['I am allergic to peanuts.', "I'm not allergic to peanuts after all.", 'I am allergic to shrimp.'],
   ])('[memory.3] %s %s', async (before, denial, other) => {
     const memory = open();
     await memory.add(before, scope);
@@ -99,6 +105,14 @@ describe('what was superseded is not served as true', () => {
     expect((await memory.add(denial, scope)).superseded).toHaveLength(1);
     expect(await known()).not.toContain(before);
     expect(await known()).toContain(denial);
+  });
+
+  test('[memory.3] what is said in stronger words, or denied twice, is the same again', async () => {
+    const memory = open();
+    await memory.add('I like tea.', scope);
+    for (const again of ['I really love tea.', "I don't hate tea.", 'I still like tea.'])
+      expect((await memory.add(again, scope)).superseded).toEqual([]);
+    expect((await memory.getAll({ ...scope, kinds: ['preference'] })).map((record) => record.memory)).toHaveLength(1);
   });
 
   test('[memory.3] a sentence with one other word is another one, and not the same again', async () => {
@@ -129,6 +143,19 @@ describe('what was superseded is not served as true', () => {
     await memory.add('I moved to Berlin.', scope);
     expect(await found(memory, 'Rome')).toContain('I love Rome.');
   });
+});
+
+test.each([
+  ['My email is ann@example.com, my phone is 555-1234.', { email: 'ann@example.com', phone: '555-1234.' }],
+  ['My name is Ann, I live in Rome, and I work at Acme.', { name: 'Ann', home: 'Rome', employer: 'Acme.' }],
+  ['Write to me: my email is ann@example.com.', {}],
+  ['In my novel, I live in Rome, my name is Bob.', {}],
+  ['By decree of the senate, I live in Rome, my name is Bob.', {}],
+])('[memory.3] several facts in one sentence: %s', (sentence, wanted) => {
+  const found = extractByRules(sentence).flatMap(({ slot, content }) =>
+    slot === undefined ? [] : [[slot, content.split(' ').at(-1)]],
+  );
+  expect(Object.fromEntries(found)).toEqual(wanted);
 });
 
 test.each([

@@ -263,6 +263,10 @@ describe.each([
     expect(await best('What hiking did Ann do in October 2023?')).toEqual(['We went hiking in the forest']);
     expect(await best('What hiking did Ann do in June 2023?')).toEqual(['We went hiking in the hills']);
     expect(await best('the spare key', 2)).toContain('Under the blue pot.');
+    // Who only asks knows nothing, also in the very words of the question.
+    await say('Ann', 'When does the deploy key rotate? Do you know?', at('2024-05-02'));
+    await say('Ann', 'The deploy key rotates on Fridays', at('2024-04-02'));
+    expect(await best('When does the deploy key rotate?')).toEqual(['The deploy key rotates on Fridays']);
     // What the question asks and what the answer says count together, and each word once.
     expect(await best('Which pot does Ann keep the spare key under?')).toEqual(['Under the blue pot.']);
     const [hit] = (await memory.search('spare key', { userId, explain: true })).results;

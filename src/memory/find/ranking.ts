@@ -1,5 +1,6 @@
 import type { FoldedMemory } from '../log/fold.ts';
 import type { Postings, Visible } from '../log/scope-log.ts';
+import { sentencesOf } from '../log/sentences.ts';
 import type { MemoryFields } from '../storage/memory-record.ts';
 import type { DateRange } from '../text/dates.ts';
 import { termsOf } from '../text/terms.ts';
@@ -54,6 +55,8 @@ const FROM_PREVIOUS = 0.5;
 const FROM_SECOND_PREVIOUS = 0.3;
 const FROM_NEXT = 0.3;
 const FROM_SECOND_NEXT = 0.15;
+/** Who only asks knows nothing; what they ask counts for the answer. */
+const FROM_ASKING = 0.5;
 /** People speak of an event on the day or soon after. */
 const SPOKEN_OF_WITHIN_MS = 10 * 86_400_000;
 
@@ -243,14 +246,24 @@ function partsOf(
   { memory: { fields }, isAsked, words, vector }: Found,
   { query, scale }: { query: ParsedQuery; scale: number },
 ): ScoreParts {
+  const share = fields.kind === 'episode' && onlyAsks(fields.content) ? FROM_ASKING : 1;
+  const [forWords, forVector] = [share * scale, share * VECTOR_WEIGHT];
   return {
-    lexical: scale * words.own,
-    vector: VECTOR_WEIGHT * vector.own,
-    neighbours: scale * (words.all - words.own) + VECTOR_WEIGHT * (vector.all - vector.own),
-    subject: query.subjects.has(fields.subject) ? SUBJECT_BONUS : 0,
-    date: query.dates.some((range) => speaksOf(fields.observedAtMs, range)) ? DATE_BONUS : 0,
+    lexical: forWords * words.own,
+    vector: forVector * vector.own,
+    neighbours: forWords * (words.all - words.own) + forVector * (vector.all - vector.own),
+    subject: query.subjects.has(fields.subject) ? share * SUBJECT_BONUS : 0,
+    date: query.dates.some((range) => speaksOf(fields.observedAtMs, range)) ? share * DATE_BONUS : 0,
     slot: isAsked ? SLOT_BONUS : 0,
   };
+}
+
+/** A sentence that is a question from its first word on; "I sold the car, and you?" tells something. */
+const QUESTION =
+  /^(?:(?:and|but|so|or|hey|hi|hello|well|please)\b\W*)*(?:who|whom|whose|what|which|when|where|why|how|do|does|did|is|are|am|was|were|can|could|shall|should|will|would|may|might|must|have|has|had)\b.*\?$/is;
+
+function onlyAsks(content: string): boolean {
+  return content.endsWith('?') && sentencesOf(content).every(({ words }) => QUESTION.test(words));
 }
 
 function speaksOf(observedAtMs: number, { fromMs, toMs }: DateRange): boolean {

@@ -3,6 +3,12 @@ import { similarity, termsOf, wordsOf } from '../text/terms.ts';
 /** From this likeness on two texts are about the same. */
 const ALIKE_FROM = 0.8;
 const NEGATION = /\b(?:not|never|no longer|cannot|neither|nor|hardly)\b|n['’]t\b/i;
+/** Words for liking something, which say the opposite with a negation, and words for the opposite. */
+const FOR = 'like love enjoy adore prefer fan fond into stand bear'.split(' ');
+const AGAINST = new Set('hate dislike loathe detest despise allergic'.split(' '));
+/** Words that say how much, how often or since when, and not what. */
+const MANNER =
+  'always never really absolutely usually generally still anymore longer today lately nowadays actually'.split(' ');
 /** Words of which each turns a sentence that had the other. */
 const TURNS = [
   ['with', 'without'],
@@ -10,12 +16,13 @@ const TURNS = [
   ['above', 'below'],
   ['more', 'less'],
 ] as const;
-const TURNING = new Set<string>([...TURNS.flat(), 'always', 'never']);
+const IS_NO_MATTER = new Set<string>([...TURNS.flat(), ...FOR, ...AGAINST, ...MANNER]);
 const COMPARISONS = [/^(.*)\b(?:over|than|instead of)\b(.*)$/is, /^(.*\bprefer\b.*)\bto\b(.*)$/is];
 
 /** Whether two texts have nearly the same terms, whatever they say with them. */
 export function isAbout(first: string, second: string): boolean {
-  return similarity(matterOf(first), matterOf(second)) >= ALIKE_FROM;
+  const matter = matterOf(first);
+  return matter.length > 0 && similarity(matter, matterOf(second)) >= ALIKE_FROM;
 }
 
 /** Whether one text has all the terms of the other: a term in the place of another may be another name, place or number. */
@@ -24,18 +31,23 @@ export function includesTerms(first: string, second: string): boolean {
   return [...(fewer ?? [])].every((term) => more?.has(term));
 }
 
-/** Of two texts with nearly the same terms: "like", "don't like"; "with milk", "without milk"; "tea over coffee", "coffee over tea". */
+/** Of two texts about the same: "like", "don't like", "hate"; "with milk", "without milk"; "tea over coffee", "coffee over tea". */
 export function isOpposite(first: string, second: string): boolean {
   const [one, two] = [new Set(wordsOf(first)), new Set(wordsOf(second))];
   const turns = TURNS.filter(([a, b]) => (one.has(a) && two.has(b)) || (one.has(b) && two.has(a))).length;
-  const isDenied = NEGATION.test(first) !== NEGATION.test(second);
-  return (turns + Number(isDenied) + Number(isSwapped(sidesOf(first), sidesOf(second)))) % 2 === 1;
+  const isTurned = isAgainst(first) !== isAgainst(second);
+  return (turns + Number(isTurned) + Number(isSwapped(sidesOf(first), sidesOf(second)))) % 2 === 1;
+}
+
+/** Who does not hate something is not against it. */
+function isAgainst(text: string): boolean {
+  return NEGATION.test(text) !== wordsOf(text).some((word) => AGAINST.has(word));
 }
 
 function matterOf(text: string): string[] {
   return termsOf(
     wordsOf(text)
-      .filter((word) => !TURNING.has(word))
+      .filter((word) => !IS_NO_MATTER.has(word))
       .join(' '),
   );
 }

@@ -15,7 +15,7 @@ type RuleFinding = {
 };
 
 /** Named in the keys of what rules found; another set of rules has another name. */
-export const RULES_VERSION = 'rules-4';
+export const RULES_VERSION = 'rules-5';
 
 type Rule = { readonly kind: MemoryKind; readonly pattern: RegExp };
 
@@ -35,12 +35,12 @@ const RULES: readonly Rule[] = [
   {
     kind: 'preference',
     pattern:
-      /\bI\s+(?:(?:really|always|usually|much|generally|absolutely|still|also|both)\s+)*(?:prefer|like|love|enjoy|hate|dislike|loathe)\b(?!\s+to (?:know|see you)\b|\s+(?:it|this|that|you)\b[\s.!]*$)|\bI(?:['’]d| would)\s+(?:(?:really|always|much)\s+)*(?:prefer|rather)\b/i,
+      /\bI\s+(?:(?:really|always|usually|much|generally|absolutely|still|also|both|never|no longer|do(?:n['’]t| not))\s+)*(?:prefer|like|love|enjoy|adore|hate|dislike|loathe|detest|despise)\b(?!\s+to (?:know|see you)\b|\s+(?:it|this|that|you)\b[\s.!]*$)|\bI(?:['’]d| would)\s+(?:(?:really|always|much)\s+)*(?:prefer|rather)\b/i,
   },
   {
     kind: 'preference',
     pattern:
-      /\bI\s+(?:can['’]t stand|can['’]t bear|don['’]t (?:like|enjoy|eat|drink|use))\b|\bI(?:['’]m| am) (?:not )?(?:a fan of|allergic to|into|fond of)\b/i,
+      /\bI\s+(?:can(?:['’]t|not) (?:stand|bear)|(?:do(?:n['’]t| not)|no longer) (?:eat|drink|use))\b|\bI(?:['’]m| am) (?:(?:not|no longer|still|really) )*(?:a fan of|allergic to|into|fond of)\b/i,
   },
   {
     kind: 'fact',
@@ -93,8 +93,8 @@ function isHistory(words: string): boolean {
   );
 }
 
-/** A clause, and the sentence around it. */
-type Clause = Words & { readonly sentence: string };
+/** A clause, the sentence around it, and the clause before it. */
+type Clause = Words & { readonly sentence: string; readonly before?: Clause | undefined };
 
 /** A sentence whole, unless one of its clauses fills a slot: what replaces that must not take the rest with it. */
 function clausesOf(sentence: string): Clause[] {
@@ -102,17 +102,20 @@ function clausesOf(sentence: string): Clause[] {
   let at = 0;
   for (const words of sentence.split(CLAUSE)) {
     at = sentence.indexOf(words, at);
-    clauses.push({ words, at, sentence });
+    clauses.push({ words, at, sentence, before: clauses.at(-1) });
     at += words.length;
   }
   const isOne = clauses.length === 1 || isReminder(sentence) || !clauses.some((clause) => slotIn(clause));
   return isOne ? [{ words: sentence, at: 0, sentence }] : clauses;
 }
 
-/** The slot that a clause fills. A later clause may share the subject of the first. */
-function slotIn({ words, at, sentence }: Clause): string | undefined {
+/** The slot that a clause fills. A later clause may share the subject of the first; one fact after the other is as plain as the first. */
+function slotIn({ words, at, sentence, before }: Clause): string | undefined {
   const found = slotOf(words) ?? (at > 0 ? slotOf(`I ${words}`) : undefined);
-  return found !== undefined && isPlain(sentence, at + Math.min(found.at, words.length)) ? found.slot : undefined;
+  if (found === undefined) return undefined;
+  const place = Math.min(found.at, words.length);
+  const isListed = before !== undefined && slotIn(before) !== undefined && isPlain(words, place);
+  return isListed || isPlain(sentence, at + place) ? found.slot : undefined;
 }
 
 function classify(clause: Clause): { kind: MemoryKind; slot?: string } | undefined {
