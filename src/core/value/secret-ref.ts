@@ -11,4 +11,9 @@ export class SecretRef {
   toString(): string {
     return `[secret ${this.name}]`;
   }
+
+  /** What files and prompts that are JSON say instead, so that nobody takes it for a value. */
+  toJSON(): string {
+    return this.toString();
+  }
 }

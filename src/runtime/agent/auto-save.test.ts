@@ -45,6 +45,8 @@ describe('automatic checkpointing', () => {
     await orchestrator.close();
     expect(await savedOf(checkpointManager, 'counter-1')).toMatchObject([{ count: 3 }]);
     expect(orchestrator.agent('counter-1', Counter)).toBe(counter);
+    const plain = new Orchestrator({ agents: [{ name: 'plain', count: 0 }, new Counter()], checkpointManager });
+    expect(plain.track({ agentId: 'more', count: 2 }).count).toBe(2);
     expect(() => createWorld([], { agents: [{ count: 1 }] })).toThrow('an object with a name, an agentId or an id');
   });
 

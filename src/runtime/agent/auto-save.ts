@@ -50,7 +50,9 @@ export type OrchestratorOptions = {
 };
 
 /** Anything with a name, or with an id that serves as one, and perhaps a way to hear of its changes. */
-export type NamedAgent = object & ({ readonly name: string } | { readonly agentId: string } | { readonly id: string });
+export type NamedAgent = object & (Named | (Named & { readonly [field: string]: unknown }));
+
+type Named = { readonly name: string } | { readonly agentId: string } | { readonly id: string };
 
 const named = accepts(
   'an object with a name, an agentId or an id',

@@ -240,6 +240,37 @@ describe('an agent', () => {
     expect(helper.saveState()).toMatchObject({ status: 'waiting_for_input', totals: { modelCalls: 2 } });
   });
 
+  test('[agent.3] a restore drops the replies under way, and the agent is as the checkpoint says', async () => {
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const gates = ['user', 'ann', 'late'].map((asked) => ({ asked, begins: gate(), ends: gate() }));
+    const model = scriptedModel(async ({ messages }) => {
+      const at = gates.find(({ asked }) => asked === messages.at(-1)?.content);
+      at?.begins.open();
+      await at?.ends.opened;
+      if (at?.asked === 'ann') throw new Error('down');
+      return 'Yes.';
+    });
+    const helper = new StandardAgent({ name: 'helper', model });
+    helper.receive('Before.', 'user');
+    helper.setStatus('running');
+    const id = await manager.save(helper);
+    const saved = helper.saveState();
+    const replies = Promise.allSettled(['user', 'ann'].map((partner) => helper.reply(partner, { partner })));
+    for (const { begins } of gates.slice(0, 2)) await begins.opened;
+    await manager.restore(id, { into: helper });
+    const third = helper.reply('late'); // waits for the first
+    for (const { ends } of gates) ends.open();
+    expect((await replies).map((outcome) => 'reason' in outcome && String(outcome.reason))).toEqual([
+      expect.stringContaining('was restored while it replied, so that the reply is dropped.'),
+      expect.stringContaining('down'),
+    ]);
+    expect((await third).content).toBe('Yes.');
+    expect(helper.history('user').map(({ content }) => content)).toEqual(['Before.', 'late', 'Yes.']);
+    expect([helper.history('ann'), helper.status]).toEqual([[], 'waiting_for_input']);
+    await manager.restore(id, { into: helper });
+    expect(helper.saveState()).toEqual(saved);
+  });
+
   test('[agent.3] a tool that asks its own agent is told that it would wait for itself', async () => {
     const model = scriptedModel([{ toolCalls: [{ name: 'tool', input: { n: 1 } }] }, 'I see.'], { id: 'm' });
     const helper: StandardAgent = agent({ model, tools: [tool(async () => (await helper.reply('again')).content)] });

@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../core/defined.ts';
-import { InvalidInputError } from '../../core/errors.ts';
+import { ConflictError, InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
 import { checkValue, filledString } from '../../core/options.ts';
 import { COMPARES_CODE, type ComparedState } from '../../manager/agent/agent.ts';
@@ -67,6 +67,8 @@ export class StandardAgent {
   /** How many replies are under way, and the status when none is. */
   #replies = 0;
   #rest: Partial<AgentState> = {};
+  /** How often a whole state was put into it. */
+  #loads = 0;
 
   constructor(options: StandardAgentOptions) {
     checkAgent(options, new.target !== StandardAgent);
@@ -181,6 +183,7 @@ export class StandardAgent {
   async #replyTo(heard: ChatMessage, options: ReplyOptions): Promise<ChatMessage> {
     const { partner = PERSON, remembers = true, signal, onText } = options;
     const before = this.#state;
+    const loads = this.#loads;
     if (this.#replies++ === 0) this.#rest = pickStatus(before);
     let isForgotten = true;
     try {
@@ -193,7 +196,7 @@ export class StandardAgent {
       this.#rest = { status: 'waiting_for_input', statusBeforePause: null };
       return outcome.message ?? { name: this.name, content: '' };
     } finally {
-      if (isForgotten) this.#change(forgetPartner(this.#state, before, partner));
+      if (isForgotten && loads === this.#loads) this.#change(forgetPartner(this.#state, before, partner));
       // Who was paused meanwhile stays so.
       if (--this.#replies === 0 && this.#state.status === 'running') this.#change(this.#rest);
     }
@@ -215,13 +218,24 @@ export class StandardAgent {
    * changes unless the reply is complete.
    */
   async respond(context: ReplyContext): Promise<ReplyOutcome> {
-    const typed = await this.#askPerson(context);
+    const typed = await this.#unlessRestored(this.#askPerson(context));
     if (typed === EXIT) return { silence: 'exit' };
     if (typed) return this.#say({ name: this.name, content: typed }, context.partner, 'person');
     if (typed === undefined && this.#isSpent(context.partner)) return { silence: 'limit' };
     const task = this.#codeToRun(context);
     if (task !== undefined) return this.#runCode(task, context);
     return this.#think(context);
+  }
+
+  /** Waits for a part of a reply. Of one that was asked for before a restore nothing may come into the restored state. */
+  async #unlessRestored<Part>(part: Promise<Part>): Promise<Part> {
+    const loads = this.#loads;
+    const done = await part;
+    if (loads === this.#loads) return done;
+    throw new ConflictError(
+      `Agent "${this.name}" was restored while it replied, so that the reply is dropped. Ask it again.`,
+      { details: { agent: this.name } },
+    );
   }
 
   /** Undefined if nobody is asked; empty if the person lets the agent reply. */
@@ -247,13 +261,14 @@ export class StandardAgent {
   }
 
   async #runCode({ blocks, config }: CodeTask, context: ReplyContext): Promise<ReplyOutcome> {
-    const { content, code, workspace } = await runCode(blocks, {
+    const running = runCode(blocks, {
       name: this.name,
       config,
       ...context.registry.codeParts(config),
       effects: context.effects,
       signal: context.signal,
     });
+    const { content, code, workspace } = await this.#unlessRestored(running);
     const { totals, workspace: last } = this.#state;
     this.#change({
       totals: { ...totals, codeRuns: totals.codeRuns + code.length },
@@ -267,9 +282,9 @@ export class StandardAgent {
     if (model === undefined) return this.#sayDefault(context.partner);
     const { effects, signal } = context;
     const onText = this.#state.runtime.stream ? context.onText : undefined;
-    const prompt = await this.#fillPrompt(context);
+    const prompt = await this.#unlessRestored(this.#fillPrompt(context));
     const state = this.#state;
-    const { content, messages, totals } = await takeTurn({
+    const thinking = takeTurn({
       state,
       model,
       systemMessage: prompt.text,
@@ -280,6 +295,7 @@ export class StandardAgent {
       signal,
       onText,
     });
+    const { content, messages, totals } = await this.#unlessRestored(thinking);
     const others = this.#state.totals; // of replies that ended meanwhile
     const sum = others === state.totals ? totals : addTotals(others, subtractTotals(totals, state.totals));
     this.#change({ totals: sum, memoryIds: prompt.ids });
@@ -329,6 +345,8 @@ export class StandardAgent {
   loadState(state: unknown): readonly RestoreProblem[] {
     const { fields, ...parsed } = parseAgentState(state);
     this.#state = freeze(parsed);
+    this.#rest = pickStatus(parsed);
+    this.#loads++;
     return [
       ...compareTools(parsed, this.#tools),
       ...(fields === undefined ? [] : loadFields(this, fields, `$.agents.${parsed.name}.fields`)),

@@ -205,14 +205,14 @@ test('[run.11] tool calls and their results are in the conversation and the log,
   const tool = defineTool({
     name: 'weather',
     description: 'd',
-    input: z.object({ city: z.string() }),
+    input: z.object({ city: z.string(), password: z.string() }),
     run: () => 21.5,
   });
   const model = scriptedModel(
     ({ messages }) =>
       messages.at(-1)?.role === 'tool'
         ? `It is warm, says ${secret}. TERMINATE`
-        : { toolCalls: [{ name: 'weather', input: { city: 'Rome' } }] },
+        : { toolCalls: [{ name: 'weather', input: { city: 'Rome', password: 'open sesame' } }] },
     { id: 'm' },
   );
   const agents = [new StandardAgent({ name: 'ann', model, tools: [tool] }), new StandardAgent({ name: 'bob', model })];
@@ -221,11 +221,13 @@ test('[run.11] tool calls and their results are in the conversation and the log,
   const run = new CheckpointingGroupChatManager({ chat, manager: open(), sessionId: 'tools', logs });
   const { folder = '' } = await run.run({ message: 'Is it warm?' });
   expect(readJson(folder, 'chat_history.json').messages[1]).toMatchObject({
-    tool_calls: [{ name: 'weather', input: { city: 'Rome' }, result: '21.5' }],
+    tool_calls: [{ name: 'weather', input: { city: 'Rome', password: '[secret password]' }, result: '21.5' }],
   });
-  expect(readFileSync(join(folder, 'console.log'), 'utf8')).toContain('tool_call weather({"city":"Rome"}): 21.5');
+  expect(readFileSync(join(folder, 'console.log'), 'utf8')).toContain(
+    'tool_call weather({"city":"Rome","password":"[secret password]"}): 21.5',
+  );
   for (const name of readdirSync(folder).filter((entry) => entry !== 'checkpoints'))
-    expect(readFileSync(join(folder, name), 'utf8')).not.toContain(secret);
+    for (const hidden of [secret, 'sesame']) expect(readFileSync(join(folder, name), 'utf8')).not.toContain(hidden);
 });
 
 test('[run.12] a list that a kill left cut off is written again from the storage', async () => {
