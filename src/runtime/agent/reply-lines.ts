@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { InvalidInputError } from '../../core/errors.ts';
+import { ConflictError, InvalidInputError } from '../../core/errors.ts';
 import { Serial } from '../../core/time/serial.ts';
 
 /** A conversation of one agent: a reply at a time. */
@@ -49,4 +49,22 @@ function refuse(partner: string, isOwn: boolean): InvalidInputError {
     `The agent was asked to reply to "${partner}" from within its reply to "${partner}": ${problem}. Give another partner, or ask when the reply is there.`,
     { details: { partner } },
   );
+}
+
+/** The restores of an agent. Of a reply that was asked for before one, nothing may come into the restored state. */
+export class Restores {
+  count = 0;
+
+  /** Waits for a part of a reply; throws if the agent was restored meanwhile. */
+  async outlast<Part>(part: Promise<Part>): Promise<Part> {
+    const before = this.count;
+    const done = await part;
+    if (before === this.count) return done;
+    throw new ConflictError('The agent was restored while it replied, so that the reply is dropped. Ask it again.');
+  }
+
+  /** Does something unless the agent was restored since. */
+  unless(before: number, change: () => void): void {
+    if (before === this.count) change();
+  }
 }

@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../../core/defined.ts';
-import { ConflictError, InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
 import { checkValue, filledString } from '../../core/options.ts';
 import { COMPARES_CODE, type ComparedState } from '../../manager/agent/agent.ts';
@@ -49,7 +49,7 @@ import {
   type ReplyOutcome,
   toMessage,
 } from './reply.ts';
-import { ReplyLines } from './reply-lines.ts';
+import { ReplyLines, Restores } from './reply-lines.ts';
 import type { FilledPrompt } from './run-memory.ts';
 import { fingerprintTool, type Tool } from './tool.ts';
 
@@ -67,8 +67,7 @@ export class StandardAgent {
   /** How many replies are under way, and the status when none is. */
   #replies = 0;
   #rest: Partial<AgentState> = {};
-  /** How often a whole state was put into it. */
-  #loads = 0;
+  readonly #restores = new Restores();
 
   constructor(options: StandardAgentOptions) {
     checkAgent(options, new.target !== StandardAgent);
@@ -76,7 +75,7 @@ export class StandardAgent {
       throw new InvalidInputError(`Agent "${options.name}" has both a model and an llmConfig. Give one of them.`);
     this.#model = options.model;
     for (const tool of options.tools ?? []) this.#tools.set(tool.name, tool);
-    this.#state = freeze(createState(options, this.constructor.name));
+    this.#state = freezeState(createState(options, this.constructor.name));
     this.#given = givenState(options, this.#state);
   }
 
@@ -183,7 +182,7 @@ export class StandardAgent {
   async #replyTo(heard: ChatMessage, options: ReplyOptions): Promise<ChatMessage> {
     const { partner = PERSON, remembers = true, signal, onText } = options;
     const before = this.#state;
-    const loads = this.#loads;
+    const restores = this.#restores.count;
     if (this.#replies++ === 0) this.#rest = pickStatus(before);
     let isForgotten = true;
     try {
@@ -196,7 +195,7 @@ export class StandardAgent {
       this.#rest = { status: 'waiting_for_input', statusBeforePause: null };
       return outcome.message ?? { name: this.name, content: '' };
     } finally {
-      if (isForgotten && loads === this.#loads) this.#change(forgetPartner(this.#state, before, partner));
+      if (isForgotten) this.#restores.unless(restores, () => this.#change(forgetPartner(this.#state, before, partner)));
       // Who was paused meanwhile stays so.
       if (--this.#replies === 0 && this.#state.status === 'running') this.#change(this.#rest);
     }
@@ -218,24 +217,13 @@ export class StandardAgent {
    * changes unless the reply is complete.
    */
   async respond(context: ReplyContext): Promise<ReplyOutcome> {
-    const typed = await this.#unlessRestored(this.#askPerson(context));
+    const typed = await this.#restores.outlast(this.#askPerson(context));
     if (typed === EXIT) return { silence: 'exit' };
     if (typed) return this.#say({ name: this.name, content: typed }, context.partner, 'person');
     if (typed === undefined && this.#isSpent(context.partner)) return { silence: 'limit' };
     const task = this.#codeToRun(context);
     if (task !== undefined) return this.#runCode(task, context);
     return this.#think(context);
-  }
-
-  /** Waits for a part of a reply. Of one that was asked for before a restore nothing may come into the restored state. */
-  async #unlessRestored<Part>(part: Promise<Part>): Promise<Part> {
-    const loads = this.#loads;
-    const done = await part;
-    if (loads === this.#loads) return done;
-    throw new ConflictError(
-      `Agent "${this.name}" was restored while it replied, so that the reply is dropped. Ask it again.`,
-      { details: { agent: this.name } },
-    );
   }
 
   /** Undefined if nobody is asked; empty if the person lets the agent reply. */
@@ -261,20 +249,15 @@ export class StandardAgent {
   }
 
   async #runCode({ blocks, config }: CodeTask, context: ReplyContext): Promise<ReplyOutcome> {
-    const running = runCode(blocks, {
-      name: this.name,
-      config,
-      ...context.registry.codeParts(config),
-      effects: context.effects,
-      signal: context.signal,
-    });
-    const { content, code, workspace } = await this.#unlessRestored(running);
+    const { effects, signal, registry, partner } = context;
+    const running = runCode(blocks, { name: this.name, config, ...registry.codeParts(config), effects, signal });
+    const { content, code, workspace } = await this.#restores.outlast(running);
     const { totals, workspace: last } = this.#state;
     this.#change({
       totals: { ...totals, codeRuns: totals.codeRuns + code.length },
       workspace: workspace ?? last,
     });
-    return this.#say({ name: this.name, content, code }, context.partner, 'itself');
+    return this.#say({ name: this.name, content, code }, partner, 'itself');
   }
 
   async #think(context: ReplyContext): Promise<ReplyOutcome> {
@@ -282,7 +265,7 @@ export class StandardAgent {
     if (model === undefined) return this.#sayDefault(context.partner);
     const { effects, signal } = context;
     const onText = this.#state.runtime.stream ? context.onText : undefined;
-    const prompt = await this.#unlessRestored(this.#fillPrompt(context));
+    const prompt = await this.#restores.outlast(this.#fillPrompt(context));
     const state = this.#state;
     const thinking = takeTurn({
       state,
@@ -295,7 +278,7 @@ export class StandardAgent {
       signal,
       onText,
     });
-    const { content, messages, totals } = await this.#unlessRestored(thinking);
+    const { content, messages, totals } = await this.#restores.outlast(thinking);
     const others = this.#state.totals; // of replies that ended meanwhile
     const sum = others === state.totals ? totals : addTotals(others, subtractTotals(totals, state.totals));
     this.#change({ totals: sum, memoryIds: prompt.ids });
@@ -325,7 +308,7 @@ export class StandardAgent {
   /** The reply is in the agent's own history at once; others hear it when it is appended. */
   #say(message: ChatMessage, partner: string, by: 'person' | 'itself'): ReplyOutcome {
     const count = by === 'person' ? 0 : (this.#state.autoReplies[partner] ?? 0) + 1;
-    const said = freeze(message);
+    const said = freezeState(message);
     this.#change({ autoReplies: { ...this.#state.autoReplies, [partner]: count } });
     this.receive(said, partner);
     return { message: said };
@@ -344,9 +327,9 @@ export class StandardAgent {
   /** Puts a state back, also its `fields`; returns what could not be put back. Subclasses read their `custom` and call this. */
   loadState(state: unknown): readonly RestoreProblem[] {
     const { fields, ...parsed } = parseAgentState(state);
-    this.#state = freeze(parsed);
+    this.#state = freezeState(parsed);
     this.#rest = pickStatus(parsed);
-    this.#loads++;
+    this.#restores.count++;
     return [
       ...compareTools(parsed, this.#tools),
       ...(fields === undefined ? [] : loadFields(this, fields, `$.agents.${parsed.name}.fields`)),
@@ -384,13 +367,7 @@ export class StandardAgent {
   }
 
   #change(change: Partial<AgentState>): void {
-    this.#state = freeze({ ...this.#state, ...change });
+    this.#state = freezeState({ ...this.#state, ...change });
     for (const listener of this.#listeners) listener();
   }
-}
-
-/** Frozen parts are skipped by identity when they are saved again. */
-function freeze<Value>(value: Value): Value {
-  freezeState(value);
-  return value;
 }
