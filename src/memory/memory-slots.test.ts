@@ -146,6 +146,33 @@ describe('what was superseded is not served as true', () => {
 });
 
 test.each([
+  'Never mind.',
+  'Never heard of it.',
+  'I like your answer.',
+  'I like that idea.',
+  'I prefer the second one.',
+  'I hate to say it.',
+])('[memory.1] what means nothing later teaches nothing: %s', (sentence) => {
+  expect(extractByRules(sentence)).toEqual([]);
+});
+
+test.each([
+  ["My name's Ann.", 'name'],
+  ['my name is ann', 'name'],
+  ['i live in rome', 'home'],
+  ['I live in rome now', 'home'],
+  ['I live in a flat in Rome', 'home'],
+  ['I work for Acme Corp.', 'employer'],
+  ['My job is a nurse.', 'role'],
+  ['I turned 40 last week.', 'age'],
+  ['My phone number is 555 1234', 'phone'],
+  ['My deadline is Friday.', 'deadline'],
+  ['my budget is 500 euros', 'budget'],
+])('[memory.3] %s fills the slot %s', (sentence, slot) => {
+  expect(extractByRules(sentence).map((found) => found.slot)).toEqual([slot]);
+});
+
+test.each([
   ['My email is ann@example.com, my phone is 555-1234.', { email: 'ann@example.com', phone: '555-1234.' }],
   ['My name is Ann, I live in Rome, and I work at Acme.', { name: 'Ann', home: 'Rome', employer: 'Acme.' }],
   ['Write to me: my email is ann@example.com.', {}],
@@ -160,6 +187,17 @@ test.each([
 
 test.each([
   'I joined a gym.',
+  'I joined Bob for lunch.',
+  'I started at 9 today.',
+  'I turned 180 degrees.',
+  'I work for myself.',
+  'My budget is tight.',
+  'My company is hiring.',
+  'My email is full.',
+  'My job is killing me.',
+  'My name is on the list.',
+  'My name is not important.',
+  'My phone is dead.',
   'I joined the call late.',
   'I moved to the next question.',
   'Never call me before nine.',
@@ -192,6 +230,11 @@ describe('what is not plainly said now replaces nothing', () => {
     ['a year', 'In 2019 I moved to Oslo.'],
     ['years ago', 'I moved to Oslo ten years ago.'],
     ['long ago', 'When I was a child I moved to Oslo.'],
+    ['no place', 'My home is a mess.'],
+    ['a way of life', 'I live in constant worry about money.'],
+    ['a move of another sort', 'I moved to slide 3.'],
+    ['a wrong address', 'My address is wrong in your system.'],
+    ['a doubt in brackets', 'I live in Rome (not really).'],
     ['an opening that nobody thought of', 'By decree of the senate I live in Rome.'],
   ])('[memory.3] %s', async (_, said) => {
     const memory = open();

@@ -19,12 +19,17 @@ export const RULES_VERSION = 'rules-5';
 
 type Rule = { readonly kind: MemoryKind; readonly pattern: RegExp };
 
-const REMINDER = /^(?:please\s+)?(?:remember|keep in mind|note|don['’]t forget)\b(?!\s+(?:when|how|the time)\b)/i;
+const REMINDER =
+  /^(?:please\s+)?(?:remember|keep in mind|note(?: that|:)|don['’]t forget)(?!\s+(?:when|how|the time)\b)/i;
 
 /** A sentence that fits several rules belongs to the first. */
 const RULES: readonly Rule[] = [
   { kind: 'instruction', pattern: REMINDER },
-  { kind: 'instruction', pattern: /^(?:please\s+|you (?:should|must)\s+)?(?:always|never)\s+\p{Ll}/iu },
+  {
+    kind: 'instruction',
+    pattern:
+      /^(?:please\s+|you (?:should|must)\s+)?(?:always|never)\s+(?!mind|heard|seen|been|again|the|an?\b)\p{Ll}/iu,
+  },
   { kind: 'instruction', pattern: /\b(?:from now on|in (?:the )?future,? (?:please|always|never)|every time you)\b/i },
   { kind: 'instruction', pattern: /^please\s+(?:do not|don['’]t|stop|avoid|use|answer|reply|write|call)\b/i },
   {
@@ -35,7 +40,7 @@ const RULES: readonly Rule[] = [
   {
     kind: 'preference',
     pattern:
-      /\bI\s+(?:(?:really|always|usually|much|generally|absolutely|still|also|both|never|no longer|do(?:n['’]t| not))\s+)*(?:prefer|like|love|enjoy|adore|hate|dislike|loathe|detest|despise)\b(?!\s+to (?:know|see you)\b|\s+(?:it|this|that|you)\b[\s.!]*$)|\bI(?:['’]d| would)\s+(?:(?:really|always|much)\s+)*(?:prefer|rather)\b/i,
+      /\bI\s+(?:(?:really|always|usually|much|generally|absolutely|still|also|both|never|no longer|do(?:n['’]t| not))\s+)*(?:prefer|like|love|enjoy|adore|hate|dislike|loathe|detest|despise)\b(?!\s+to (?:know|see you|say|think|admit)\b|\s+(?:your|the (?:first|second|third|last|next|other|latter|former))\b|\s+(?:(?:it|this|that|these|those|you)\s*)+\p{L}*\W*$)|\bI(?:['’]d| would)\s+(?:(?:really|always|much)\s+)*(?:prefer|rather)\b/iu,
   },
   {
     kind: 'preference',

@@ -3,6 +3,8 @@ import { termsOf } from '../text/terms.ts';
 /** Something that has one value at a time: how people say it, how they say that it is over, and how they ask for it. */
 type Slot = {
   readonly says: RegExp;
+  /** What its value looks like, after the words that say so: "my phone is dead" names no phone. Minds capitals. */
+  readonly fits: RegExp;
   /** What looks like it and is not. Minds capitals, which tell places and companies from other things. */
   readonly except?: RegExp;
   readonly ends?: RegExp;
@@ -14,6 +16,19 @@ const I = `\\b(?:I|we)(?:['’](?:ve|m|re)| have| am| are)?${LATELY}\\s+`;
 const MY = '\\bmy\\s+(?:new\\s+|current\\s+)?';
 const IS = "(?:\\s+is(?:n['’]t)?|['’]s)(?:\\s+now)?(?![\\w'’])";
 const NO_MORE = `\\bI(?:['’]m| am| do)?(?:\\s+no longer|\\s+not|n['’]t)\\s+`;
+
+/** A name or a number: who writes capitals at all gives them to names. */
+const NAME = `(?:(?:now|not|no longer|called|actually|really|currently|still|only|near)\\s+)*["'“‘]?(?:\\d|\\p{Lu})`;
+/** One word that ends the clause: a name in small letters. */
+const ALONE = '\\p{Ll}+(?:\\s+(?:now|too|again|currently|these days|any ?more))*\\P{L}*$';
+
+/** After these words, or after "is", stands a name; in small letters only if there are no capitals at all. */
+function named(words: string): string {
+  const before = `(?:(?<!\\p{L})(?:is|isn['’]t|${words})|['’]s)\\s+`;
+  return `${before}${NAME}|^\\P{Lu}*${before}${ALONE}`;
+}
+
+const NAMED = new RegExp(named('are'), 'u');
 
 /** States of mind and ways of life, not places; a name in capitals is a place whatever it means. */
 const STATES =
@@ -28,6 +43,7 @@ const NOWHERE = new RegExp(
 const SLOTS: Readonly<Record<string, Slot>> = {
   name: {
     says: new RegExp(`${MY}name${IS}\\s+\\S|\\bI go by\\s+\\S|\\bI(?:['’]m| am) called\\s+\\S|\\bcall me\\s+\\S`, 'i'),
+    fits: new RegExp(named('by|called|[Cc]all me'), 'u'),
     except: /\b(?:[Cc]all me|I go by|called) (?!["'“‘]?\p{Lu})/u,
     asks: /\bmy (?:full |first |last )?name\b|\bwho am I\b|\bam I called\b|['’]s (?:full |first |last )?name\b/i,
   },
@@ -36,6 +52,7 @@ const SLOTS: Readonly<Record<string, Slot>> = {
       `${I}(?:(?:live|living|reside|residing|based)${LATELY}\\s+in|(?:moved|relocated)(?:\\s+back|\\s+over)?(?:\\s+from\\s+[\\p{L}' -]{1,40}?)?\\s+to)\\b|${MY}(?:home(?: ?town)?|home address|address|city)${IS}`,
       'iu',
     ),
+    fits: new RegExp(`${named('to')}|\\bin\\s+(?:${NAME}|${ALONE}|(?:an?|the|my|our)\\s+\\p{Ll})`, 'u'),
     except: NOWHERE,
     ends: new RegExp(`${NO_MORE}(?:live|living) in\\b|${I}moved (?:away from|out of)\\b`, 'i'),
     asks: /\bwhere\b.*\b(?:live|lives|living|based|reside|home)\b|\b(?:live|lives|based) in which\b|\bhome\b|\baddress\b|\b(?:city|town|country)\b.*\b(?:live|lives|living|based)\b|\bmoved? to\b/i,
@@ -45,8 +62,9 @@ const SLOTS: Readonly<Record<string, Slot>> = {
       `${I}(?:work(?:ing)?\\s+(?:at|for)|employed\\s+(?:at|by)|joined|started(?: working| work| a (?:new )?job)?\\s+at|got (?:a|my) (?:new )?job (?:at|with))\\s+\\S|${MY}(?:employer|company)${IS}`,
       'i',
     ),
+    fits: new RegExp(`${named('joined|by|with')}|\\b(?:at|for)\\s+(?:${NAME}|${ALONE})`, 'u'),
     except:
-      /\bjoined (?:the|a|an|my|our|this|that|another|in|us|you|him|her|them)\b(?! \p{Lu})|\bat (?:night|home|it|this|that|my|least|best|most|height|sea|times)\b|\bfor (?:free|fun|nothing|peanuts|now|a (?:living|while|long)|the (?:best|most)|it|this|that|\d|hours|days|weeks|months|years)\b/u,
+      /\bjoined \S+ for\b|\bat \d|\bat (?:night|home|it|this|that|my|least|best|most|height|sea|times)\b|\bfor (?:myself|free|fun|nothing|peanuts|now|a (?:living|while|long)|the (?:best|most)|it|this|that|\d|hours|days|weeks|months|years)\b/u,
     ends: new RegExp(`${NO_MORE}work(?:ing)? (?:at|for)\\b|${I}(?:left|quit)(?= \\p{Lu}| my job at)`, 'u'),
     asks: /\bwhere\b.*\bwork(?:s|ing)?\b|\bworks? (?:at|for)\b|\bemploy(?:er|ed|s)\b|\b(?:my|['’]s) (?:company|firm|workplace|office)\b/i,
   },
@@ -55,16 +73,23 @@ const SLOTS: Readonly<Record<string, Slot>> = {
       `${I}(?:work(?:ing)? as|(?:been |was |got )?promoted to)\\b|\\bI (?:was|got) promoted to\\b|${MY}(?:job|role|title|profession|position|occupation)${IS}`,
       'i',
     ),
+    fits: new RegExp(`\\b(?:as|to)\\s|${NAMED.source}|(?:is|['’]s)\\s+(?:now\\s+)?(?:an?|the)\\s`, 'u'),
     asks: /\b(?:job|role|title|profession|occupation|position)\b|\bfor a living\b|\bworks? as\b/i,
   },
   age: {
     says: /\bI(?:['’]m| am)\s+(?:now\s+)?\d{1,3}\s+(?:years?\s+old|now)\b|\bI\s+(?:just\s+|recently\s+)?turned\s+\d{1,3}\b/i,
+    fits: /\bI['’ ]?a?m\b|turned\s+\d{1,2}(?:[^\w ]|$|\s+(?:years|now|today|yesterday|last|this|in|on|and)\b)/,
     asks: /\bhow old\b|\b(?:my|['’]s) age\b/i,
   },
-  birthday: { says: /\bmy birthday is\b|\bI was born (?:on|in)\b/i, asks: /\bbirthday\b|\bborn\b/i },
-  timezone: { says: new RegExp(`${MY}time ?zone${IS}`, 'i'), asks: /\btime ?zone\b/i },
+  birthday: {
+    says: /\bmy birthday is\b|\bI was born (?:on|in)\b/i,
+    fits: new RegExp(`\\b(?:on|in)\\s|${NAMED.source}`, 'u'),
+    asks: /\bbirthday\b|\bborn\b/i,
+  },
+  timezone: { says: new RegExp(`${MY}time ?zone${IS}`, 'i'), fits: NAMED, asks: /\btime ?zone\b/i },
   language: {
     says: /\bmy (?:native|first) language is\b|\bmy mother tongue is\b/i,
+    fits: NAMED,
     asks: /\b(?:native|first) language\b|\bmother tongue\b/i,
   },
 };
@@ -74,6 +99,14 @@ const ATTRIBUTE = new RegExp(
   `${MY}(e-?mail|phone|mobile|budget|deadline|salary|weight|height|diet|nationality|destination|username|shoe size|(?:wife|husband|partner|boss|manager|doctor)['’]s name)(?:\\s+address|\\s+number)?${IS}`,
   'i',
 );
+/** What else than a name the values of attributes look like. */
+const VALUES: Readonly<Record<string, RegExp>> = {
+  email: /@/,
+  phone: /\d\D?\d/,
+  mobile: /\d\D?\d/,
+  diet: /./,
+  username: /./,
+};
 const THING = '([\\p{L}\\p{N}-]+(?:\\s+[\\p{L}\\p{N}-]+)?)';
 const FAVOURITE = new RegExp(`${MY}favou?rite\\s+${THING}\\s+(?:is|are)\\b`, 'iu');
 const IS_FAVOURITE = new RegExp(
@@ -99,9 +132,10 @@ function favouriteIn(sentence: string): Filled | undefined {
 }
 
 function knownIn(sentence: string): Filled | undefined {
-  for (const [slot, { says, except, ends }] of Object.entries(SLOTS)) {
+  for (const [slot, { says, fits, except, ends }] of Object.entries(SLOTS)) {
     const said = says.exec(sentence);
-    if (said !== null && except?.test(sentence) !== true) return fill(sentence, slot, said.index);
+    const isSaid = said !== null && fits.test(sentence.slice(said.index)) && except?.test(sentence) !== true;
+    if (isSaid) return fill(sentence, slot, said.index);
     const ended = ends?.exec(sentence);
     if (ended) return { slot: `${FORMER}${slot}`, at: ended.index };
   }
@@ -110,7 +144,9 @@ function knownIn(sentence: string): Filled | undefined {
 
 function attributeIn(sentence: string): Filled | undefined {
   const match = ATTRIBUTE.exec(sentence);
-  return match?.[1] === undefined ? undefined : fill(sentence, spell(match[1]), match.index);
+  if (match?.[1] === undefined) return undefined;
+  const slot = spell(match[1]);
+  return (VALUES[slot] ?? NAMED).test(sentence.slice(match.index)) ? fill(sentence, slot, match.index) : undefined;
 }
 
 const IS_NOT =

@@ -172,7 +172,7 @@ const PLAIN_OPENING = new RegExp(
 const MAX_OPENING_CHARS = 80;
 /** What takes back what was said before it in the same clause, or dates it to a time that is over. */
 const UNPLAIN =
-  /\b(?:if|unless|according to|allegedly|supposedly|apparently|hypothetically|or so|as a joke|when I was|back then|at the time|in theory|says?|said|claims?|claimed|thinks?|I (?:doubt|wish|hope)|maybe|perhaps|imagine|pretend)\b|\bas an? (?:child|kid|student|teenager|teen|boy|girl)\b|(?<!\b(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten) )\b(?:years?|decades?|ages|long) ago\b|,\s*(?:right|correct|huh|eh|no|(?:do|did|have|are|am|is)(?:n['’]t)? (?:I|it)(?: not)?)\W*$/i;
+  /\b(?:if|unless|according to|allegedly|supposedly|apparently|hypothetically|or so|not really|as a joke|when I was|back then|at the time|in theory|says?|said|claims?|claimed|thinks?|I (?:doubt|wish|hope)|maybe|perhaps|imagine|pretend)\b|\bas an? (?:child|kid|student|teenager|teen|boy|girl)\b|(?<!\b(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten) )\b(?:years?|decades?|ages|long) ago\b|,\s*(?:right|correct|huh|eh|no|(?:do|did|have|are|am|is)(?:n['’]t)? (?:I|it)(?: not)?)\W*$/i;
 const IN_FICTION =
   /\bin (?:the|this|that|my|our|an?|his|her|their|your) (?:[\w-]+ ){0,2}(?:story|tale|novel|book|film|movie|game|dreams?|scenario|role-?play|fantasy|script|play|poem|song|example|simulation|fiction|universe|scene|video)\b(?! \p{Ll}+ (?:industry|department|business))/iu;
 /** After it something else is said. */
