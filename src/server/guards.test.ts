@@ -273,6 +273,56 @@ describe('limits and errors', () => {
     expect((await started.ask(`/v1/checkpoints/${id}`)).status).toBe(504);
   });
 
+  /** A request whose body begins, and does not end. */
+  const unfinished = (type: string) => {
+    const body = new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode('{"')) });
+    return { method: 'POST', headers: { 'content-type': type }, body, duplex: 'half' } as object;
+  };
+
+  test.each([
+    ['/v1/access', 'application/json'],
+    ['/v1/verify', 'application/json'],
+    ['/v1/import', 'application/x-ndjson'],
+  ])('a body that does not come ends with 504: %s', async (path, type) => {
+    const { ask } = await startServer({ timeoutMs: 30 });
+    const slow = await ask(path, unfinished(type));
+    expect(slow.status).toBe(504);
+  });
+
+  test('an import that does not come holds no other change up', async () => {
+    const { manager, ask } = await startServer();
+    const checkpoint = await (await manager.session('a')).save({ n: 1 });
+    const slow = new AbortController();
+    const importing = ask('/v1/import', { ...unfinished('application/x-ndjson'), signal: slow.signal });
+    const body = JSON.stringify({ checkpoint });
+    const tagged = await ask('/v1/sessions/a/tags/one', { method: 'PUT', headers: JSON_TYPE, body });
+    expect(tagged.status).toBe(200);
+    slow.abort();
+    await expect(importing).rejects.toThrow();
+  });
+
+  test('a change that waited too long for the one before is not made', async () => {
+    const storage = new InMemoryCheckpointStorage();
+    const { manager, ask } = await startServer({ storage, timeoutMs: 200 });
+    const checkpoint = await (await manager.session('a')).save({ n: 1 });
+    let release = (): void => undefined;
+    const commit = storage.commit.bind(storage);
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    storage.commit = async (given) => {
+      await held;
+      return commit(given);
+    };
+    const tag = (name: string) =>
+      ask(`/v1/sessions/a/tags/${name}`, { method: 'PUT', headers: JSON_TYPE, body: JSON.stringify({ checkpoint }) });
+    expect([(await tag('one')).status, (await tag('two')).status]).toEqual([504, 504]);
+    release();
+    const last = await ask('/v1/storage/change', { method: 'POST', headers: JSON_TYPE, body: '{"collect":[]}' });
+    expect(last.status).toBe(200);
+    expect(await manager.tags('a')).toEqual([{ name: 'one', checkpointId: checkpoint }]);
+  });
+
   test('what cannot change is kept by clients; what can is asked for again, and not sent twice', async () => {
     const { manager, ask } = await startServer();
     const id = await (await manager.session('a')).save({ n: 1 });

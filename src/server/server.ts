@@ -73,6 +73,7 @@ export function createServer(manager: CheckpointManager, options: ServerOptions 
   const app = createApp({
     access,
     dispatcher: new Dispatcher(parts, { timeoutMs, maxBodyBytes }),
+    timeoutMs,
     onError,
     events: (request) => streamEvents(hub, request, closing.signal),
     onChange: () => void hub.lookAtNames().catch(onError),

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { startServer } from '../../../test/support/server.ts';
 import { digestCheckpoint } from '../../core/record/checkpoint-header.ts';
-import { createChunk } from '../../core/tree/chunk.ts';
+import type { SessionId } from '../../core/record/id.ts';
+import { createChunk, type Digest } from '../../core/tree/chunk.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
@@ -96,5 +97,37 @@ describe('what is not what it says is refused', () => {
     expect(await client.request('POST /v1/storage/change', { body: { commit: [commit] } })).toEqual({
       result: { status: 'stored' },
     });
+  });
+});
+
+describe('a reply has its bounds', () => {
+  const text = (n: number) => JSON.stringify(`${n} `.padEnd(1024 ** 2, 'x'));
+  const leaves = Array.from({ length: 40 }, (_, n) => createChunk({ text: text(n), refs: [] }));
+  const digests = leaves.map(({ digest }) => digest);
+  const node = createChunk({ text: '[]', refs: digests });
+
+  async function open() {
+    const { ask, client, manager } = await startServer();
+    await manager.engine.storage.commit({ sessionId: 's' as SessionId, chunks: [...leaves, node] });
+    const storage = createRemoteStorage(client, await client.request('GET /v1/server'));
+    const sizeOf = async (body: object) => {
+      const headers = { 'content-type': 'application/json' };
+      const reply = await ask('/v1/storage/read', { method: 'POST', headers, body: JSON.stringify(body) });
+      return (await reply.text()).length;
+    };
+    return { storage, sizeOf };
+  }
+
+  test('however often a chunk is asked for, and however much can be reached; the client asks for the rest', async () => {
+    const { storage, sizeOf } = await open();
+    const most = 36 * 1024 ** 2; // 16 MiB, and what is read at once
+    expect(await sizeOf({ readChunks: [Array.from({ length: 20_000 }, () => digests[0])] })).toBeLessThan(most);
+    expect(await sizeOf({ readReachable: [[node.digest]] })).toBeLessThan(most);
+    const absent = 'f'.repeat(64) as Digest;
+    const asked = [...digests, absent, ...digests];
+    expect(await storage.readChunks(asked)).toEqual([...leaves, undefined, ...leaves]);
+    const reached = await storage.readReachable([absent, node.digest]);
+    expect(new Set(reached)).toEqual(new Set([...leaves, node]));
+    expect(reached).toHaveLength(41);
   });
 });

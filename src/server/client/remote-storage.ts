@@ -11,13 +11,15 @@ const READS = [
   'listChunks',
   'checkIntegrity',
   'stats',
-  'readReachable',
   'readCheckpoint',
   'readRefs',
   'readDue',
   'readEffects',
 ];
 const CHANGES = ['deleteCheckpoints', 'deleteSession'];
+
+/** Chunks that are asked for at once: few enough for any body. */
+const ASK_AT_ONCE = 5_000;
 
 /** Where a method is asked for. */
 type Route = 'POST /v1/storage/read' | 'POST /v1/storage/change';
@@ -37,8 +39,10 @@ export function createRemoteStorage(client: Client, { kind, limits, offers }: Re
   const methods = {
     ...toMethods([...READS, ...offers.filter((name) => name === 'now')], read),
     ...toMethods([...CHANGES, ...offers.filter((name) => name === 'foldTombstones')], change),
-    readChunks: async (digests: readonly Digest[]) =>
-      ((await read('readChunks', [digests])) as (Chunk | null)[]).map((chunk) => chunk ?? undefined),
+    readChunks: (digests: readonly Digest[]) =>
+      readAll(digests, async (rest) => (await read('readChunks', [rest])) as (Chunk | null)[]),
+    readReachable: (digests: readonly Digest[]) =>
+      readAllReachable(digests, async (rest) => (await read('readReachable', [rest])) as Chunk[]),
     commit: (commit: Commit) => change('commit', [toSent(commit)]),
     collect: ({ signal }: { readonly signal?: AbortSignal } = {}) => change('collect', [], signal),
     close: () => {
@@ -47,6 +51,36 @@ export function createRemoteStorage(client: Client, { kind, limits, offers }: Re
     },
   };
   return { kind, limits, ...methods } as ChunkStorage;
+}
+
+/** Asks for what is left until all came: a server sends a part of what is large. */
+async function readAll(
+  digests: readonly Digest[],
+  ask: (rest: readonly Digest[]) => Promise<(Chunk | null)[]>,
+): Promise<(Chunk | undefined)[]> {
+  const found: (Chunk | undefined)[] = [];
+  while (found.length < digests.length)
+    for (const chunk of await ask(digests.slice(found.length, found.length + ASK_AT_ONCE)))
+      found.push(chunk ?? undefined);
+  return found;
+}
+
+/** The same for all that can be reached: asks for what is referred to and did not come, until that is not there. */
+async function readAllReachable(
+  digests: readonly Digest[],
+  ask: (rest: readonly Digest[]) => Promise<Chunk[]>,
+): Promise<Chunk[]> {
+  const found = new Map<Digest, Chunk>();
+  const absent = new Set<Digest>();
+  for (let rest = [...new Set(digests)]; rest.length > 0; ) {
+    const asked = rest.slice(0, ASK_AT_ONCE);
+    const chunks = await ask(asked);
+    for (const chunk of chunks) found.set(chunk.digest, chunk);
+    if (chunks.length === 0) for (const digest of asked) absent.add(digest);
+    const wanted = new Set([...rest, ...chunks.flatMap(({ refs }) => refs)]);
+    rest = [...wanted].filter((digest) => !found.has(digest) && !absent.has(digest));
+  }
+  return [...found.values()];
 }
 
 function toMethods(names: readonly string[], ask: (name: string, given: readonly unknown[]) => Promise<unknown>) {

@@ -95,7 +95,7 @@ const errors = ['CORRUPT', 'UNSUPPORTED'] as const;
 export const STORAGE_ROUTES = {
   'POST /v1/storage/read': {
     summary:
-      'Calls a method of the storage that reads: its name, with the list of its arguments (`src/storage/contract.ts`)',
+      'Calls a method of the storage that reads: its name, with the list of its arguments (`src/storage/contract.ts`). Chunks come as far as they fit into a reply of about 16 MiB: ask for the rest',
     body: oneOf(reads),
     reply,
     isReading: true,

@@ -1,14 +1,20 @@
 import { hasErrorCode, InvalidInputError, messageOf, UnsupportedError, withoutAdvice } from '../../core/errors.ts';
 import { Checkpoint, parseCheckpointBody } from '../../core/record/checkpoint.ts';
 import { parseName } from '../../core/record/id.ts';
-import { checkChunk } from '../../core/tree/chunk.ts';
+import { type Chunk, checkChunk, type Digest } from '../../core/tree/chunk.ts';
 import { parseRoot } from '../../manager/engine/records.ts';
 import type { ChunkStorage, Commit, NewCheckpoint } from '../../storage/contract.ts';
+import { Reachable } from '../../storage/reachable.ts';
 import type { Handlers } from './call.ts';
 
 /** Answers those who work on the storage itself. */
 export const STORAGE_HANDLERS = {
-  'POST /v1/storage/read': ({ engine, body }) => call(engine.storage, body),
+  'POST /v1/storage/read': async ({ engine: { storage }, body }) => {
+    if (body.readChunks !== undefined) return { result: await readSome(storage, body.readChunks[0] as Digest[]) };
+    if (body.readReachable !== undefined)
+      return { result: await readSomeReachable(storage, body.readReachable[0] as Digest[]) };
+    return call(storage, body);
+  },
   'POST /v1/storage/change': ({ engine, body, signal }) => {
     if (body.commit !== undefined)
       return call(engine.storage, { commit: [toCommit(body.commit[0] as unknown as SentCommit)] });
@@ -22,6 +28,37 @@ async function call(storage: ChunkStorage, body: object) {
   if (typeof method !== 'function') throw new UnsupportedError(`A ${storage.kind} storage has no ${name}.`);
   const result: unknown = await Reflect.apply(method, storage, given);
   return result === undefined ? {} : { result };
+}
+
+/** A reply with chunks holds about this much at most: who asked asks for the rest. */
+const REPLY_CHARS = 16 * 1024 ** 2;
+const READ_AT_ONCE = 16;
+
+/** The chunks in the order asked for, as far as they fit into a reply: of any that are left at least the first. */
+async function readSome(storage: ChunkStorage, digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
+  const found: (Chunk | undefined)[] = [];
+  for (let chars = 0; found.length < digests.length && chars < REPLY_CHARS; ) {
+    const chunks = await storage.readChunks(digests.slice(found.length, found.length + READ_AT_ONCE));
+    for (const chunk of chunks) chars += chunk?.text.length ?? 0;
+    found.push(...chunks);
+  }
+  return found;
+}
+
+/** What can be reached, each once, as far as it fits into a reply: what is missing is referred to by what is there. */
+async function readSomeReachable(storage: ChunkStorage, digests: readonly Digest[]): Promise<Chunk[]> {
+  const reachable = new Reachable<Digest>();
+  reachable.add(digests);
+  const found: Chunk[] = [];
+  let chars = 0;
+  for (let batch = reachable.take(); batch.length > 0 && chars < REPLY_CHARS; batch = reachable.take())
+    for (const chunk of await readSome(storage, batch)) {
+      if (chunk === undefined) continue;
+      found.push(chunk);
+      chars += chunk.text.length;
+      reachable.add(chunk.refs);
+    }
+  return found;
 }
 
 type SentCommit = Omit<Commit, 'checkpoint'> & { readonly checkpoint?: Omit<NewCheckpoint, 'header'> };

@@ -6,6 +6,7 @@ import { ROUTES } from '../contract/routes.ts';
 import type { Access } from './access.ts';
 import { readJson } from './body.ts';
 import { checkInput } from './checked-input.ts';
+import { Deadline } from './deadline.ts';
 import type { Dispatcher } from './dispatch.ts';
 import { HttpError, toProblem } from './problem.ts';
 import { SAFE_HEADERS } from './replies.ts';
@@ -14,6 +15,8 @@ import { SAFE_HEADERS } from './replies.ts';
 export type AppParts = {
   readonly access: Access;
   readonly dispatcher: Dispatcher;
+  /** How long the token may be on its way. */
+  readonly timeoutMs: number;
   readonly onError: (error: unknown) => void;
   readonly events: (request: Request) => Response | Promise<Response>;
   /** Hears that something was changed through this server. */
@@ -51,7 +54,10 @@ export function createApp(parts: AppParts): Hono {
     });
   app.use('/v1/*', compress({ contentTypeFilter: /^application\/json/ }));
   app.get('/openapi.json', (c) => c.json(parts.openApi() as object));
-  app.post('/v1/access', (c) => takeToken(c.req.raw, access));
+  app.post('/v1/access', (c) => {
+    const deadline = new Deadline(c.req.raw, parts.timeoutMs);
+    return deadline.within(takeToken(c.req.raw, access, deadline));
+  });
   if (mcp !== undefined) app.all('/mcp', (c) => mcp(c.req.raw));
   app.get('/v1/events', (c) => parts.events(c.req.raw));
   for (const [key, route] of Object.entries(ROUTES) as [string, Route][]) {
@@ -93,11 +99,11 @@ function allowOrigin(access: Access, request: Request, { headers }: Response): v
   for (const [name, value] of Object.entries(CORS_HEADERS)) headers.set(name, value);
 }
 
-async function takeToken(request: Request, access: Access): Promise<Response> {
+async function takeToken(request: Request, access: Access, { signal }: Deadline): Promise<Response> {
   const { token } = checkInput('POST /v1/access', ROUTES['POST /v1/access'], {
     params: {},
     search: new URLSearchParams(),
-    body: await readJson(request, MAX_TOKEN_BYTES),
+    body: await readJson(request, { maxBytes: MAX_TOKEN_BYTES, signal }),
   }).body as { readonly token: string };
   const cookie = access.takeToken(token, new URL(request.url).protocol === 'https:');
   return new Response(JSON.stringify({ isDone: true }), {

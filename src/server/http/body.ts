@@ -17,15 +17,18 @@ function isNestedBeyond(text: string, maxDepth: number): boolean {
   return depth > maxDepth;
 }
 
-/** The bytes of a body; throws as soon as there are more than the server takes. */
-export async function* readBody(request: Request, maxBytes: number): AsyncGenerator<Uint8Array> {
+/** How much is read of a body, and for how long. */
+export type BodyLimits = { readonly maxBytes: number; readonly signal: AbortSignal };
+
+/** The bytes of a body; throws as soon as there are more than the server takes, or its time is over. */
+export async function* readBody(request: Request, { maxBytes, signal }: BodyLimits): AsyncGenerator<Uint8Array> {
   const tooLarge = () =>
     new HttpError(413, 'INVALID_INPUT', {
       message: `The body is larger than ${maxBytes} bytes, which is all this server takes.`,
     });
   if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge();
   let size = 0;
-  for await (const bytes of request.body ?? []) {
+  for await (const bytes of request.body?.pipeThrough(new TransformStream<Uint8Array>(), { signal }) ?? []) {
     size += bytes.byteLength;
     if (size > maxBytes) throw tooLarge();
     yield bytes;
@@ -33,12 +36,12 @@ export async function* readBody(request: Request, maxBytes: number): AsyncGenera
 }
 
 /** A body that must be JSON, and say so: pages of other sites cannot send that without asking first. */
-export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
+export async function readJson(request: Request, limits: BodyLimits): Promise<unknown> {
   const type = request.headers.get('content-type') ?? '';
   if (!/^application\/json\b/.test(type))
     throw new InvalidInputError(`The body must be application/json; found ${type === '' ? 'no content-type' : type}.`);
   const parts: Uint8Array[] = [];
-  for await (const bytes of readBody(request, maxBytes)) parts.push(bytes);
+  for await (const bytes of readBody(request, limits)) parts.push(bytes);
   const text = Buffer.concat(parts).toString('utf8');
   if (isNestedBeyond(text, MAX_DEPTH))
     throw new InvalidInputError(`The body is nested deeper than ${MAX_DEPTH} levels, which no state is.`);

@@ -6,6 +6,8 @@ export type ChangeRequest = {
   readonly idempotencyKey: string | undefined;
   /** What was asked, to tell a repetition from another request with the same key. */
   readonly fingerprint: string;
+  /** Whether others need not wait for it: an import reads as slowly as it is sent, and holds its session by itself. */
+  readonly isApart: boolean;
 };
 
 type Known = { readonly fingerprint: string; readonly response: Promise<Response> };
@@ -18,12 +20,15 @@ export class Changes {
   readonly #known = new Map<string, Known>();
   readonly #line = new Serial();
 
-  async make({ idempotencyKey: key, fingerprint }: ChangeRequest, change: () => Promise<Response>): Promise<Response> {
+  async make(
+    { idempotencyKey: key, fingerprint, isApart }: ChangeRequest,
+    change: () => Promise<Response>,
+  ): Promise<Response> {
     const known = key === undefined ? undefined : this.#known.get(key);
     if (known !== undefined && known.fingerprint !== fingerprint)
       throw new ConflictError(`The Idempotency-Key "${key}" was used for another request. Use a new one.`);
     if (known !== undefined) return (await known.response).clone();
-    const response = this.#line.run(change);
+    const response = isApart ? change() : this.#line.run(change);
     if (key !== undefined) this.#remember(key, { fingerprint, response });
     return (await response).clone();
   }

@@ -9,6 +9,7 @@ import { openRefs, type SessionRefs, tagOf } from '../handlers/session-refs.ts';
 import { readBody, readJson } from './body.ts';
 import { Changes } from './changes.ts';
 import { type CheckedInput, checkInput } from './checked-input.ts';
+import { Deadline } from './deadline.ts';
 import { expecting, staleError } from './expecting.ts';
 import { HttpError } from './problem.ts';
 import { isImmutable, toReply } from './replies.ts';
@@ -24,7 +25,8 @@ export type Limits = { readonly maxBodyBytes: number; readonly timeoutMs: number
 type AnyHandler = (
   call: ServerParts & CheckedInput & { engine: Engine; signal: AbortSignal; watch: Watch },
 ) => Promise<unknown>;
-type Work = { readonly input: CheckedInput; readonly request: Request; readonly engine: Engine };
+type Asked = { readonly route: Route; readonly request: Request; readonly deadline: Deadline };
+type Work = Asked & { readonly input: CheckedInput; readonly engine: Engine };
 
 /** Answers the routes of the table. */
 export class Dispatcher {
@@ -39,20 +41,36 @@ export class Dispatcher {
 
   /** Checks a request, asks its handler, and brings the reply into form. */
   async answer(key: string, route: Route, c: Context): Promise<Response> {
-    const isChange = !key.startsWith('GET ') && route.isReading !== true;
-    if (isChange && this.#parts.isReadOnly)
+    if (this.#parts.isReadOnly && !isRead(key, route))
       throw new HttpError(403, 'READ_ONLY', { message: 'This server is read-only: it was started with --read-only.' });
-    const body = route.body === undefined ? undefined : await readJson(c.req.raw, this.#limits.maxBodyBytes);
-    const search = new URL(c.req.url).searchParams;
-    const input = checkInput(key, route, { params: c.req.param() as Record<string, string>, search, body });
+    const { timeoutMs } = this.#limits;
+    const deadline = new Deadline(c.req.raw, timeoutMs * (LONG.test(key) ? LONGER : 1));
+    const asked = { route, request: c.req.raw, deadline };
+    const params = c.req.param() as Record<string, string>;
+    return deadline.within(this.#take(key, asked, params).then((input) => this.#answer(key, asked, input)));
+  }
+
+  async #take(key: string, { route, request, deadline }: Asked, params: Record<string, string>): Promise<CheckedInput> {
+    const limits = { maxBytes: this.#limits.maxBodyBytes, signal: deadline.signal };
+    const body = route.body === undefined ? undefined : await readJson(request, limits);
+    return checkInput(key, route, { params, search: new URL(request.url).searchParams, body });
+  }
+
+  /** A change that was begun is made to its end, also if nobody waits for it any more: the next one comes after it. */
+  async #answer(key: string, asked: Asked, input: CheckedInput): Promise<Response> {
     const { engine } = this.#parts.manager;
-    const work = (through: Engine) => this.#work(key, route, { input, request: c.req.raw, engine: through });
-    if (!isChange) return work(engine);
+    if (isRead(key, asked.route)) return this.#work(key, { ...asked, input, engine });
+    const { headers } = asked.request;
     const change = {
-      idempotencyKey: c.req.header('idempotency-key'),
+      idempotencyKey: headers.get('idempotency-key') ?? undefined,
       fingerprint: JSON.stringify([key, input.params, input.query, input.body]),
+      isApart: asked.route.takes === 'lines',
     };
-    return this.#changes.make(change, async () => work(await this.#expect(c.req.header('if-match'), input)));
+    return this.#changes.make(change, async () => {
+      asked.deadline.check();
+      const expected = await this.#expect(headers.get('if-match') ?? undefined, input);
+      return this.#work(key, { ...asked, input, engine: expected });
+    });
   }
 
   /** Writes only if the session is as the client saw it: looked at now, and again by the storage in the same step as the change. */
@@ -65,16 +83,13 @@ export class Dispatcher {
     return engine.through(expecting(engine.storage, session));
   }
 
-  async #work(key: string, route: Route, { input, request, engine }: Work) {
+  async #work(key: string, { route, request, deadline: { signal }, input, engine }: Work) {
     const handler = HANDLERS[key as keyof typeof HANDLERS] as unknown as AnyHandler;
-    const timeoutMs = this.#limits.timeoutMs * (LONG.test(key) ? LONGER : 1);
-    const late = AbortSignal.timeout(timeoutMs);
-    const signal = AbortSignal.any([request.signal, late]);
-    const body = route.takes === 'lines' ? readBody(request, MAX_IMPORT_BYTES) : input.body;
+    const body = route.takes === 'lines' ? readBody(request, { maxBytes: MAX_IMPORT_BYTES, signal }) : input.body;
     // The session's own tag is read first: if it changes meanwhile, the older one makes the next change fail, which is safe.
     const etag = key === 'GET /v1/sessions/{session}' ? await this.#readTag(input) : undefined;
     const call = { ...this.#parts, ...input, body, engine, signal, watch: watchFor(signal) };
-    const reply = await orLate(handler(call), { signal, late, timeoutMs });
+    const reply = await handler(call);
     if (route.reply === 'lines') return toLines(reply as AsyncIterable<string>);
     return toReply(request, reply, { route, isForever: isImmutable(route, { ...input.params, ...input.query }), etag });
   }
@@ -93,6 +108,8 @@ export class Dispatcher {
   }
 }
 
+const isRead = (key: string, route: Route) => key.startsWith('GET ') || route.isReading === true;
+
 /** Lets others have their turn, and stops when nobody waits any more. */
 function watchFor(signal: AbortSignal): Watch {
   const breather = new Breather();
@@ -103,25 +120,6 @@ function watchFor(signal: AbortSignal): Watch {
       yield item;
     }
   };
-}
-
-type Deadline = { readonly signal: AbortSignal; readonly late: AbortSignal; readonly timeoutMs: number };
-
-/** What a handler returns, unless its time is over first. */
-async function orLate<Reply>(reply: Promise<Reply>, { signal, late, timeoutMs }: Deadline): Promise<Reply> {
-  let stop: () => void = () => undefined;
-  const over = new Promise<never>((_, reject) => {
-    stop = () => {
-      const message = late.aborted ? `This took longer than ${timeoutMs} ms.` : 'The client is gone.';
-      reject(new HttpError(late.aborted ? 504 : 499, 'TIMEOUT', { message }));
-    };
-    signal.addEventListener('abort', stop, { once: true });
-  });
-  try {
-    return await Promise.race([reply, over]);
-  } finally {
-    signal.removeEventListener('abort', stop);
-  }
 }
 
 function toLines(lines: AsyncIterable<string>): Response {
