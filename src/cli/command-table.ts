@@ -52,6 +52,8 @@ const GROUPS: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['export', 'write a session or a checkpoint to a file', () => import('./commands/keep/export.ts')],
     ['import', 'read an exported session', () => import('./commands/keep/import.ts')],
     ['copy', 'copy sessions to another storage', () => import('./commands/keep/copy.ts')],
+    ['backup', 'back the whole storage up', () => import('./commands/keep/backup.ts')],
+    ['restore-backup', 'bring a backup into a new storage', () => import('./commands/keep/restore-backup.ts')],
     [
       'key',
       'list, add, rotate and remove keys of an encrypted storage',

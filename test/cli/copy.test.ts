@@ -128,4 +128,49 @@ describe.concurrent('copy', () => {
     expect((await run(['copy', '--to', 'x.db', '--storage', 'missing.db'], { folder })).code).toBe(10);
     expect((await run(['copy', '--to', 'x.db', '-s', 'nobody'], { folder })).code).toBe(13);
   });
+
+  test('[backup.3] copy --follow goes on until SIGTERM, and ends in order', async () => {
+    const { folder } = await chat.copy();
+    const args = ['copy', '--to', 'copy.db', '--follow'];
+    const { code, stdout } = await run(args, {
+      folder,
+      onOutput: (text, kill) => /copied/.test(text) && kill('SIGTERM'),
+    });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(`${ROUNDS + 2} checkpoints`) });
+    expect(await contentOf(folder, ['--storage', 'copy.db'])).toEqual(await contentOf(folder));
+  });
+
+  test('[backup.1] [cli.17] a backup that was killed goes on, and what is restored from it is the same', async () => {
+    const { folder } = await chat.copy();
+    const args = ['backup', 'saved/', '--progress', 'always'];
+    const killed = await run(args, { folder, onOutput: (text, kill) => /checkpoints/.test(text) && kill('SIGKILL') });
+    expect(killed.code).not.toBe(0);
+    const first = await json('backup', ['saved/'], { folder });
+    expect(first).toMatchObject({ status: 'complete', to: `file:${join(folder, 'saved')}` });
+    expect(first.checkpoints + first.present).toBe(ROUNDS + 2);
+    expect(await json('backup', ['saved/'], { folder })).toMatchObject({ checkpoints: 0, chunks: 0 });
+    expect(await ok(['restore-backup', 'saved/', '--storage', 'new.db'], { folder })).toContain('restored to');
+    expect(await contentOf(folder, ['--storage', 'new.db'])).toEqual(await contentOf(folder));
+    expect((await run(['backup', DATABASE], { folder })).code).toBe(2);
+    expect((await run(['backup', 'http://127.0.0.1:1'], { folder })).code).toBe(15);
+    expect((await run(['backup', 'x/', '-s', CHAT], { folder })).code).toBe(2);
+    expect((await run(['restore-backup', 'nowhere/', '--storage', 'x.db'], { folder })).code).toBe(10);
+  });
+
+  test('[backup.2] an encrypted storage is backed up without keys, and what was deleted goes with --mirror', async () => {
+    const { folder } = await chat.copy();
+    const env = { SAVESTATE_KEY_FILE: join(folder, 'keys') };
+    await ok(['key', 'add'], { folder, env });
+    await ok(['copy', '--to', 'sealed.db'], { folder, env });
+    await ok(['backup', 'saved/', '--storage', 'sealed.db'], { folder });
+    await ok(['forget', '--whole-session', 'other', '--yes', '--storage', 'sealed.db'], { folder, env });
+    expect(await json('backup', ['saved/', '--mirror', '--storage', 'sealed.db'], { folder })).toMatchObject({
+      status: 'complete',
+      checkpoints: 0,
+      deletedSessions: [expect.stringContaining('sealed.')],
+    });
+    await ok(['restore-backup', 'saved/', '--storage', 'new.db'], { folder });
+    expect(await json('sessions', ['--storage', 'new.db'], { folder, env })).toMatchObject([{ id: CHAT }]);
+    expect((await run(['sessions', '--storage', 'new.db'], { folder })).code).toBe(18);
+  });
 });

@@ -104,7 +104,7 @@ describe.concurrent('workflow.yaml at the command line', () => {
     expect(readdirSync(folder)).toEqual(before);
   });
 
-  test('[settings.9] a run that is refused makes no storage, and one in memory says that nothing was kept', async () => {
+  test('[settings.5] a run that is refused makes no storage, and one in memory says that nothing was kept', async () => {
     const folder = createProject(REQUIREMENT.replace('file ', 'sqlite ').replace('./checkpoints', 'c/d.db'));
     const before = readdirSync(folder);
     const refused = [

@@ -228,7 +228,7 @@ describe.concurrent('the rest', () => {
     expect(stdout.trim()).toBe('what-if');
   });
 
-  test('[cli.23] demo is the tour, and langgraph is explained like the others', async () => {
+  test('[cli.22] demo is the tour, and langgraph is explained like the others', async () => {
     const tour = await ok(['demo']);
     expect(tour).toContain('killed by SIGKILL');
     expect(tour).toContain('verify: clean');

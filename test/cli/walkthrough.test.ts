@@ -5,7 +5,7 @@ import { createHome, normalise, readTranscript, type } from './support/transcrip
 
 const DOCUMENT = resolve(import.meta.dirname, '../../docs/WALKTHROUGH.md');
 
-test('[cli.23] the walk-through is what happens, line by line', async () => {
+test('[cli.22] the walk-through is what happens, line by line', async () => {
   const folder = createHome();
   let typed = 0;
   for (const part of readTranscript(DOCUMENT)) {

@@ -161,7 +161,7 @@ describe.concurrent('workflows', () => {
     ]);
   });
 
-  test('[cli.29] what a checkpoint says of files and modules is not loaded; the command line or savestate.yaml names them', async () => {
+  test('[cli.23] what a checkpoint says of files and modules is not loaded; the command line or savestate.yaml names them', async () => {
     const folder = createTeamFolder('');
     const evil = join(dirname(folder), `${basename(folder)}-evil`);
     mkdirSync(evil);
@@ -195,7 +195,7 @@ describe.concurrent('workflows', () => {
     expect(await json('continue', ['-s', 'mine'], third)).toMatchObject({ status: 'waiting' });
   });
 
-  test('[cli.29] a team file may name a module of its own folder only', async () => {
+  test('[cli.23] a team file may name a module of its own folder only', async () => {
     const folder = createTeamFolder();
     mkdirSync(join(folder, 'other'));
     const team = readFileSync(join(folder, 'team.yaml'), 'utf8');
@@ -211,7 +211,7 @@ describe.concurrent('workflows', () => {
     expect((await run(theirs, { folder })).code).toBe(0);
   });
 
-  test('[cli.29] a module or team that is a folder is refused in the words of who named it', async () => {
+  test('[cli.23] a module or team that is a folder is refused in the words of who named it', async () => {
     const folder = createTeamFolder();
     const words = '"x.mjs?../../" was named where a file is needed';
     const refused = { code: 2, stderr: expect.stringContaining(words) };

@@ -9,7 +9,7 @@ import { holdTeam } from './team.ts';
 
 const browser = startBrowser();
 
-test('[studio.2] find where a run went wrong, fork it there with an edit, and see both branches', async () => {
+test('[studio.1] find where a run went wrong, fork it there with an edit, and see both branches', async () => {
   const studio = await openStudio();
   const { page } = await visit(await browser.open(), studio, '/s');
   await page.getByRole('link', { name: 'pricing-report' }).click();
@@ -43,7 +43,7 @@ process.stdin.on('data', async () => {
 process.stdout.write('ready');
 `;
 
-test('[studio.2] a run of another process is followed live; what is read does not move', async () => {
+test('[studio.1] a run of another process is followed live; what is read does not move', async () => {
   const studio = await openStudio({ isEmpty: true });
   const library = pathToFileURL(join(builtFolder(), 'index.js')).href;
   const child = spawn(process.execPath, ['--input-type=module', '-e', WRITER, library, studio.path], {
@@ -78,7 +78,7 @@ test('[studio.2] a run of another process is followed live; what is read does no
   child.kill();
 });
 
-test('[studio.2] the approval of a workflow is answered, once', async () => {
+test('[studio.1] the approval of a workflow is answered, once', async () => {
   const studio = await openStudio();
   const { page } = await visit(await browser.open(), studio, '/runs');
   await page.getByRole('button', { name: 'approve' }).click();
@@ -87,7 +87,7 @@ test('[studio.2] the approval of a workflow is answered, once', async () => {
   expect(answered?.sessionId).toBe('refund-4711');
 });
 
-test('[studio.2] a team is run from the page: rounds, pause, an answer that lets it go on; without a team the page shows what to type', async () => {
+test('[studio.1] a team is run from the page: rounds, pause, an answer that lets it go on; without a team the page shows what to type', async () => {
   const held = holdTeam();
   const studio = await openStudio({ isEmpty: true, team: held.team });
   await held.begin(studio.manager);
@@ -113,7 +113,7 @@ test('[studio.2] a team is run from the page: rounds, pause, an answer that lets
   await other.getByText('Your program runs it').waitFor();
 });
 
-test('[studio.2] the state is edited as JSON: what does not parse is said, what does is previewed, reset brings the original back', async () => {
+test('[studio.1] the state is edited as JSON: what does not parse is said, what does is previewed, reset brings the original back', async () => {
   const studio = await openStudio();
   const { page, troubles } = await visit(await browser.open(), studio, '/s/pricing-report/fork');
   await page.getByRole('tab', { name: 'State as JSON' }).click();

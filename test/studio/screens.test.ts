@@ -55,7 +55,7 @@ test('[studio.1] an empty storage shows the lines that make a first checkpoint',
   expect(troubles).toEqual([]);
 });
 
-test('[studio.2] keys move, the address follows, and opens the same view again', async () => {
+test('[studio.1] keys move, the address follows, and opens the same view again', async () => {
   const studio = await openStudio();
   const { page } = await visit(await browser.open(), studio, '/s/pricing-report');
   await page.getByText('No progress for a long time').waitFor();
@@ -71,7 +71,7 @@ test('[studio.2] keys move, the address follows, and opens the same view again',
   await page.getByText('Since #32 of main').waitFor();
 });
 
-test('[studio.2] runs of plain steps are folded, and unfolded on request', async () => {
+test('[studio.1] runs of plain steps are folded, and unfolded on request', async () => {
   const studio = await openStudio();
   const { page } = await visit(await browser.open(), studio, '/s/pricing-report');
   await page.getByText('No progress for a long time').waitFor();

@@ -3,7 +3,7 @@ import { STORAGES } from '../../../test/support/storages.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
-import { copySession } from '../transfer/copy-session.ts';
+import { StorageCopy } from '../transfer/copy-storage.ts';
 
 const FOLDING = STORAGES.filter(([name]) => name !== 'file'); // a folder keeps one small file for each entry of a log
 
@@ -72,15 +72,15 @@ test('[session.4] a repeated copy does not bring back what was deleted and folde
   const session = await from.session('s');
   for (let n = 0; n < 150; n++) await session.save({ n });
   const storage = new InMemoryCheckpointStorage();
-  const target = { storage, onCheckpoint: async () => undefined };
-  await copySession(from, session.id, target);
+  const copy = () => new StorageCopy(from.engine.storage, storage).run();
+  await copy();
   const there = new CheckpointManager({ storage });
   await there.prune({ policy: { keepLast: 2 } });
   await there.gc();
   const { checkpoints, tombstones } = await storage.stats();
   expect({ checkpoints, tombstones }).toEqual({ checkpoints: 2, tombstones: 101 });
   await session.save({ more: true });
-  expect(await copySession(from, session.id, target)).toEqual({ checkpoints: 1, present: 150 });
+  expect((await copy()).sessions).toMatchObject([{ checkpoints: 1, present: 150, problems: [] }]);
   expect(await storage.stats()).toMatchObject({ checkpoints: 3, tombstones: 101 });
   expect((await there.verify()).status).toBe('clean');
 });

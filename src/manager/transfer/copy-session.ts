@@ -1,160 +1,272 @@
-import { ConflictError } from '../../core/errors.ts';
-import type { Tombstone } from '../../core/record/checkpoint-header.ts';
-import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { Chunk } from '../../core/tree/chunk.ts';
+import { ConflictError, isLost, messageOf } from '../../core/errors.ts';
+import { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointHeader, Tombstone } from '../../core/record/checkpoint-header.ts';
+import { type CheckpointId, isCheckpointId, type SessionId } from '../../core/record/id.ts';
+import type { ChunkContent } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
-import type { ChunkStorage, Commit, EffectRow, Ref, RefChange } from '../../storage/contract.ts';
-import { parseEffect } from '../effect/effect-record.ts';
-import { isFoldedInto, readSession } from '../engine/records.ts';
-import { type ExportLine, TransferChunks, toRecord } from './export.ts';
-import { RecordReader } from './record-reader.ts';
+import type {
+  CheckpointRow,
+  CheckpointRowWithRoot,
+  ChunkStorage,
+  Deletion,
+  Ref,
+  RefChange,
+} from '../../storage/contract.ts';
+import { checkRef } from '../../storage/ref.ts';
+import { isRefused } from '../../storage/refusal.ts';
+import { formatTombstone, isFoldedInto, parseRow, readPages } from '../engine/records.ts';
+import type { Beside, ChunkMover } from './chunk-mover.ts';
+import { isPlaceholder, isSealedRow, readFold, readParent, toNewCheckpoint, toPlaceholder } from './copied-record.ts';
+import { copyEffects, type SettledSteps } from './copy-effects.ts';
+import { isExportedKind } from './export.ts';
 
-/** What a copy of one session did. */
-export type CopyCounts = { checkpoints: number; present: number };
+/** What a copy did. */
+export type CopyCounts = { checkpoints: number; present: number; deleted: number; chunks: number };
 
-/** What is copied from: a CheckpointManager. */
-export type CopySource = {
-  exportSession(sessionId: string): AsyncIterable<string>;
-  get(id: string): Promise<unknown>;
+/** How to copy. */
+export type CopyWay = {
+  /** Deletes there what was deleted here. */
+  readonly mirror?: boolean | undefined;
+  /** Reads back what was written. */
+  readonly check?: boolean | undefined;
+  readonly onCheckpoint?: (() => Promise<void>) | undefined;
 };
 
-/** Where a copy goes, and who is told of each checkpoint. */
-export type CopyTarget = { readonly storage: ChunkStorage; readonly onCheckpoint: () => Promise<void> };
+/** What there is of a checkpoint in the other storage; `begun`: what a copy that was killed put in for a tombstone. */
+type Found = 'live' | 'deleted' | 'begun';
+type There = { readonly rows: ReadonlyMap<CheckpointId, Found>; readonly folds: readonly Tombstone[] };
 
 /**
- * Copies a session to another storage, record by record, oldest first, each checked; what is there already is left alone, so a copy
- * that was stopped goes on where it was, and one that is repeated brings what came since. Names come last, and only if nobody changed
- * them meanwhile. A branch that went on there by itself is a ConflictError.
+ * Copies one session to another storage, record by record, oldest first. What is there already is left alone, so a copy that was stopped
+ * goes on where it was, and one that is repeated brings what came since. First the records (`copyRows`), then, for names that were read
+ * after them, what came in between, the steps and the names (`copyNames`): so names never point at what is not there.
  */
-export async function copySession(from: CopySource, sessionId: SessionId, target: CopyTarget): Promise<CopyCounts> {
-  const copier = new SessionCopier(sessionId, target);
-  await copier.begin(from);
-  const reader = new RecordReader({});
-  const breather = new Breather();
-  for await (const text of from.exportSession(sessionId)) {
-    const line = reader.read(text.trimEnd());
-    if (line !== undefined) await copier.take(line);
-    await breather.breathe();
-  }
-  const { refs } = reader.finish();
-  await copier.finish(refs);
-  return copier.counts;
-}
-
-class SessionCopier {
-  readonly counts: CopyCounts = { checkpoints: 0, present: 0 };
+export class SessionCopier {
+  readonly counts: CopyCounts = { checkpoints: 0, present: 0, deleted: 0, chunks: 0 };
+  /** What could not be copied because it is damaged here, in plain words. */
+  readonly problems: string[] = [];
   readonly #sessionId: SessionId;
-  readonly #storage: ChunkStorage;
-  readonly #onCheckpoint: () => Promise<void>;
-  /** Live here and deleted there; names must not point at them. */
-  readonly #deleted = new Set<string>();
-  /** What was there when the copy began. */
-  readonly #refs = new Map<string, string>();
-  readonly #effects = new Map<string, EffectRow>();
-  /** What was deleted there so long ago that only its place is left. */
-  readonly #folds: Tombstone[] = [];
-  readonly #chunks = new TransferChunks();
-  /** Chunks of records that are deleted there. */
-  #kept: Chunk[] = [];
+  readonly #chunks: ChunkMover;
+  readonly #way: CopyWay;
+  readonly #breather = new Breather();
+  readonly #deletions: Deletion[] = [];
 
-  constructor(sessionId: SessionId, { storage, onCheckpoint }: CopyTarget) {
+  constructor(sessionId: SessionId, chunks: ChunkMover, way: CopyWay) {
     this.#sessionId = sessionId;
-    this.#storage = storage;
-    this.#onCheckpoint = onCheckpoint;
+    this.#chunks = chunks;
+    this.#way = way;
   }
 
-  /** Every head there must be known here, or the copy would lose it. */
-  async begin(from: CopySource): Promise<void> {
-    const sessionId = this.#sessionId;
-    for (const { kind, name, target } of await this.#storage.readRefs({ sessionId })) {
-      if (kind === 'import') throw new ConflictError(`Session "${sessionId}" is being imported in the other storage.`);
-      if (kind === 'branch' && (await from.get(target)) === undefined) throw this.#wentOn(name, `at ${target}`);
-      this.#refs.set(refKey(kind, name), target);
+  /** Copies every record that is not there. */
+  async copyRows(): Promise<void> {
+    const { from, to } = this.#chunks;
+    await this.#readNames();
+    const there: There = await readThere(to, this.#sessionId);
+    const extra = new Set(there.rows.keys());
+    for await (const rows of readPages(from, { sessionId: this.#sessionId, order: 'oldest', include: 'all' }))
+      for (const row of rows) {
+        extra.delete(row.id);
+        await this.#attempt(row, () => this.#copyRow(row, there));
+        await this.#breather.breathe();
+      }
+    for (const id of extra) if (this.#way.mirror || there.rows.get(id) === 'begun') await this.#deleteExtra(id);
+  }
+
+  /** What is damaged here does not keep the rest from being copied. */
+  async #attempt(row: CheckpointRow, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!isLost(error)) throw error;
+      this.problems.push(`Checkpoint ${row.id} was not copied. ${messageOf(error)}`);
     }
-    for (const row of await this.#storage.readEffects({ sessionId })) this.#effects.set(placeOf(row), row);
-    for await (const { tombstone } of readSession(this.#storage, sessionId))
-      if (tombstone?.folded !== undefined) this.#folds.push(tombstone);
+  }
+
+  async #copyRow(row: CheckpointRow, { rows, folds }: There): Promise<void> {
+    const found = rows.get(row.id);
+    if (!row.isDeleted) await this.#way.onCheckpoint?.();
+    if (found === undefined && !isFolded(row, folds)) return this.#copyNew(row);
+    if (!row.isDeleted) this.counts.present++;
+    else if (found === 'begun' || (found === 'live' && this.#way.mirror))
+      this.#deletions.push({ id: row.id, body: row.body });
+  }
+
+  /** What is gone here altogether: its tombstone was folded into another. */
+  async #deleteExtra(id: CheckpointId): Promise<void> {
+    const row = await this.#chunks.to.readCheckpoint(id);
+    if (row === undefined || row.isDeleted) return;
+    if (isSealedRow(row))
+      this.problems.push(`Checkpoint ${id} is gone, and cannot be marked as deleted there without keys.`);
+    else this.#deletions.push({ id, body: formatTombstone(readAny(row), Date.now(), 'deleted where it came from') });
+  }
+
+  async #copyNew(listed: CheckpointRow): Promise<void> {
+    const row = await this.#chunks.from.readCheckpoint(listed.id);
+    if (row === undefined) return; // deleted since, and folded
+    if (!row.isDeleted && row.root !== undefined) return this.#copyLive({ ...row, root: row.root });
+    const { to } = this.#chunks;
+    await to.commit({ sessionId: this.#sessionId, checkpoint: toPlaceholder(row) });
+    await to.deleteCheckpoints([{ id: row.id, body: row.body }]);
+  }
+
+  async #copyLive(row: CheckpointRowWithRoot & { root: ChunkContent }): Promise<void> {
+    const { to, from } = this.#chunks;
+    const commit = { sessionId: this.#sessionId, checkpoint: toNewCheckpoint(row) };
+    try {
+      const beside = await this.#readBeside(row);
+      const { moved, result } = await this.#chunks.bring(
+        row.root,
+        (brought) => to.commit({ ...commit, ...brought }),
+        beside,
+      );
+      if (result.status === 'duplicate')
+        throw this.#wentOn(commit.checkpoint.header.branch, `with the idempotency key of ${row.id}`);
+      this.#chunks.note(moved, row.id);
+      this.counts.checkpoints++;
+      this.counts.chunks += moved.chunks.length;
+      if (this.#way.check) await this.#chunks.check(moved);
+    } catch (error) {
+      if (isRefused(error, 'taken'))
+        this.counts.present++; // another copy was faster
+      else if (!isLost(error) || !(await isGone(from, row.id))) throw error; // else it was deleted while it was read
+    }
+  }
+
+  /** The parent, if it is there: most of the state is its, too. */
+  async #readBeside(row: CheckpointRow): Promise<Beside | undefined> {
+    const id = readParent(row);
+    if (id === undefined || this.#chunks.knows(id)) return undefined;
+    const parent = await this.#chunks.to.readCheckpoint(id);
+    return parent?.root === undefined || parent.isDeleted ? undefined : { id, root: parent.root };
+  }
+
+  /** Copies steps and names, and what the names need. `names` are those of this session, read after its records were copied. */
+  async copyNames(names: readonly Ref[], settled: SettledSteps = new Map()): Promise<void> {
+    const refs = names.filter(({ kind }) => isExportedKind(kind)).map(checkRef);
+    const there = await this.#readNames(refs);
+    await this.#copyNamed(refs.filter((ref) => there.get(refKey(ref))?.target !== ref.target));
+    const { counts, sessionId } = { counts: this.counts, sessionId: this.#sessionId };
+    counts.chunks += await copyEffects(this.#chunks, { sessionId, refs, there, settled }, (branch, where) =>
+      this.#wentOn(branch, where),
+    );
+    await this.#moveNames(refs, there);
+    const { to } = this.#chunks;
+    if (this.#deletions.length > 0) counts.deleted += (await to.deleteCheckpoints(this.#deletions)).length;
+  }
+
+  /** The names there. Every head there must be known here, or the copy would lose it. */
+  async #readNames(here: readonly Ref[] = []): Promise<Map<string, Ref>> {
+    const known = new Set(here.map(({ target }) => target));
+    const refs = new Map<string, Ref>();
+    for (const ref of await this.#chunks.to.readRefs({ sessionId: this.#sessionId })) {
+      const { kind, name, target } = checkRef(ref);
+      if (kind === 'import')
+        throw new ConflictError(`Session "${this.#sessionId}" is being imported in the other storage.`);
+      if (kind === 'branch' && !known.has(target) && !(await this.#isKnown(target as CheckpointId)))
+        throw this.#wentOn(name, `at ${target}`);
+      refs.set(refKey(ref), ref);
+    }
+    return refs;
+  }
+
+  async #isKnown(id: CheckpointId): Promise<boolean> {
+    const { from, to } = this.#chunks;
+    const found = await from.readCheckpoint(id);
+    if (found !== undefined) return found.sessionId === this.#sessionId;
+    const row = await to.readCheckpoint(id);
+    return row !== undefined && isFolded(row, (await readThere(from, this.#sessionId)).folds);
+  }
+
+  /** What was saved after the records were listed: from each name back to what is there, then oldest first. */
+  async #copyNamed(refs: readonly Ref[]): Promise<void> {
+    const missing = new Map<CheckpointId, CheckpointRow>();
+    for (const { target } of refs.filter(isPointing)) await this.#gatherMissing(target as CheckpointId, missing);
+    const rows = [...missing.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+    const there: There = { rows: new Map(), folds: [] };
+    for (const row of rows) if (!this.#isProblem(row.id)) await this.#attempt(row, () => this.#copyRow(row, there));
+  }
+
+  async #gatherMissing(from: CheckpointId, missing: Map<CheckpointId, CheckpointRow>): Promise<void> {
+    for (let id: CheckpointId | undefined = from; id !== undefined && !missing.has(id); ) {
+      if ((await this.#chunks.to.readCheckpoint(id)) !== undefined) return;
+      const row: CheckpointRow | undefined = await this.#chunks.from.readCheckpoint(id);
+      if (row?.sessionId !== this.#sessionId) return;
+      missing.set(id, row);
+      id = readParent(row);
+    }
+  }
+
+  #isProblem(id: CheckpointId): boolean {
+    return this.problems.some((problem) => problem.includes(id));
+  }
+
+  /** One commit. A name of what was deleted there, or could not be copied, is left out. */
+  async #moveNames(refs: readonly Ref[], there: ReadonlyMap<string, Ref>): Promise<void> {
+    const changes: RefChange[] = [];
+    for (const ref of refs) {
+      const { kind, name, target } = ref;
+      const expect = there.get(refKey(ref))?.target ?? null;
+      if (expect !== target && (!isPointing(ref) || (await this.#isThere(target as CheckpointId))))
+        changes.push({ kind, name, target, expect });
+    }
+    if (this.#way.mirror) changes.push(...findRemoved(refs, there));
+    if (changes.length > 0) await this.#chunks.to.commit({ sessionId: this.#sessionId, refs: changes });
+  }
+
+  async #isThere(id: CheckpointId): Promise<boolean> {
+    return (await this.#chunks.to.readCheckpoint(id))?.isDeleted === false;
   }
 
   #wentOn(branch: string, where: string): ConflictError {
     return new ConflictError(
-      `Branch "${branch}" of session "${this.#sessionId}" went on by itself in the other storage, ${where}. Nothing of it was copied.`,
+      `Branch "${branch}" of session "${this.#sessionId}" went on by itself in the other storage, ${where}. Nothing of it was copied. Copy to another storage, or delete the session there first.`,
       { details: { sessionId: this.#sessionId, branch } },
     );
   }
-
-  async take(line: ExportLine): Promise<void> {
-    if ('chunk' in line) this.#chunks.add(line);
-    else if ('checkpoint' in line || 'tombstone' in line) await this.#takeRecord(line);
-    else if ('effect' in line) await this.#takeEffect({ ...line.effect, sessionId: this.#sessionId });
-  }
-
-  async #takeRecord(line: Extract<ExportLine, { checkpoint: unknown } | { tombstone: unknown }>): Promise<void> {
-    const { checkpoint, tombstone } = toRecord(line);
-    const { id } = checkpoint.header;
-    if (tombstone === undefined) await this.#onCheckpoint();
-    const there = await this.#storage.readCheckpoint(id);
-    if (there !== undefined || this.#folds.some((fold) => isFoldedInto(fold, checkpoint.header)))
-      return this.#passBy(id, { isLive: tombstone === undefined, isLiveThere: there?.isDeleted === false });
-    const { status } = await this.#commit({ checkpoint, chunks: this.#takeChunks() });
-    if (status === 'duplicate') throw this.#wentOn(checkpoint.header.branch, `with the idempotency key of ${id}`);
-    if (tombstone === undefined) this.counts.checkpoints++;
-    else await this.#storage.deleteCheckpoints([{ id, body: tombstone }]);
-  }
-
-  /** What was deleted there may have taken its chunks along: they go with the next one, which may need them. */
-  #passBy(id: CheckpointId, { isLive, isLiveThere }: { isLive: boolean; isLiveThere: boolean }): void {
-    if (!isLive) return;
-    this.counts.present++;
-    const chunks = this.#chunks.take();
-    if (isLiveThere) return;
-    this.#deleted.add(id);
-    this.#kept.push(...chunks);
-  }
-
-  /** A step that ended since is brought up to date; one that is another there is theirs. */
-  async #takeEffect(row: EffectRow): Promise<void> {
-    const there = this.#effects.get(placeOf(row));
-    if (there !== undefined && there.digest !== row.digest && !isSameCall(there, row))
-      throw this.#wentOn(row.branch, `with step ${row.ordinal}`);
-    const chunks = this.#takeChunks();
-    if (there?.digest === row.digest) this.#kept.push(...chunks);
-    else await this.#commit({ effects: [row], chunks, refs: [this.#unchanged(row.branch)] });
-  }
-
-  /** That nobody recorded anything in this log meanwhile. */
-  #unchanged(name: string): RefChange {
-    const target = this.#refs.get(refKey('log', name)) ?? null;
-    return { kind: 'log', name, expect: target, target };
-  }
-
-  #takeChunks(): Chunk[] {
-    const chunks = [...this.#kept, ...this.#chunks.take()];
-    this.#kept = [];
-    return chunks;
-  }
-
-  #commit(commit: Omit<Commit, 'sessionId'>) {
-    return this.#storage.commit({ sessionId: this.#sessionId, ...commit });
-  }
-
-  async finish(names: readonly Pick<Ref, 'kind' | 'name' | 'target'>[]): Promise<void> {
-    const refs = names
-      .filter(({ target }) => !this.#deleted.has(target))
-      .map(({ kind, name, target }) => ({ kind, name, target, expect: this.#refs.get(refKey(kind, name)) ?? null }));
-    if (refs.length > 0) await this.#commit({ refs });
-  }
 }
 
-function refKey(kind: string, name: string): string {
+async function readThere(storage: ChunkStorage, sessionId: SessionId): Promise<There> {
+  const rows = new Map<CheckpointId, Found>();
+  const folds: Tombstone[] = [];
+  for await (const page of readPages(storage, { sessionId, order: 'oldest', include: 'all' }))
+    for (const row of page) {
+      rows.set(row.id, row.isDeleted ? 'deleted' : isPlaceholder(row) ? 'begun' : 'live');
+      const fold = readFold(row);
+      if (fold !== undefined) folds.push(fold);
+    }
+  return { rows, folds };
+}
+
+/** Of what was put in for a tombstone only the place is known. */
+function readAny(row: CheckpointRow): Checkpoint {
+  return isPlaceholder(row) ? new Checkpoint(JSON.parse(row.body) as CheckpointHeader, row.digest) : parseRow(row);
+}
+
+async function isGone(storage: ChunkStorage, id: CheckpointId): Promise<boolean> {
+  const row = await storage.readCheckpoint(id);
+  return row === undefined || row.isDeleted;
+}
+
+/** Whether it was deleted, and its tombstone folded into one of these. */
+function isFolded(row: CheckpointRow, folds: readonly Tombstone[]): boolean {
+  if (folds.length === 0 || isSealedRow(row)) return false;
+  const place = JSON.parse(row.body) as Tombstone;
+  return folds.some((fold) => isFoldedInto(fold, place));
+}
+
+/** Whether a name points at a checkpoint. */
+function isPointing({ kind, target }: Ref): boolean {
+  return kind !== 'log' && isCheckpointId(target);
+}
+
+/** Takes the names away there that are gone here. */
+function findRemoved(refs: readonly Ref[], there: ReadonlyMap<string, Ref>): RefChange[] {
+  const here = new Set(refs.map(refKey));
+  return [...there]
+    .filter(([key, { kind }]) => !here.has(key) && isExportedKind(kind))
+    .map(([, { kind, name, target }]) => ({ kind, name, target: null, expect: target }));
+}
+
+function refKey({ kind, name }: Pick<Ref, 'kind' | 'name'>): string {
   return JSON.stringify([kind, name]);
-}
-
-function placeOf({ branch, ordinal }: EffectRow): string {
-  return JSON.stringify([branch, ordinal]);
-}
-
-/** Whether two records are of one call, as it was and as it went on. */
-function isSameCall(one: EffectRow, other: EffectRow): boolean {
-  return parseEffect(one).idempotencyKey === parseEffect(other).idempotencyKey;
 }

@@ -165,7 +165,7 @@ async function* exportChunks(
 }
 
 /** A chunk may be needed by one of its own level, or of a level below: it comes before all that need it. */
-function* sortByNeed(levels: readonly (readonly Chunk[])[]): Generator<Chunk> {
+export function* sortByNeed(levels: readonly (readonly Chunk[])[]): Generator<Chunk> {
   const left = new Map(levels.flat().map((chunk) => [chunk.digest, chunk]));
   const open = levels.flat();
   for (let top = open.pop(); top !== undefined; top = open.pop()) {

@@ -200,7 +200,7 @@ describe('a trial', () => {
     expect((await manager.branches('team')).length).toBe(1);
   });
 
-  test('[repair.11] a report is plain data, and reads as Markdown whatever was said', async () => {
+  test('[repair.6] a report is plain data, and reads as Markdown whatever was said', async () => {
     const { parts, checkpointId } = await record(open());
     const judge = (result: ChatRunResult) => ({ success: isRight(result), score: 0.5, note: 'a | b\n# c' });
     const report = await trial(parts, checkpointId, {

@@ -22,7 +22,7 @@ test.each([
   { table: 'ref', change: "target = 'chk_0000000000000000000000'", where: "kind = 'branch'", finding: /damaged/ },
   { table: 'effect', change: "body = replace(body, 'plan', 'scheme')", where: 'true', finding: /damaged/ },
   { table: 'effect', change: 'ordinal = ordinal + 7', where: 'true', finding: /damaged|effect/i },
-])('[postgres.11] a changed row is found: $table, $change', async ({ table, change, where, finding }) => {
+])('[postgres.10] a changed row is found: $table, $change', async ({ table, change, where, finding }) => {
   const tenant = randomUUID();
   const storage = new PostgresCheckpointStorage({ connectionString: postgresUrl(), schema, tenant });
   const manager = new CheckpointManager({ storage });

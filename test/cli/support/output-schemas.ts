@@ -178,6 +178,11 @@ const copy = z.strictObject({
   ),
   checkpoints: count,
   present: count,
+  status: z.enum(['complete', 'partial']),
+  chunks: count,
+  deleted: count,
+  deletedSessions: z.array(z.string()),
+  findings: z.array(z.string()),
 });
 
 /** What each command prints with `--json`. Fields are only ever added. */
@@ -222,6 +227,8 @@ export const OUTPUT_SCHEMAS = {
   export: z.strictObject({ file: z.string(), sessionId: z.string(), bytes: count }),
   import: imported,
   copy,
+  backup: copy,
+  'restore-backup': copy,
   key: z.array(
     z.strictObject({
       id: z.string().regex(/^k_[0-9a-f]{16}$/),

@@ -1,0 +1,174 @@
+import { ConflictError, hasErrorCode, InvalidInputError, isLost, messageOf, NotFoundError } from '../../core/errors.ts';
+import type { SessionId } from '../../core/record/id.ts';
+import { isSealedName } from '../../core/record/sealed-name.ts';
+import type { ChunkStorage, Ref } from '../../storage/contract.ts';
+import { areSameRefs } from '../../storage/ref.ts';
+import { eachSession } from '../engine/records.ts';
+import { ChunkMover } from './chunk-mover.ts';
+import type { SettledSteps } from './copy-effects.ts';
+import { type CopyCounts, type CopyWay, SessionCopier } from './copy-session.ts';
+import { isExportedKind } from './export.ts';
+
+/** One session, and what was done and could not be done. */
+export type CopiedSession = CopyCounts & { readonly sessionId: SessionId; readonly problems: readonly string[] };
+
+/** What a copy of a storage did. `deletedSessions` were deleted there, because they are gone here. */
+export type CopyReport = {
+  readonly sessions: readonly CopiedSession[];
+  readonly deletedSessions: readonly SessionId[];
+};
+
+/** What is copied (default: every session) and how. */
+export type CopyStorageOptions = CopyWay & {
+  readonly sessions?: readonly SessionId[] | undefined;
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** How often a session is begun again whose names changed while they were followed. */
+const MAX_ATTEMPTS = 3;
+
+/**
+ * Copies a storage to another one: first the records of every session, then all names as they were at one moment, with what they need.
+ * So the copy is of one moment, also if others go on saving, and a copy that was cut off has no names of what it lacks. A session that
+ * cannot be copied is reported and does not stop the others.
+ */
+export class StorageCopy {
+  readonly #chunks: ChunkMover;
+  readonly #options: CopyStorageOptions;
+  /** How far the steps of each session are settled. */
+  readonly #settled = new Map<SessionId, SettledSteps>();
+
+  constructor(from: ChunkStorage, to: ChunkStorage, options: CopyStorageOptions = {}) {
+    this.#chunks = new ChunkMover(from, to);
+    this.#options = options;
+  }
+
+  /** Copies all. */
+  async run(): Promise<CopyReport> {
+    const { from } = this.#chunks;
+    const { sessions, mirror } = this.#options;
+    await this.#checkKinds();
+    this.#settled.clear();
+    const copiers = new Map<SessionId, SessionCopier>();
+    const stopped = new Map<SessionId, CopiedSession>();
+    for await (const sessionId of sessions ?? eachSession(from)) {
+      const copier = this.#begin(sessionId);
+      const failed = await this.#attempt(sessionId, copier, () => copier.copyRows());
+      if (failed === undefined) copiers.set(sessionId, copier);
+      else stopped.set(sessionId, failed);
+    }
+    const names = await this.#readNames();
+    if (sessions === undefined)
+      for (const sessionId of names.keys())
+        if (!copiers.has(sessionId) && !stopped.has(sessionId)) copiers.set(sessionId, this.#begin(sessionId));
+    const copied = [...stopped.values()];
+    for (const [sessionId, copier] of copiers)
+      copied.push(...(await this.#finish(sessionId, copier, names.get(sessionId))));
+    copied.sort((a, b) => (a.sessionId < b.sessionId ? -1 : 1));
+    return { sessions: copied, deletedSessions: mirror ? await this.#deleteOthers(copied) : [] };
+  }
+
+  /** Copies what is new in these sessions, by their names, if those are known; deletions are not looked for. Cost follows what is new. */
+  async update(names: ReadonlyMap<SessionId, readonly Ref[] | undefined>): Promise<CopiedSession[]> {
+    const copied: CopiedSession[] = [];
+    for (const [sessionId, refs] of names)
+      copied.push(...(await this.#finish(sessionId, this.#begin(sessionId), refs)));
+    return copied;
+  }
+
+  /** Whether a session has steps that had not ended when it was copied: they end without a name being moved. */
+  hasOpenSteps(sessionId: SessionId, refs: readonly Ref[]): boolean {
+    const settled = this.#settled.get(sessionId);
+    return refs.some(({ kind, name, target }) => kind === 'log' && Number(target) > (settled?.get(name) ?? 0));
+  }
+
+  #begin(sessionId: SessionId): SessionCopier {
+    this.#options.signal?.throwIfAborted();
+    return new SessionCopier(sessionId, this.#chunks, this.#options);
+  }
+
+  /** A sealed storage copied as it is, and a plain one, are not to be mixed: neither with keys nor without could all be read. */
+  async #checkKinds(): Promise<void> {
+    const { from, to } = this.#chunks;
+    const [here] = await from.listSessions({ limit: 1 });
+    const [there] = await to.listSessions({ limit: 1 });
+    if (here === undefined || there === undefined || isSealedName(here) === isSealedName(there)) return;
+    const [one, other] = isSealedName(here) ? ['is encrypted', 'is not'] : ['is not encrypted', 'is'];
+    throw new InvalidInputError(`The storage ${one}, and the other one ${other}. Choose another target.`);
+  }
+
+  /** All names at one moment, by session. */
+  async #readNames(): Promise<Map<SessionId, Ref[]>> {
+    const names = new Map<SessionId, Ref[]>();
+    if (this.#options.sessions !== undefined) return names;
+    for (const ref of await this.#chunks.from.readRefs()) {
+      const own = names.get(ref.sessionId);
+      if (own === undefined) names.set(ref.sessionId, [ref]);
+      else own.push(ref);
+    }
+    return names;
+  }
+
+  async #attempt(
+    sessionId: SessionId,
+    copier: SessionCopier,
+    work: () => Promise<void>,
+  ): Promise<CopiedSession | undefined> {
+    try {
+      await work();
+      return undefined;
+    } catch (error) {
+      if (!hasErrorCode(error, 'CONFLICT') && !isLost(error)) throw error;
+      return { sessionId, ...copier.counts, problems: [...copier.problems, messageOf(error)] };
+    }
+  }
+
+  /** Nothing of a session that is gone meanwhile, or is being imported. */
+  async #finish(sessionId: SessionId, copier: SessionCopier, names?: readonly Ref[]): Promise<CopiedSession[]> {
+    let refs = names;
+    const settled: SettledSteps = this.#settled.get(sessionId) ?? new Map();
+    for (let attempt = 1; ; attempt++) {
+      this.#options.signal?.throwIfAborted();
+      const known = refs ?? (await this.#chunks.from.readRefs({ sessionId }));
+      if (!known.some(({ kind }) => isExportedKind(kind))) return this.#nameless(sessionId, copier, known);
+      const failed = await this.#attempt(sessionId, copier, () => copier.copyNames(known, settled));
+      if (failed === undefined) {
+        this.#settled.set(sessionId, settled);
+        return [{ sessionId, ...copier.counts, problems: copier.problems }];
+      }
+      settled.clear();
+      refs = undefined;
+      const fresh = await this.#chunks.from.readRefs({ sessionId });
+      if (attempt === MAX_ATTEMPTS || areSameRefs(fresh, known)) return [failed];
+    }
+  }
+
+  async #nameless(sessionId: SessionId, copier: SessionCopier, refs: readonly Ref[]): Promise<CopiedSession[]> {
+    const [row] = await this.#chunks.from.listCheckpoints({ sessionId, limit: 1 });
+    if (row === undefined && this.#options.sessions !== undefined)
+      throw new NotFoundError(`There is no session "${sessionId}" to copy.`, { details: { sessionId } });
+    if (row === undefined || refs.some(({ kind }) => kind === 'import')) return [];
+    const problem = 'It has checkpoints and no names: a copy to this storage was cut off. Repeat that one first.';
+    return [{ sessionId, ...copier.counts, problems: [...copier.problems, problem] }];
+  }
+
+  /** Deletes the sessions that are gone here. Nothing, if none is common to both, or one could not be copied: it may be another storage. */
+  async #deleteOthers(copied: readonly CopiedSession[]): Promise<SessionId[]> {
+    const { from, to } = this.#chunks;
+    const here = new Set(copied.map(({ sessionId }) => sessionId));
+    const others: SessionId[] = [];
+    for await (const sessionId of eachSession(to)) if (!here.has(sessionId)) others.push(sessionId);
+    if (others.length === 0) return [];
+    if (copied.some(({ problems }) => problems.length > 0)) return [];
+    if (copied.every(({ present }) => present === 0))
+      throw new ConflictError(
+        `None of the ${others.length} other sessions of the target, such as "${others[0]}", was deleted: it has no session in common with this storage, so it may be a copy of another one.`,
+      );
+    const deleted: SessionId[] = [];
+    for (const sessionId of others) {
+      const isBegun = (await from.readRefs({ sessionId })).length > 0;
+      if (!isBegun && (await to.deleteSession(sessionId))) deleted.push(sessionId);
+    }
+    return deleted;
+  }
+}
