@@ -1,4 +1,4 @@
-import { type BigIntStats, closeSync, openSync, readSync, statSync, truncateSync } from 'node:fs';
+import { closeSync, openSync, readSync, type Stats, statSync, truncateSync } from 'node:fs';
 import { StorageError } from '../../core/errors.ts';
 import type { SqlDatabase, SqlStatement } from './sqlite-driver.ts';
 import { isBusy } from './sqlite-error.ts';
@@ -10,6 +10,9 @@ const FRAME_HEADER_BYTES = 24;
 /** The page at this byte of a database is never written: SQLite has its locks there. */
 const LOCK_BYTE = 0x4000_0000;
 
+/** What the directory says of a file. */
+type Look = Pick<Stats, 'dev' | 'size' | 'mtimeMs'> & { readonly ino: number | bigint };
+
 /** Whether what was asked for may be in a file: in the one that is gone, or in the one that is there. */
 type Outcome = 'none' | 'unknown';
 
@@ -20,17 +23,17 @@ type Outcome = 'none' | 'unknown';
  */
 export class SqliteFiles {
   readonly #path: string;
-  readonly #opened: readonly { readonly suffix: string; readonly found: BigIntStats }[];
+  readonly #opened: readonly { readonly suffix: string; readonly found: Look }[];
   readonly #pageBytes: number;
   readonly #selectFrames: SqlStatement;
   readonly #selectVersion: SqlStatement;
   readonly #selectPages: SqlStatement;
   /** The file as it was when it was last found whole. */
-  #file: BigIntStats | undefined;
+  #file: Look | undefined;
   /** The log as it was when it was last found whole. */
-  #log: BigIntStats | undefined;
+  #log: Look | undefined;
   /** The greatest length that the index of the log has had. SQLite never makes it shorter. */
-  #indexBytes = 0n;
+  #indexBytes = 0;
 
   /** Remembers the file at this path, its log and the index of that, as far as they are there. */
   constructor(db: SqlDatabase, path: string) {
@@ -56,7 +59,7 @@ export class SqliteFiles {
     const { file, log } = this.#checkPlaces(outcome);
     this.#checkFile(file, outcome);
     if (log === undefined) return;
-    const isOwn = outcome === 'unknown' && log.size >= (this.#log?.size ?? 0n);
+    const isOwn = outcome === 'unknown' && log.size >= (this.#log?.size ?? 0);
     if (!isOwn && !isSame(log, this.#log)) this.checkLog();
     this.#log = log;
   }
@@ -74,7 +77,7 @@ export class SqliteFiles {
   }
 
   /** Only a checkpoint touches the file, so this compares its length seldom. */
-  #checkFile(now: BigIntStats | undefined, outcome: Outcome): void {
+  #checkFile(now: Look | undefined, outcome: Outcome): void {
     if (now === undefined || isSame(now, this.#file)) return;
     let isShort: boolean;
     try {
@@ -109,8 +112,8 @@ export class SqliteFiles {
     return undefined;
   }
 
-  #checkPlaces(outcome: Outcome): Partial<Record<'file' | 'log', BigIntStats | undefined>> {
-    let [file, log]: (BigIntStats | undefined)[] = [];
+  #checkPlaces(outcome: Outcome): Partial<Record<'file' | 'log', Look | undefined>> {
+    let [file, log]: (Look | undefined)[] = [];
     for (const { suffix, found } of this.#opened) {
       const now = lookAt(this.#path + suffix);
       const change = changeOf(found, now);
@@ -123,11 +126,11 @@ export class SqliteFiles {
   }
 
   /** The index is mapped into memory: to touch what was cut off ends the process. An empty one of the old length SQLite makes anew from the log. */
-  #checkIndex(now: BigIntStats | undefined, outcome: Outcome = 'none'): void {
+  #checkIndex(now: Look | undefined, outcome: Outcome = 'none'): void {
     if (now === undefined) return;
     if (now.size < this.#indexBytes) {
       const path = this.#path + INDEX;
-      for (const size of [0, Number(this.#indexBytes)]) truncateSync(path, size);
+      for (const size of [0, this.#indexBytes]) truncateSync(path, size);
       throw changedFile(path, 'cut', outcome);
     }
     this.#indexBytes = now.size;
@@ -138,13 +141,13 @@ export class SqliteFiles {
     if (frames <= 0) return false;
     const found = lookAt(this.#path + LOG);
     return (
-      found !== undefined && Number(found.size) < LOG_HEADER_BYTES + frames * (FRAME_HEADER_BYTES + this.#pageBytes)
+      found !== undefined && found.size < LOG_HEADER_BYTES + frames * (FRAME_HEADER_BYTES + this.#pageBytes)
     );
   }
 
   /** Pages behind the end of the file must be in the log: a file grows, or shrinks after a VACUUM, when the log is copied into it. */
   #isFileShort(): boolean {
-    const size = Number(lookAt(this.#path)?.size ?? 0);
+    const size = lookAt(this.#path)?.size ?? 0;
     if (size < this.#pageBytes) return true;
     const { page_count: pages } = this.#selectPages.get() as { page_count: number };
     const filePages = Math.floor(size / this.#pageBytes);
@@ -181,13 +184,13 @@ export class SqliteFiles {
   }
 }
 
-function changeOf(found: BigIntStats, now: BigIntStats | undefined): string | undefined {
+function changeOf(found: Look, now: Look | undefined): string | undefined {
   if (now === undefined) return 'deleted or moved';
   return now.ino === found.ino && now.dev === found.dev ? undefined : 'replaced by another file';
 }
 
-function isSame(now: BigIntStats, before: BigIntStats | undefined): boolean {
-  return now.mtimeNs === before?.mtimeNs && now.size === before.size;
+function isSame(now: Look, before: Look | undefined): boolean {
+  return now.mtimeMs === before?.mtimeMs && now.size === before.size;
 }
 
 function changedFile(file: string, change: string, outcome: Outcome): StorageError {
@@ -208,6 +211,11 @@ function adviceFor(file: string, change: string): string {
     : 'Close the storage, restore the file from a backup and open it again.';
 }
 
-function lookAt(path: string): BigIntStats | undefined {
-  return statSync(path, { bigint: true, throwIfNoEntry: false });
+/** Numbers of files that a double cannot hold, as Windows has them, are read once more: big integers cost half as much again. */
+function lookAt(path: string): Look | undefined {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined || Number.isSafeInteger(found.ino)) return found;
+  const { dev, size, mtimeMs } = found;
+  const exact = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return exact && { dev, size, mtimeMs, ino: exact.ino };
 }

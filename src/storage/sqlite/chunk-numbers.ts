@@ -16,6 +16,7 @@ const PREFETCH_MIN = 3;
 /** Digests remembered with their numbers; about 25 MB. */
 const MAX_REMEMBERED = 100_000;
 
+type State = { collections: number; removals: number; last: number };
 type DigestColumns = { prefix: Uint8Array; rest: Uint8Array };
 
 /**
@@ -25,30 +26,36 @@ type DigestColumns = { prefix: Uint8Array; rest: Uint8Array };
  */
 export class ChunkNumbers {
   readonly #selectNumber: SqlStatement;
+  readonly #selectSession: SqlStatement;
   readonly #selectDigest: SqlStatement;
   readonly #selectDigests: SqlStatement;
   readonly #selectState: SqlStatement;
   readonly #numbers = new Map<Digest, number>();
   readonly #digests = new Map<number, Digest>();
+  readonly #sessions = new Map<string, number>();
   #collections = -1;
+  #removals = -1;
   #last = 0;
 
   constructor({ db }: SqliteConnection) {
     this.#selectNumber = db.prepare('SELECT n FROM chunk WHERE prefix=? AND rest=?');
+    this.#selectSession = db.prepare('SELECT n FROM session WHERE name=?');
     this.#selectDigest = db.prepare('SELECT prefix, rest FROM chunk WHERE n=?');
     this.#selectDigests = db.prepare(
       'SELECT n, hex(prefix)||hex(rest) AS digest FROM chunk WHERE n IN (SELECT value FROM json_each(?))',
     );
     this.#selectState = db.prepare(
-      'SELECT value AS collections, max(coalesce((SELECT max(n) FROM chunk), 0), (SELECT value FROM epoch WHERE n=2)) AS last FROM epoch WHERE n=3',
+      'SELECT value AS collections, (SELECT value FROM epoch WHERE n=1) AS removals, max(coalesce((SELECT max(n) FROM chunk), 0), (SELECT value FROM epoch WHERE n=2)) AS last FROM epoch WHERE n=3',
     );
   }
 
-  /** Forgets what was remembered if chunks were collected since. To be called at the start of every transaction. */
+  /** Forgets what was remembered if chunks or sessions were removed since. To be called at the start of every transaction. */
   refresh(): void {
-    const { collections, last } = this.#selectState.get() as { collections: number; last: number };
+    const { collections, removals, last } = this.#selectState.get() as State;
     if (collections !== this.#collections) this.forget();
+    if (removals !== this.#removals) this.#sessions.clear();
     this.#collections = collections;
+    this.#removals = removals;
     this.#last = last;
   }
 
@@ -81,6 +88,17 @@ export class ChunkNumbers {
   forget(): void {
     this.#numbers.clear();
     this.#digests.clear();
+    this.#sessions.clear();
+  }
+
+  /** The number of a session, inside a transaction; undefined if it has none. */
+  findSession(sessionId: string): number | undefined {
+    const known = this.#sessions.get(sessionId);
+    if (known !== undefined) return known;
+    const row = this.#selectSession.get(sessionId) as { n: number } | undefined;
+    if (this.#sessions.size >= MAX_REMEMBERED) this.#sessions.clear();
+    if (row !== undefined) this.#sessions.set(sessionId, row.n);
+    return row?.n;
   }
 
   find(digest: Digest): number | undefined {

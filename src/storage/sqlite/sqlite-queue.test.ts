@@ -178,6 +178,20 @@ test('a chunk that another process collected and that was brought again is found
   await Promise.all([one.close(), two.close()]);
 });
 
+test('[storage.1] a session that another process deleted and began anew is not taken for what has its number now', async () => {
+  const [one, two] = [new SqliteCheckpointStorage({ path }), new SqliteCheckpointStorage({ path })];
+  await one.commit(commitOf(make.checkpoint({ sessionId: 's-1' })));
+  await two.deleteSession(session('s-1'));
+  const other = make.checkpoint({ sessionId: 's-2' });
+  await two.commit(commitOf(other, { refs: [moveBranch('main', other, null)] }));
+  const again = make.checkpoint({ sessionId: 's-1' });
+  await one.commit(commitOf(again, { refs: [moveBranch('main', again, null)] }));
+  expect(await two.listSessions({ limit: 10 })).toEqual(['s-1', 's-2']);
+  expect(await two.readRefs({ sessionId: session('s-1') })).toMatchObject([{ target: again.header.id }]);
+  expect(await two.readRefs({ sessionId: session('s-2') })).toMatchObject([{ target: other.header.id }]);
+  await Promise.all([one.close(), two.close()]);
+});
+
 test('a transaction that lost its lock and runs again stores its chunks, although it had given them numbers', async () => {
   const connection = new SqliteConnection(path, checkpointTables(4096), { durability: 'process', busyTimeoutMs: 1000 });
   const losing = {

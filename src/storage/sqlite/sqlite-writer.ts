@@ -12,7 +12,6 @@ import type { PreparedChunk, PreparedCommit, PreparedRef } from './prepared-comm
 
 /** Writes commits inside a transaction that its caller opened. */
 export class SqliteWriter {
-  readonly #selectSession: SqlStatement;
   readonly #insertSession: SqlStatement;
   readonly #selectKey: SqlStatement;
   readonly #selectDeleted: SqlStatement;
@@ -29,7 +28,6 @@ export class SqliteWriter {
 
   constructor({ db }: SqliteConnection, numbers: ChunkNumbers) {
     this.#numbers = numbers;
-    this.#selectSession = db.prepare('SELECT n FROM session WHERE name=?');
     this.#insertSession = db.prepare('INSERT INTO session(name) VALUES(?)');
     this.#selectKey = db.prepare('SELECT id FROM checkpoint WHERE session=? AND idempotency=?');
     this.#selectDeleted = db.prepare('SELECT deleted FROM checkpoint WHERE id=?');
@@ -58,11 +56,11 @@ export class SqliteWriter {
    */
   apply(prepared: PreparedCommit, markDirty: () => void): CommitResult {
     const { commit } = prepared;
-    const found = this.#selectSession.get(commit.sessionId) as { n: number } | undefined;
-    const duplicate = found === undefined ? undefined : this.#findDuplicate(commit, found.n);
+    const found = this.#numbers.findSession(commit.sessionId);
+    const duplicate = found === undefined ? undefined : this.#findDuplicate(commit, found);
     if (duplicate !== undefined) return { status: 'duplicate', id: duplicate };
     try {
-      this.#write(prepared, found?.n, markDirty);
+      this.#write(prepared, found, markDirty);
     } catch (error) {
       throw this.#isTaken(commit, error) ? taken(commit.checkpoint?.header.id ?? '') : error;
     }
@@ -133,7 +131,7 @@ export class SqliteWriter {
 
   #addSession(sessionId: string): number {
     this.#insertSession.run(sessionId);
-    return (this.#selectSession.get(sessionId) as { n: number }).n;
+    return this.#numbers.findSession(sessionId) as number;
   }
 
   #writeRows({ commit, chunks, checkpoint, effects }: PreparedCommit, session: number): void {
