@@ -265,7 +265,7 @@ export class Walker {
     const end = Math.min(items.length, old.children.length) - prefix;
     const frozen = frozenItems(old);
     const shift = old.children.length - items.length;
-    const isFrozen = Object.isFrozen(source);
+    const isFrozen = frozen === undefined && Object.isFrozen(source); // of a large object it looks at every key
     let count = 0;
     for (let at = items.length - 1; count < end; at--, count++) {
       if (keys !== undefined && keys[at] !== old.keys[at + shift]) break;
