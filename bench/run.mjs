@@ -11,6 +11,7 @@ import { row7 } from './rows/7-fork.mjs';
 import { row8 } from './rows/8-many-sessions.mjs';
 import { adapters } from './rows/adapters.mjs';
 import { commandLine } from './rows/command-line.mjs';
+import { documents } from './rows/documents.mjs';
 import { edits } from './rows/edits.mjs';
 import { encryption } from './rows/encryption.mjs';
 import { memory } from './rows/memory.mjs';
@@ -31,6 +32,7 @@ const ROWS = [
   row7,
   row8,
   naiveSaves,
+  documents,
   edits,
   encryption,
   memory,

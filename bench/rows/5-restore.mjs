@@ -42,7 +42,7 @@ async function run(workbench) {
   for (const manager of managers) await manager.close();
   const { 'file + JSON.parse': parse, ...ours } = sides;
   for (const [name, side] of Object.entries(ours)) {
-    const target = name === 'restore' ? { target: { atMost: 2 } } : {};
+    const target = name === 'restore' ? { target: { atMost: 1.5 } } : {};
     const what = `${name}${name === 'restore' ? '(latest)' : ''} ÷ readFile + JSON.parse`;
     workbench.report.line({
       what,

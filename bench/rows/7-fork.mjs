@@ -27,7 +27,7 @@ async function run(workbench) {
   workbench.report.line({
     what: label,
     ...ratioOf(atMany, atFew),
-    target: { atMost: 1.2 },
+    target: { atMost: 1.1 },
     sides: { [`at ${count}`]: atMany, 'at 10': atFew },
   });
   workbench.report.line({

@@ -56,7 +56,7 @@ function reportRates(report, sides, sizes) {
     what: 'checkpoints/s ÷ raw rows/s',
     ratio: floor.median / ours.median,
     ratioP10: floor.p10 / ours.p10,
-    target: { atLeast: 0.5 },
+    target: { atLeast: 0.25 },
     sides,
     figures: [`${rate(ours)} checkpoints/s`, `${rate(floor)} rows/s of ${formatBytes(averageBytes)}`],
   });
