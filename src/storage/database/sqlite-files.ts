@@ -140,9 +140,7 @@ export class SqliteFiles {
     const frames = this.#countFrames();
     if (frames <= 0) return false;
     const found = lookAt(this.#path + LOG);
-    return (
-      found !== undefined && found.size < LOG_HEADER_BYTES + frames * (FRAME_HEADER_BYTES + this.#pageBytes)
-    );
+    return found !== undefined && found.size < LOG_HEADER_BYTES + frames * (FRAME_HEADER_BYTES + this.#pageBytes);
   }
 
   /** Pages behind the end of the file must be in the log: a file grows, or shrinks after a VACUUM, when the log is copied into it. */
