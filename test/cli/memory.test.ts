@@ -49,6 +49,20 @@ describe.concurrent('memory', () => {
     );
   });
 
+  test('[cli.28] whoever goes on with a session, it is its user whose memory learns and is asked', async () => {
+    const folder = await folderWithMemory();
+    const env = { SAVESTATE_AUTHOR: 'bo' };
+    await ok(['run', '-s', 'trip', '-n', '1', 'My favourite colour is green.'], { folder, env });
+    await ok(['continue', '-s', 'trip', '-n', '1'], { folder, env });
+    await ok(['resume', '@', '-s', 'trip', '-n', '1', '--prompt', 'I prefer tea.'], { folder, env });
+    expect((await list(folder)).map(({ memory }) => memory)).toEqual(
+      expect.arrayContaining(['My favourite colour is green.', 'I prefer tea.']),
+    );
+    expect(await json('memory', ['list', '--user', 'bo'], { folder })).toEqual([]);
+    await ok(['run', '-s', 'new', '-n', '1', 'I live in Rome.'], { folder, env });
+    expect(await json('memory', ['list', '--user', 'bo'], { folder })).not.toEqual([]);
+  });
+
   test('[cli.28] forget shows what it would do and asks; it removes the words and names the checkpoints that hold them', async () => {
     const folder = await folderWithMemory();
     const [turn] = await list(folder, '--kind', 'episode');

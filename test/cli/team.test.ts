@@ -57,6 +57,22 @@ describe.concurrent('run', () => {
     expect((await json('log', ['-n', '1'], { folder }))[0]?.userId).toBe('u1');
   });
 
+  test('[cli.24] run goes on with the session that a variable or savestate.yaml names', async () => {
+    const folder = createTeamFolder('team: team.yaml\nsession: ours\n');
+    const named = { folder, env: { SAVESTATE_SESSION: 'mine' } };
+    for (const begun of [1, 2]) {
+      const { sessionId, ...first } = await json('run', ['Plan a day', '-n', '1'], named);
+      expect([sessionId, 'messages' in first && first.messages.length > 1, begun]).toEqual(['mine', true, begun]);
+    }
+    expect(await json('run', ['Plan a day', '-n', '1'], { folder })).toMatchObject({ sessionId: 'ours' });
+    expect((await json('sessions', [], { folder })).map(({ id }) => id).toSorted()).toEqual(['mine', 'ours']);
+    expect(
+      await json('run', ['packing.yaml', '--input', '{"days":2}', '-s', 'bag'], { ...named, code: 3 }),
+    ).toMatchObject({
+      sessionId: 'bag',
+    });
+  });
+
   test('[cli.24] a module may make the chat; what cannot be used is told with its exit code', async () => {
     const folder = createTeamFolder('');
     writeFileSync(

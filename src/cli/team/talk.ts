@@ -7,8 +7,8 @@ import type { EffectMode } from '../../manager/effect/effect-log.ts';
 import { createPorts } from '../../manager/engine/engine.ts';
 import type { Recovery } from '../../manager/recovery/recovery-options.ts';
 import type { Session } from '../../manager/session/session.ts';
+import type { Memory } from '../../memory/memory.ts';
 import type { HumanRequest } from '../../runtime/agent/reply.ts';
-import type { RunMemory } from '../../runtime/agent/run-memory.ts';
 import type { ChatRunResult } from '../../runtime/chat/chat-run.ts';
 import type { CheckpointingGroupChatManager } from '../../runtime/chat/checkpointing-group-chat-manager.ts';
 import type { FleetRunResult } from '../../runtime/fleet/fleet-run.ts';
@@ -67,7 +67,7 @@ type TalkParts = {
   readonly team: Team;
   readonly opened: OpenStorage;
   readonly settings: FoundSettings | undefined;
-  readonly memory: RunMemory | undefined;
+  readonly memory: Memory | undefined;
   readonly logs: string | false;
   readonly userId: string | undefined;
   readonly onDifference: OnDifference | undefined;
@@ -98,7 +98,7 @@ export class Talk {
       team,
       opened,
       settings: await context.settings(),
-      memory: await findMemory(context, opened, { named, userId }),
+      memory: await findMemory(context, opened, named),
       logs: logs === undefined ? false : resolve(context.folder, logs),
       userId,
       onDifference: readOnDifference(input),
@@ -106,7 +106,7 @@ export class Talk {
   }
 
   async close(): Promise<void> {
-    await this.#parts.memory?.memory.close();
+    await this.#parts.memory?.close();
   }
 
   /** Says something: begins the session, or goes on with it. What a person is asked is answered by it. Without `rounds` the team's settings say how many. */
@@ -158,14 +158,14 @@ export class Talk {
   ): Promise<TeamResult> {
     const departing = await Departing.open(this.#context, this.#parts.opened, origin);
     try {
-      return await this.#supervise(following, (heard) => this.#depart(origin.id, { ...departure, departing }, heard));
+      return await this.#supervise(following, (heard) => this.#depart(origin, { ...departure, departing }, heard));
     } finally {
       await departing.end();
     }
   }
 
   async #depart(
-    checkpointId: string,
+    origin: Checkpoint,
     { departing, ...departure }: Departure & { readonly departing: Departing },
     following: Following,
   ): Promise<TeamResult> {
@@ -173,18 +173,18 @@ export class Talk {
     const { manager } = opened;
     // From its first checkpoint on a run that is killed can be continued.
     const onCheckpoint = ({ branch }: { branch: string }): Promise<void> => departing.makeCurrent(branch);
-    const run = { ...departure, ...this.#runOptions, ...withoutUndefined({ onDifference }), onCheckpoint };
+    const run = { ...departure, ...this.#runOptions(origin), ...withoutUndefined({ onDifference }), onCheckpoint };
     // What only the team's module knows, such as its models and where code may run, is registered when the team is made.
     const { registry } = team.create();
     if (team.kind === 'chat') {
       const { CheckpointRestorer } = await import('../../runtime/chat/checkpoint-restorer.ts');
       const restorer = new CheckpointRestorer({ manager, registry });
-      return restorer.continue(checkpointId, { ...run, ...followChat(following), logs });
+      return restorer.continue(origin.id, { ...run, ...followChat(following), logs });
     }
     const { FleetRestorer } = await import('../../runtime/fleet/fleet-restorer.ts');
     const { stripSignal: _, files: __, ...options } = run;
     const restorer = new FleetRestorer({ manager, registry });
-    return restorer.continue(checkpointId, { ...options, ...this.#followFleet(following) });
+    return restorer.continue(origin.id, { ...options, ...this.#followFleet(following) });
   }
 
   /** Goes on, under the lease of the recovery, with a session whose process is gone; throws what it fails with. Its attempts are counted by the recovery. */
@@ -199,7 +199,7 @@ export class Talk {
       manager: opened.manager,
       sessionId,
       ...withoutUndefined({ onDifference }),
-      ...this.#runOptions,
+      ...this.#runOptions(await opened.manager.latest({ sessionId })),
     };
     if (team.kind === 'chat') {
       const { CheckpointingGroupChatManager: Manager } = await import(
@@ -216,9 +216,11 @@ export class Talk {
     return this.#context.author ?? 'user';
   }
 
-  get #runOptions() {
+  /** What is learned is the user's who is named, or else the one's whose session it is. */
+  #runOptions(last: Checkpoint | undefined) {
     const { memory, userId } = this.#parts;
-    return withoutUndefined({ memory, userId });
+    const scope = { userId: userId ?? last?.userId ?? this.#context.user };
+    return withoutUndefined({ memory: memory && { memory, scope }, userId });
   }
 
   #followFleet({ ask, onWork, ...heard }: Following) {
@@ -272,11 +274,11 @@ export class Talk {
 async function findMemory(
   context: Context,
   { manager }: OpenStorage,
-  { named, userId = context.user }: { readonly named: string | undefined; readonly userId: string | undefined },
-): Promise<RunMemory | undefined> {
+  named: string | undefined,
+): Promise<Memory | undefined> {
   if (named === undefined && (await context.config())?.config.memory === undefined) return undefined;
   const { openMemory } = await import('../memory/open-memory.ts');
-  return { memory: await openMemory(context, { named, manager, isCreated: true }), scope: { userId } };
+  return openMemory(context, { named, manager, isCreated: true });
 }
 
 /** A line for each assessment of the orchestrator, and for each call of a tool. */

@@ -138,6 +138,7 @@ function checkEndRules(rules: EndRules): EndRules {
   if (rules.pattern !== undefined && new LinearPattern(rules.pattern).find('') !== undefined)
     throw new InvalidInputError(
       `The end pattern /${rules.pattern.source}/ fits an empty text: it is in every message.`,
+      { details: { option: 'end.pattern' } },
     );
   for (const signal of rules.signals)
     if (signal === '') throw new InvalidInputError('An empty text cannot be an end signal: it is in every message.');

@@ -132,7 +132,12 @@ const SELECTIONS = ['auto', 'round_robin', 'random', 'manual'];
 export function checkSettings(settings: ChatSettings, agents: readonly string[], registry: AgentRegistry): void {
   checkLeading(settings, agents);
   const [missing] = findMissingCode(settings, registry);
-  if (missing !== undefined) throw new InvalidInputError(`${missing.text} Add it to the registry of the group.`);
+  if (missing === undefined) return;
+  const option = { predicate: 'end.predicate', selector: 'speakerSelection' }[missing.path.split('.').at(-1) ?? ''];
+  throw new InvalidInputError(
+    `${missing.text} Add it to the registry of the group.`,
+    option === undefined ? {} : { details: { option } },
+  );
 }
 
 /** Throws if nobody could lead a group by its settings, whatever is registered. */
@@ -143,6 +148,7 @@ function checkLeading(settings: ChatSettings, agents: readonly string[]): void {
   if (settings.speakerSelection === 'auto' && needsSelector(settings, agents)) {
     throw new InvalidInputError(
       'Speakers are selected by a model (speakerSelection "auto", the default), and the group has none. Give it a selector, or speakerSelection "round_robin".',
+      { details: { option: 'speakerSelection' } },
     );
   }
 }
@@ -175,6 +181,7 @@ function checkNames({ managerName, allowedTransitions }: ChatSettings, agents: r
     if (!known.includes(name))
       throw new InvalidInputError(
         `The allowed transitions name "${name}", who is not in the group: ${known.join(', ')}.`,
+        { details: { option: 'allowedTransitions' } },
       );
   }
 }

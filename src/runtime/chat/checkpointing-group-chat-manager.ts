@@ -1,6 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { accepts, checkOptions, checkValue, having, type OptionChecks, string } from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
+import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { Recovery } from '../../manager/recovery/recovery-options.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { PERSON } from '../agent/chat-message.ts';
@@ -65,6 +66,7 @@ export class CheckpointingGroupChatManager {
   async run(problem: Problem): Promise<ChatRunResult> {
     checkOptions(problem, PROBLEM, 'run()');
     const initiator = parseName(problem.initiator ?? PERSON, 'The initiator');
+    this.#checkInitiator(initiator);
     return this.#host.begin(() => this.#begin({ ...problem, initiator }));
   }
 
@@ -114,6 +116,16 @@ export class CheckpointingGroupChatManager {
   /** Answers a request, for whoever resumes the conversation, here or elsewhere. Of several answers the first is taken. */
   async answer(given: Omit<GivenAnswer, 'sessionId' | 'branch'>): Promise<RequestAnswer> {
     return this.#host.answer(given);
+  }
+
+  /** Whose words the problem is: nobody else can be heard. */
+  #checkInitiator(initiator: string): void {
+    const known = [...this.chat.agents.map(({ name }) => name), PERSON];
+    if (known.includes(initiator)) return;
+    throw new InvalidInputError(
+      `The initiator "${initiator}" is not in the group.${formatSuggestion(suggest(initiator, known))} It may be: ${known.join(', ')}.`,
+      { details: { option: 'initiator', known } },
+    );
   }
 
   #begin({ message, initiator = PERSON, rounds }: Problem): void {

@@ -105,6 +105,18 @@ describe('a group chat', () => {
 });
 
 describe('a group that cannot be led', () => {
+  test('[chat.5] a problem of somebody who is not in the group is refused, and nothing is saved', async () => {
+    const manager = open();
+    const { chat } = createTeam({ maxRounds: 1 });
+    const held = new CheckpointingGroupChatManager({ chat, manager, sessionId: 'team', logs: false });
+    const [name = ''] = chat.agents.map((agent) => agent.name);
+    await expect(held.run({ message: PROBLEM, initiator: `${name}x` })).rejects.toThrow(
+      `The initiator "${name}x" is not in the group. Did you mean "${name}"? It may be: `,
+    );
+    expect(await history(manager)).toEqual([]);
+    expect((await held.run({ message: PROBLEM, initiator: name })).messages[0]).toMatchObject({ name });
+  });
+
   const model = scriptedModel(() => 'x', { id: 'm' });
   const agentNamed = (name: string) => new StandardAgent({ name, model });
   const create = (names: readonly string[], options: object) =>

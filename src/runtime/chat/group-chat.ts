@@ -59,7 +59,11 @@ export class GroupChat extends AgentTeam<ChatState, ChatRecord> {
     const { agents, registry = new AgentRegistry() } = options;
     const names = new Set(agents.map(({ name }) => name));
     if (names.size === 0) throw new InvalidInputError('A group chat needs at least one agent.');
-    if (names.size < agents.length) throw new InvalidInputError('Two agents have the same name.');
+    const twin = agents.find(({ name }, at) => agents.findIndex((other) => other.name === name) < at);
+    if (twin !== undefined)
+      throw new InvalidInputError(`Two agents have the same name, "${twin.name}". Give one of them another.`, {
+        details: { option: 'agents' },
+      });
     checkModels(agents);
     const settings = createSettings(options, registry);
     checkSettings(settings, [...names], registry);

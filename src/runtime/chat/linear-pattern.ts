@@ -109,6 +109,8 @@ type Reaching = {
 };
 
 /** Reads the source of a pattern, which is known to be one. */
+const DETAILS = { option: 'end.pattern' };
+
 class Parser {
   readonly #name: string;
   readonly #flags: string;
@@ -119,7 +121,7 @@ class Parser {
     try {
       new RegExp(source, flags);
     } catch (cause) {
-      throw new InvalidInputError(`${this.#name} is no regular expression.`, { cause });
+      throw new InvalidInputError(`${this.#name} is no regular expression.`, { cause, details: DETAILS });
     }
     if (/[vy]/.test(flags)) throw this.#refuse(`the flag "${/[vy]/.exec(flags)?.[0]}"`);
     this.#flags = flags;
@@ -129,6 +131,7 @@ class Parser {
   #refuse(what: string): InvalidInputError {
     return new InvalidInputError(
       `${this.#name} has ${what}, which cannot be matched in a time that grows with the message only. Leave it out, or use a predicate.`,
+      { details: DETAILS },
     );
   }
 

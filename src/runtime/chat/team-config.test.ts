@@ -81,6 +81,36 @@ test('[chat.6] what is wrong in it is said with line and column, and a suggestio
   );
 });
 
+test.each([
+  ['  - { name: a, model: gpt }', '3:23 agents[1].model: "a" needs the model "gpt"'],
+  ['  - { name: a, tools: [fax] }', '3:23 agents[1].tools: "a" needs the tool "fax"'],
+  ['  - { name: a, class: Nobody }', '3:23 agents[1].class: "a" needs the class "Nobody"'],
+  ['  - { name: a, llm: { modle: x } }', '3:21 agents[1].llm: This llmConfig cannot be used'],
+  ['  - { name: a, code_execution: { workDir: w } }', '3:32 agents[1].code_execution: The team file asks to run code'],
+  ['  - { name: ann }', '2:3 agents: Two agents have the same name, "ann".'],
+  ['  - { name: a }', 'speaker_selection: Speakers are selected by a model'],
+  [
+    '  - { name: a }\nallowed_transitions: { ann: [bob] }',
+    '4:22 allowed_transitions: The allowed transitions name "bob"',
+  ],
+  ['  - { name: a }\nspeaker_selection: { selector: nobody }', '4:20 speaker_selection: The selector "nobody"'],
+  ['speaker_selection: round_robin\nend: { predicate: nobody }', '4:19 end.predicate: The predicate "nobody"'],
+  [
+    'speaker_selection: round_robin\nend: { pattern: "(" }',
+    '4:17 end.pattern: The end pattern /(/ is no regular expression.',
+  ],
+  [
+    'speaker_selection: round_robin\nend: { pattern: "a*" }',
+    '4:17 end.pattern: The end pattern /a*/ fits an empty text',
+  ],
+  ['speaker_selection: round_robin\nseed: 3', '4:7 seed: A seed has an effect'],
+])('[chat.6] a team that cannot be made says where in its file that is: %s', (lines, message) => {
+  const text = `agents:\n  - name: ann\n${lines}\n`;
+  const make = () => createTeam(parseTeam(text, { source: 'our.yaml' }));
+  expect(make).toThrow('"our.yaml" has 1 problem:\n');
+  expect(make).toThrow(message);
+});
+
 test('[chat.6] two selectors are refused', () => {
   const { registry } = createRegistry(() => undefined);
   const text =

@@ -6,10 +6,10 @@ import { loadAgent, makeBy } from '../agent/load-agents.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import type { Tool } from '../agent/tool.ts';
 import { type CodeExecutionConfig, parseCodeExecutionConfig } from '../code/code-executor.ts';
-import { problemsError } from '../config/problem.ts';
+import { type KeyPath, problemsError } from '../config/problem.ts';
 import { checkSchema } from '../config/schema-problems.ts';
-import { yamlSource } from '../config/yaml-source.ts';
-import type { LlmConfig } from '../model/llm-config.ts';
+import { dataSource, type ProblemSource, yamlSource } from '../config/yaml-source.ts';
+import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
 import { findLosses } from '../run/differences.ts';
 import type { EndRules } from './chat-end.ts';
 import { GroupChat, type GroupChatOptions } from './group-chat.ts';
@@ -20,21 +20,49 @@ export function parseTeam(text: string, { source = 'team.yaml' }: { readonly sou
   const { value, problems } = checkSchema({ source: file, schema: teamSchema, value: file.data, path: [] });
   if (value === undefined || file.problems.length > 0)
     throw problemsError(`"${source}"`, file.problems.length > 0 ? file.problems : problems);
+  SOURCES.set(value, { file, name: `"${source}"` });
   return value;
 }
 
-/** Makes the group chat that a configuration describes, with the code of a registry. */
+/** A team file, so that what is wrong with its meaning can be placed, too. */
+type TeamFile = { readonly file: ProblemSource; readonly name: string };
+
+const SOURCES = new WeakMap<TeamConfig, TeamFile>();
+
+/** Makes the group chat that a configuration describes, with the code of a registry; says where in the file it is what it cannot make. */
 export function createTeam(config: TeamConfig, registry = new AgentRegistry()): GroupChat {
-  const agents = config.agents.map((agent) => createAgent(agent, registry));
-  return new GroupChat({ agents, registry, ...describeChat(config, registry) });
+  const team = SOURCES.get(config) ?? { file: dataSource(config), name: 'The team' };
+  const agents = config.agents.map((agent, at) => {
+    const path = ['agents', at];
+    const options = makePlaced(team, path, () => describeAgent(agent, registry));
+    if (agent.llm !== undefined) makePlaced(team, [...path, 'llm'], () => parseLlmConfig(agent.llm));
+    makePlaced(team, [...path, 'code_execution'], () => checkCode(agent.name, options, registry));
+    return makePlaced(team, path, () => createAgent(agent, options, registry));
+  });
+  return makePlaced(team, [], () => new GroupChat({ agents, registry, ...describeChat(config, registry) }));
 }
 
-function createAgent(config: TeamAgentConfig, registry: AgentRegistry): StandardAgent {
-  const options = describeAgent(config, registry);
-  checkCode(config.name, options, registry);
+function makePlaced<Made>({ file, name }: TeamFile, path: KeyPath, make: () => Made): Made {
+  try {
+    return make();
+  } catch (error) {
+    if (!(error instanceof InvalidInputError)) throw error;
+    const { option } = error.details;
+    const problem = file.place(typeof option === 'string' ? [...path, ...keysOf(option)] : path, error.message);
+    const { message, details } = problemsError(name, [problem]);
+    throw new InvalidInputError(message, { details: { ...error.details, ...details }, cause: error });
+  }
+}
+
+/** The keys of the file for an option of the code: `end.pattern`, `speaker_selection`. */
+function keysOf(option: string): KeyPath {
+  return option.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`).split('.');
+}
+
+function createAgent(config: TeamAgentConfig, options: StandardAgentOptions, registry: AgentRegistry): StandardAgent {
   if (config.class === undefined) return new StandardAgent(options);
   const maker = registry.maker(config.class);
-  if (maker === undefined) throw unregistered('class', config.class, config.name);
+  if (maker === undefined) throw unregistered('class', config.class, { user: config.name });
   const state = { ...new StandardAgent(options).saveState(), agentType: config.class };
   const agent = makeBy(maker, state);
   const { custom } = agent.saveState();
@@ -47,7 +75,8 @@ function createAgent(config: TeamAgentConfig, registry: AgentRegistry): Standard
 
 function describeAgent(config: TeamAgentConfig, registry: AgentRegistry): StandardAgentOptions {
   const model = config.model === undefined ? undefined : registry.model(config.model);
-  if (config.model !== undefined && model === undefined) throw unregistered('model', config.model, config.name);
+  if (config.model !== undefined && model === undefined)
+    throw unregistered('model', config.model, { user: config.name });
   return {
     name: config.name,
     tools: (config.tools ?? []).map((name) => openTool(registry, name, config.name)),
@@ -78,10 +107,12 @@ function checkCode(name: string, { codeExecution = false }: StandardAgentOptions
 
 function describeChat(config: TeamConfig, registry: AgentRegistry): Partial<GroupChatOptions> {
   if (config.selector !== undefined && config.selector_model !== undefined)
-    throw new InvalidInputError('The team file has both a selector and a selector_model. Leave out one of them.');
+    throw new InvalidInputError('The team file has both a selector and a selector_model. Leave out one of them.', {
+      details: { option: 'selector' },
+    });
   const selector = config.selector_model === undefined ? config.selector : registry.model(config.selector_model);
   if (config.selector_model !== undefined && selector === undefined)
-    throw unregistered('model', config.selector_model, 'the selection of speakers');
+    throw unregistered('model', config.selector_model, { user: 'the selection of speakers', option: 'selector_model' });
   return defined({
     speakerSelection: config.speaker_selection,
     selector,
@@ -106,14 +137,18 @@ function describeEnd(end: NonNullable<TeamConfig['end']>): Partial<EndRules> {
 
 function openTool(registry: AgentRegistry, name: string, agent: string): Tool {
   const tool = registry.tool(name);
-  if (tool === undefined) throw unregistered('tool', name, agent);
+  if (tool === undefined) throw unregistered('tool', name, { user: agent, option: 'tools' });
   return tool;
 }
 
-function unregistered(what: string, name: string, user: string): InvalidInputError {
+function unregistered(
+  what: string,
+  name: string,
+  { user, option = what }: { readonly user: string; readonly option?: string },
+): InvalidInputError {
   return new InvalidInputError(
     `"${user}" needs the ${what} "${name}", which the registry does not have. Name a module with it under "registry".`,
-    { details: { [what]: name } },
+    { details: { [what]: name, option } },
   );
 }
 

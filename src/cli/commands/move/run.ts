@@ -36,7 +36,7 @@ Ctrl-C stops at the last checkpoint; "savestate continue" goes on from there. Wh
 
 async function runWorkflowFile(context: Context, input: CommandInput, file: string): Promise<ExitCode | undefined> {
   const { runWorkflow } = await import('../../workflow/run-workflow.ts');
-  const sessionId = context.globals.session ?? newSessionName('run');
+  const sessionId = (await context.namedSession()) ?? newSessionName('run');
   return runWorkflow(context, input, { file, registry: input.text('registry'), sessionId });
 }
 
@@ -56,7 +56,7 @@ async function talk(context: Context, input: CommandInput): Promise<ExitCode | u
     throw new InvalidInputError(
       'A question of a team is answered by what you say, or with "savestate continue --answer". Here --answer is for a workflow.',
     );
-  const sessionId = context.globals.session ?? newSessionName('chat');
+  const sessionId = (await context.namedSession()) ?? newSessionName('chat');
   return holdTalk(context, input, async ({ following, ...held }) => {
     await tendTeam(context, held, { words, sessionId });
     return held.talk.prompt(sessionId, text, { ...following, rounds });
