@@ -1,4 +1,6 @@
-import { openDatabase } from '../dist/storage/database/sqlite-driver.js';
+import { importSource } from '../scripts/import-source.mjs';
+
+export const { openDatabase } = await importSource('storage/database/sqlite-driver.ts');
 
 /** The floor: the same driver, a plain rowid table of texts, WAL, and the log copied into the file as rarely as in our storage. */
 export function openRaw(path, synchronous) {

@@ -14,6 +14,7 @@ import { commandLine } from './rows/command-line.mjs';
 import { documents } from './rows/documents.mjs';
 import { edits } from './rows/edits.mjs';
 import { encryption } from './rows/encryption.mjs';
+import { imports } from './rows/imports.mjs';
 import { memory } from './rows/memory.mjs';
 import { naiveSaves } from './rows/naive-saves.mjs';
 import { postgres } from './rows/postgres.mjs';
@@ -41,6 +42,7 @@ const ROWS = [
   workflowSteps,
   adapters,
   commandLine,
+  imports,
   studio,
 ];
 

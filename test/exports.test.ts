@@ -190,6 +190,40 @@ test('all public names are few, and each entry of package.json is listed', () =>
   expect(names.length).toBeLessThanOrEqual(MAX_NAMES);
 });
 
+/** What an entry loads beside files of ours and of Node. What is not needed at once is loaded when it is needed. */
+const LOADED: Record<string, string> = {
+  './langgraph':
+    '@langchain/core/documents @langchain/core/messages @langchain/langgraph @langchain/langgraph-checkpoint hono/http-exception',
+  './agents': 'zod',
+  './repair': 'zod',
+  './workspace': 'zod',
+  './drift': 'zod',
+  './loop': 'zod',
+  './workflow': 'zod',
+  './fleet': 'zod',
+  './memory': 'zod',
+  './server': '@hono/node-server hono hono/compress zod',
+  './mcp': '@hono/node-server hono hono/compress zod',
+};
+/** Each file takes time. */
+const MAX_LOADED_FILES = 40;
+
+test.each(Object.keys(ENTRIES))('importing "%s" loads few files, and only the packages it needs', (entry) => {
+  const packages = new Set<string>();
+  const files = new Set<string>();
+  const visit = (file: string) => {
+    if (files.has(file)) return;
+    files.add(file);
+    for (const [, from = ''] of readFileSync(file, 'utf8').matchAll(/^(?:import|export) .*?['"]([^'"]+)['"];$/gm)) {
+      if (from.startsWith('.')) visit(resolve(dirname(file), from));
+      else if (!from.startsWith('node:')) packages.add(from);
+    }
+  };
+  visit(join(builtFolder(), ENTRIES[entry]?.source.replace('.ts', '.js') ?? ''));
+  expect([...packages].sort()).toEqual(split(LOADED[entry] ?? ''));
+  expect(files.size).toBeLessThanOrEqual(entry === '.' ? 4 : MAX_LOADED_FILES);
+});
+
 /** Sources of entries that are of no use without a peer. */
 const NEEDS_PEER = /^(?:adapter|storage\/postgres|server\/mcp)\//;
 

@@ -1,7 +1,9 @@
 // For a run that is known to have failed: the most likely decisive step, by the form of the run alone.
-import { InvalidInputError } from '../../dist/core/errors.js';
-import { DriftDetector } from '../../dist/runtime/drift/drift-detector.js';
-import { isFinishing, readEvent } from '../../dist/runtime/drift/step/drift-event.js';
+import { importSource } from '../../scripts/import-source.mjs';
+
+const { InvalidInputError } = await importSource('core/errors.ts');
+const { DriftDetector } = await importSource('runtime/drift/drift-detector.ts');
+const { isFinishing, readEvent } = await importSource('runtime/drift/step/drift-event.ts');
 
 const MAX_CANDIDATES = 5;
 /** An agent that makes at least this part of all events, mostly thoughts and orders, directs the others. */

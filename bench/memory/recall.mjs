@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { localEmbedder, Memory, SqliteMemoryStorage } from '../../dist/memory/index.js';
-import { openDatabase } from '../../dist/storage/database/sqlite-driver.js';
 import { createFsyncProbe } from '../measure.mjs';
+import { openDatabase } from '../raw-sqlite.mjs';
 import { formatMs } from '../report.mjs';
 import { ADJECTIVES, NAMES, NOUNS, PLACES, VERBS } from '../vocabulary.mjs';
 import { DURABILITIES } from '../workbench.mjs';

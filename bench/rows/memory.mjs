@@ -1,10 +1,12 @@
-import { ShadowBudget } from '../../dist/manager/engine/engine.js';
+import { importSource } from '../../scripts/import-source.mjs';
 import { collectAllGarbage } from '../measure.mjs';
 import { createMessages, createState, jsonBytes } from '../messages.mjs';
 import { formatBytes } from '../report.mjs';
 import { LONG, longState, openManager } from '../workbench.mjs';
 
 export const memory = { id: 'memory', title: 'memory of an open 5,000-message session, without the state itself', run };
+
+const { ShadowBudget } = await importSource('manager/engine/engine.ts');
 
 /** The manager's default. */
 const BUDGET_BYTES = 256 * 1024 * 1024;

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import {
   accepts,
   callback,
@@ -61,10 +60,4 @@ const CHECKS: OptionChecks<ServerOptions> = {
 /** Accepts the options of a server, or throws an InvalidInputError. */
 export function checkServerOptions(options: ServerOptions): void {
   checkOptions(options, CHECKS, 'createServer()');
-}
-
-/** The version of this package. */
-export function readVersion(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(manifest) as { readonly version: string }).version;
 }

@@ -14,7 +14,8 @@ import { Access, createToken, isLoopback } from './http/access.ts';
 import { createApp } from './http/app.ts';
 import { Dispatcher } from './http/dispatch.ts';
 import { createFiles } from './http/files.ts';
-import { checkServerOptions, readVersion, type ServerOptions } from './server-options.ts';
+import { readManifest } from './http/package-folder.ts';
+import { checkServerOptions, type ServerOptions } from './server-options.ts';
 
 const MAX_BODY_BYTES = 16 * 1024 ** 2;
 const TIMEOUT_MS = 30_000;
@@ -64,7 +65,7 @@ export function createServer(manager: CheckpointManager, options: ServerOptions 
     memory,
     isReadOnly: readOnly,
     label,
-    version: readVersion(),
+    version: readManifest().version,
     states: new States(manager),
     figures: new Cache<SessionFigures>(KEPT_FIGURES),
     teamRuns,

@@ -1,8 +1,10 @@
 // One of several processes that save to the same sessions of a file store; prints each id when it was acknowledged.
 import { randomBytes } from 'node:crypto';
-import { createCheckpointIds } from '../../dist/core/record/id.js';
-import { FileCheckpointStorage } from '../../dist/storage/file/file-storage.js';
-import { Builders, commitOf, contentOf, moveBranch } from '../../dist/testing/contract/builders.js';
+import { FileCheckpointStorage } from '../../dist/index.js';
+import { importSource } from '../../scripts/import-source.mjs';
+
+const { createCheckpointIds } = await importSource('core/record/id.ts');
+const { Builders, commitOf, contentOf, moveBranch } = await importSource('testing/contract/builders.ts');
 
 const [path, seed, saves] = [process.argv[2], Number(process.argv[3]), Number(process.argv[4])];
 const storage = new FileCheckpointStorage({ path });

@@ -62,7 +62,7 @@ function startFor(servers: Map<string, Promise<PostgresServer>>, worker: string)
 
 /** The folder of the built library; it is built if a source is newer than the last build. */
 async function build(): Promise<string> {
-  if (newestBelow('src') > timeOf('dist/cli/main.js'))
+  if (newestBelow('src') > timeOf('dist/studio/index.html'))
     await promisify(execFile)('npm', ['run', '--silent', 'build'], { cwd: ROOT }).catch(({ stdout, stderr }) => {
       throw new Error(`The library cannot be built:\n${stdout}${stderr}`);
     });

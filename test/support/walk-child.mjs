@@ -1,6 +1,8 @@
-// Counts the files of the built package in which something runs during a save, a restore and so on: node walk-child.mjs <dist> <folder>
+// Counts the sources in the built package of which something runs during a save, a restore and so on: node walk-child.mjs <dist> <folder>
+import { readFileSync } from 'node:fs';
 import { Session } from 'node:inspector/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 const [dist = '', folder = ''] = process.argv.slice(2);
 const load = (path) => import(join(dist, path));
@@ -20,13 +22,21 @@ async function filesOf(work) {
   await work();
   const { result } = await inspector.post('Profiler.takePreciseCoverage');
   await inspector.post('Profiler.stopPreciseCoverage');
-  const ran = result.filter(
-    ({ url, functions }) =>
-      url.includes('/dist/') &&
-      !url.includes('/dist/testing/') &&
-      functions.some(({ functionName, ranges }) => functionName !== '' && ranges[0].count > 0),
-  );
-  return ran.map(({ url }) => url.split('/dist/')[1]).sort();
+  const ran = result
+    .filter(({ url }) => url.includes('/dist/'))
+    .flatMap(({ url, functions }) => {
+      const sources = sourcesIn(fileURLToPath(url));
+      return functions
+        .filter(({ functionName, ranges }) => functionName !== '' && ranges[0].count > 0)
+        .map(({ ranges }) => sources.findLast(({ from }) => from <= ranges[0].startOffset)?.path);
+    });
+  return [...new Set(ran)].filter((path) => path?.startsWith('src/') && !path.startsWith('src/testing/')).sort();
+}
+
+/** The build writes before each part of a file which source it comes from. */
+function sourcesIn(file) {
+  const marks = readFileSync(file, 'utf8').matchAll(/^\/\/ (\S+\.m?[jt]s)$/gm);
+  return Array.from(marks, ({ 1: path, index: from }) => ({ path, from }));
 }
 
 const path = join(folder, 'walks.db');

@@ -1,10 +1,11 @@
 import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
-import widthOf from 'string-width';
+import stringWidth from 'string-width';
 import { expect, test } from 'vitest';
 import { clip, formatRows, formatTable, wrapWords } from './format.ts';
 import { createStyle } from './style.ts';
 import { createTerminal, type Terminal } from './terminal.ts';
+import { widthOf } from './width.ts';
 
 const screen = (columns: number): Terminal => ({
   ...createTerminal(process, { color: false }),
@@ -17,7 +18,7 @@ test('[cli.3] a sentence that is longer than the screen is broken between words,
   for (const columns of [60, 40, 20]) {
     const wrapped = wrapWords(text, columns);
     expect(wrapped.replaceAll('\n  ', ' ')).toBe(text);
-    for (const line of wrapped.split('\n')) expect(widthOf(line)).toBeLessThanOrEqual(columns);
+    for (const line of wrapped.split('\n')) expect(stringWidth(line)).toBeLessThanOrEqual(columns);
   }
   expect(wrapWords('as it is', 80)).toBe('as it is');
   expect(wrapWords('[12] ann: one two three\n- [3] bob: one two\n  reason    one two three', 16)).toBe(
@@ -33,7 +34,7 @@ test('[cli.3] a word that is longer than the screen is broken where it ends, bet
   const texts = fc.string({ unit: 'grapheme' }).filter((text) => !/[\p{Cc}\p{Bidi_Control}]/u.test(text));
   fc.assert(
     fc.property(texts, fc.integer({ min: 4, max: 40 }), (text, columns) => {
-      for (const line of wrapWords(text, columns).split('\n')) expect(widthOf(line)).toBeLessThanOrEqual(columns);
+      for (const line of wrapWords(text, columns).split('\n')) expect(stringWidth(line)).toBeLessThanOrEqual(columns);
     }),
   );
 });
@@ -53,7 +54,7 @@ test('[cli.3] no line of a table is wider than the screen; the last column is cu
   ];
   for (const columns of [80, 60, 40, 20, 9]) {
     const lines = formatRows(screen(columns), rows, { head: ['#', 'checkpoint', 'what'], right: [0] }).split('\n');
-    for (const line of lines) expect(widthOf(line)).toBeLessThanOrEqual(columns);
+    for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(columns);
   }
   expect(formatTable(rows, { columns: 60 })).toContain('chk_01m7j67rg2hpnyb3tmhdk1  planner: Step 1');
   expect(formatTable(rows, { columns: 60 })).toContain('…');
@@ -70,7 +71,7 @@ test('[cli.3] a coloured cell keeps its colours and leaves none on, also if it i
 test('[cli.3] a clipped text takes no more columns than it may, whatever is in it', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), fc.integer({ min: 1, max: 40 }), (text, columns) => {
-      expect(widthOf(clip(text, columns))).toBeLessThanOrEqual(columns);
+      expect(stringWidth(clip(text, columns))).toBeLessThanOrEqual(columns);
     }),
   );
   expect(clip('👨‍👩‍👧‍👦'.repeat(5), 5)).toBe('👨‍👩‍👧‍👦👨‍👩‍👧‍👦…');
@@ -92,4 +93,14 @@ test('[cli.3] a command that a hint names is not broken: its beginning alone wou
   expect(wrapWords(`Go on: savestate continue --storage ${'x'.repeat(40)}`, 30)).toBe(
     `Go on:\nsavestate continue --storage ${'x'.repeat(40)}`,
   );
+});
+
+test('[cli.3] every character has the width it has on a screen, also those that are counted without looking', () => {
+  const differing: string[] = [];
+  for (let code = 0; code < 0x3000; code++) {
+    const text = `a${String.fromCodePoint(code)}b`;
+    if (widthOf(text) !== stringWidth(text)) differing.push(code.toString(16));
+  }
+  expect(differing).toEqual([]);
+  expect(widthOf(createStyle(true).red('né…'))).toBe(3);
 });

@@ -1,5 +1,5 @@
-import widthOf from 'string-width';
 import { ESCAPE, SEALED, writeOut } from './style.ts';
+import { charactersOf, widthOf } from './width.ts';
 
 export { formatCount } from '../../core/format-count.ts';
 export { widthOf };
@@ -31,7 +31,6 @@ export function formatDuration(seconds: number): string {
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
-const CHARACTERS = new Intl.Segmenter();
 /** A character may have many parts, such as a family has; a long text is not measured whole. */
 const MAX_UNITS_PER_COLUMN = 16;
 
@@ -62,11 +61,11 @@ function takeColumns(parts: readonly string[], columns: number): string {
   let [kept, width] = ['', 0];
   for (const [at, part] of parts.entries()) {
     const isColor = at % 2 === 1;
-    const characters = CHARACTERS.segment(part.slice(0, (columns + 1) * MAX_UNITS_PER_COLUMN));
-    for (const { segment } of isColor ? [{ segment: part }] : characters) {
-      width += isColor ? 0 : widthOf(segment);
+    const characters = charactersOf(part.slice(0, (columns + 1) * MAX_UNITS_PER_COLUMN));
+    for (const character of isColor ? [part] : characters) {
+      width += isColor ? 0 : widthOf(character);
       if (width > columns) return kept;
-      kept += segment;
+      kept += character;
     }
   }
   return kept;

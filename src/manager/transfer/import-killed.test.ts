@@ -15,8 +15,7 @@ import { CheckpointManager } from '../checkpoint-manager.ts';
 /** Imports a file; says so when three commits are stored, and hangs. */
 const child = (dist: string): string => `
   import { createReadStream } from 'node:fs';
-  import { CheckpointManager, FileCheckpointStorage } from '${dist}index.js';
-  import { SqliteCheckpointStorage } from '${dist}storage/sqlite/sqlite-storage.js';
+  import { CheckpointManager, FileCheckpointStorage, SqliteCheckpointStorage } from '${dist}index.js';
   const [kind, path, file] = process.argv.slice(1);
   const storage = kind === 'sqlite' ? new SqliteCheckpointStorage({ path }) : new FileCheckpointStorage({ path });
   const commit = storage.commit.bind(storage);

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { extname, join, normalize, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { packageFolder } from './package-folder.ts';
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -23,9 +23,8 @@ const HASHED = /[.-][\w-]{8,}\.\w+$/;
 
 /** The folder of the studio in this package; undefined if it was not built. */
 function findStudio(): string | undefined {
-  const folder = fileURLToPath(new URL('../../studio', import.meta.url));
-  const built = fileURLToPath(new URL('../../../dist/studio', import.meta.url)); // when run from the sources
-  return [folder, built].find((each) => existsSync(join(each, 'index.html')));
+  const folder = join(packageFolder(), 'dist/studio');
+  return existsSync(join(folder, 'index.html')) ? folder : undefined;
 }
 
 /** Serves the files of the studio; what is no file is the page itself, so that links into it work. */

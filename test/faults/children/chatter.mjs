@@ -8,7 +8,7 @@ import {
   GroupChat,
   StandardAgent,
 } from '../../../dist/runtime/index.js';
-import { scriptedModel } from '../../../dist/testing/model/scripted-model.js';
+import { scriptedModel } from '../../../dist/testing/index.js';
 import { die, openManager, openStorage, say, told } from './common.mjs';
 
 say({ ready: true });

@@ -1,7 +1,8 @@
 // Holds the write lock of a database until it gets another line.
-import { openDatabase } from '../../../dist/storage/database/sqlite-driver.js';
+import { importSource } from '../../../scripts/import-source.mjs';
 import { say, told } from './common.mjs';
 
+const { openDatabase } = await importSource('storage/database/sqlite-driver.ts');
 say({ ready: true });
 const { path } = told();
 const db = openDatabase(path);

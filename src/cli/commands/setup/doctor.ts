@@ -1,8 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { messageOf } from '../../../core/errors.ts';
 import { Workers } from '../../../manager/workers/workers.ts';
+import { readManifest } from '../../../server/http/package-folder.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT } from '../../base/exit-code.ts';
@@ -79,24 +80,17 @@ async function checkSqlite({ folder }: Context): Promise<Finding> {
 
 /** What may be installed beside this package, and which version of it a program here would get. */
 async function checkPackages({ folder }: Context): Promise<Finding> {
-  const { peerDependencies } = readManifest(new URL('../../../../package.json', import.meta.url));
-  const versions = Object.keys(peerDependencies ?? {}).map((name) => `${name} ${findVersion(name, folder)}`);
+  const versions = Object.keys(readManifest().peerDependencies).map((name) => `${name} ${findVersion(name, folder)}`);
   return versions.join(', ');
 }
 
 function findVersion(name: string, folder: string): string {
   const below = createRequire(join(folder, 'package.json')).resolve.paths(name) ?? [];
   const beside = createRequire(import.meta.url).resolve.paths(name) ?? [];
-  const manifest = [...below, ...beside]
-    .map((path) => join(path, name, 'package.json'))
-    .find((path) => existsSync(path));
-  return manifest === undefined ? 'is not installed' : (readManifest(manifest).version ?? 'of no version');
-}
-
-type Manifest = { readonly version?: string; readonly peerDependencies?: Readonly<Record<string, string>> };
-
-function readManifest(path: string | URL): Manifest {
-  return JSON.parse(readFileSync(path, 'utf8')) as Manifest;
+  const found = [...below, ...beside]
+    .map((path) => join(path, name))
+    .find((path) => existsSync(join(path, 'package.json')));
+  return found === undefined ? 'is not installed' : readManifest(found).version;
 }
 
 async function checkConfig(context: Context): Promise<Finding> {

@@ -144,7 +144,8 @@ const STOP_WORDS = new Set(
   geen heeft hebben haar moet naar niet onder voor waar worden wordt zijn zonder`.split(/\s+/),
 );
 
-const WORDS = new Intl.Segmenter(undefined, { granularity: 'word' });
+/** Made when the first text needs it: that takes long. */
+let words: Intl.Segmenter | undefined;
 
 /** The beginnings of the words of a text: what an agent that is busy with it will speak of. */
 function termsOf(text: string, maxTerms: number): string[] {
@@ -162,7 +163,8 @@ function termsOf(text: string, maxTerms: number): string[] {
 }
 
 function wordsIn(run: string): string[] {
-  return Array.from(WORDS.segment(run), ({ segment }) => segment);
+  words ??= new Intl.Segmenter(undefined, { granularity: 'word' });
+  return Array.from(words.segment(run), ({ segment }) => segment);
 }
 
 /** The last letter is mostly an ending: "tests" and "test" begin alike. Empty for a word that says nothing. */
