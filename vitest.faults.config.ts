@@ -7,6 +7,7 @@ export const FAULT_LOOPS = [
   'test/loop/crash-points.test.ts',
   'test/loop/processes.test.ts',
   'src/**/*.property.test.ts',
+  'src/runtime/repair/trial-killed.test.ts',
   'src/storage/postgres/database/postgres-tenancy.test.ts',
 ];
 
@@ -19,6 +20,7 @@ export default defineConfig({
     testTimeout: isFull ? 3_600_000 : 300_000,
     hookTimeout: isFull ? 600_000 : 60_000,
     globalSetup: ['test/support/on-demand-global.ts'],
+    setupFiles: ['test/support/end-of-file.ts'],
     pool: 'forks',
     maxWorkers: WORKERS,
     fileParallelism: !isFull,

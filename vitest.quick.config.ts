@@ -15,6 +15,7 @@ export default defineConfig({
     exclude: [...FAULT_LOOPS, ...SLOW],
     testNamePattern: /^(?!.*\b(postgres|sqlite|file)\b)/,
     globalSetup: ['test/support/on-demand-global.ts'],
+    setupFiles: ['test/support/end-of-file.ts'],
     testTimeout: 60_000,
     pool: 'forks',
     maxWorkers: WORKERS,

@@ -1,23 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
-import { afterAll, onTestFinished, TestRunner } from 'vitest';
+import { cleanUpLater } from './clean-up.ts';
 import { postgresUrl } from './on-demand.ts';
 
 export { postgresUrl };
-
-type Cleanup = () => Promise<void>;
-
-/** What is made outside of a test goes at the end of its file. */
-const atEndOfFile: Cleanup[] = [];
-
-afterAll(async () => {
-  for (const cleanup of atEndOfFile.toReversed()) await cleanup();
-});
-
-function cleanUpLater(cleanup: Cleanup): void {
-  if (TestRunner.getCurrentTest() === undefined) atEndOfFile.push(cleanup);
-  else onTestFinished(cleanup);
-}
 
 /** A connection as the superuser; it is ended with the test, or with the file if no test is running. */
 export async function adminClient(): Promise<Client> {

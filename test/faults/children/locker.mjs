@@ -1,11 +1,13 @@
 // Holds the write lock of a database until it gets another line.
-import { importSource } from '../../../scripts/import-source.mjs';
+import { createRequire } from 'node:module';
 import { say, told } from './common.mjs';
 
-const { openDatabase } = await importSource('storage/database/sqlite-driver.ts');
+const { DatabaseSync } =
+  process.getBuiltinModule('node:sqlite') ?? createRequire(import.meta.url)('@photostructure/sqlite');
+
 say({ ready: true });
 const { path } = told();
-const db = openDatabase(path);
+const db = new DatabaseSync(path);
 db.exec('PRAGMA busy_timeout=5000');
 db.exec('BEGIN IMMEDIATE');
 say({ held: true });
