@@ -62,7 +62,7 @@ export default defineConfig({
       input: Object.fromEntries(entries.map((entry) => [entry, join(SOURCES, `${entry}.ts`)])),
       external: (id) => !id.startsWith('.') && !isAbsolute(id) && !(id in INLINED),
       treeshake: { moduleSideEffects: false },
-      checks: { ineffectiveDynamicImport: false },
+      checks: { ineffectiveDynamicImport: false, bundlerTimings: false },
       experimental: { attachDebugInfo: 'simple' },
       output: {
         comments: { jsdoc: false },

@@ -1,10 +1,12 @@
 // Plugs the drift detector into a scorer that calls detect(events) and attribute(events) on rows of trace files.
-// Usage, after `npm run build`: node <scorer> bench/drift/detector.mjs
-import { DriftDetector } from '../../dist/runtime/drift/index.js';
-import { readEvent } from '../../dist/runtime/drift/step/drift-event.js';
-import { StepTracker } from '../../dist/runtime/drift/step/step-tracker.js';
+// Usage: node <scorer> bench/drift/detector.mjs
+import { importSource } from '../../scripts/import-source.mjs';
 import { attribute as attributeRun } from './attribute.mjs';
 import { toDriftEvents } from './events.mjs';
+
+const { DriftDetector } = await importSource('runtime/drift/index.ts');
+const { readEvent } = await importSource('runtime/drift/step/drift-event.ts');
+const { StepTracker } = await importSource('runtime/drift/step/step-tracker.ts');
 
 /** Weaker evidence does not name a step. */
 const MIN_STEP_NATS = 1;
