@@ -39,7 +39,7 @@ async function run(workbench) {
     },
     { rounds: workbench.rounds(30), warmup: 2 },
   );
-  const line = (what, side, floor, atMost) =>
+  const line = (what, [side, floor], atMost) =>
     workbench.report.line({
       what,
       ratio: side.median - floor.median,
@@ -48,9 +48,9 @@ async function run(workbench) {
       target: { atMost },
       sides: { side, floor },
     });
-  line("import 'savestate', above an empty module", sides.savestate, sides.empty, 60);
-  line("import 'savestate/langgraph', above its peers alone", sides.langgraph, sides.peers, 100);
-  line('savestate log -n 20, above an empty module', sides.log, sides.empty, 120);
+  line("import 'savestate', above an empty module", [sides.savestate, sides.empty], 60);
+  line("import 'savestate/langgraph', above its peers alone", [sides.langgraph, sides.peers], 100);
+  line('savestate log -n 20, above an empty module', [sides.log, sides.empty], 120);
 }
 
 /** Runs a program to its end; returns the milliseconds of processor time it took. */

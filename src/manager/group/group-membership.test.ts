@@ -286,7 +286,7 @@ describe.each(STORAGES)('on %s', (_, create) => {
     const { storage, open, close, leftovers, abandonedCut } = start();
     const member = await open().join('member', () => ({ agent: { n: 1 }, sessionId: 'member' }));
     await abandonedCut(member);
-    await until(async () => (await leftovers()).every((name) => /^group:chk_/.test(name)));
+    await until(async () => (await leftovers()).every((name) => name.startsWith('group:chk_')));
     const left = await leftovers();
     const preview = await member.manager.prune({ dryRun: true });
     expect(preview.verdicts.map(({ reason }) => reason)).not.toContainEqual(expect.stringContaining('part of group'));
