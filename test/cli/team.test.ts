@@ -245,11 +245,32 @@ describe.concurrent('doctor', () => {
   test('[cli.13] tells who is in the team, and why it cannot be opened', async () => {
     const folder = createTeamFolder();
     await ok(['init'], { folder });
-    const team = async (code: number) =>
-      (await json('doctor', [], { folder, own: true, code })).checks.find(({ name }) => name === 'team');
-    expect(await team(0)).toMatchObject({ status: 'ok', message: 'a chat of planner, critic' });
+    const team = async (code: number, ...more: string[]) =>
+      (await json('doctor', more, { folder, own: true, code })).checks.find(({ name }) => name === 'team');
+    expect(await team(0, '--load')).toMatchObject({ status: 'ok', message: 'a chat of planner, critic' });
     writeFileSync(join(folder, 'travellers.mjs'), 'export const registry = {};\n');
-    expect(await team(1)).toMatchObject({ status: 'failed', message: expect.stringContaining('offline-travellers') });
+    expect(await team(1, '--load')).toMatchObject({
+      status: 'failed',
+      message: expect.stringContaining('offline-travellers'),
+    });
+  });
+
+  test('[cli.13] runs no code of the folder unless --load says so', async () => {
+    const folder = createTeamFolder();
+    await ok(['init'], { folder });
+    const mark = join(folder, 'ran.txt');
+    const ran = `import { writeFileSync } from 'node:fs';\nwriteFileSync(${JSON.stringify(mark)}, '');\n`;
+    writeFileSync(join(folder, 'travellers.mjs'), `${ran}export const registry = {};\n`);
+    const check = async () => (await json('doctor', [], { folder, own: true })).checks.at(-1);
+    expect(await check()).toMatchObject({
+      status: 'note',
+      message: expect.stringContaining('a chat of planner, critic;'),
+    });
+    writeFileSync(join(folder, 'savestate.yaml'), 'team: travellers.mjs\n');
+    expect(await check()).toMatchObject({ status: 'note', message: expect.stringContaining('travellers.mjs is code') });
+    expect(existsSync(mark)).toBe(false);
+    await run(['doctor', '--load'], { folder, own: true });
+    expect(existsSync(mark)).toBe(true);
   });
 });
 

@@ -240,7 +240,9 @@ describe.concurrent('workflows', () => {
       'bad.yaml:18:5: steps[2].functoin',
     );
     writeFileSync(join(folder, 'packing.yaml'), text.replace('look_at_sky', 'look_at_sea'));
-    const unknown = await run(['workflow', 'check', 'packing.yaml'], { folder });
+    const checked = ['workflow', 'check', 'packing.yaml'];
+    expect(await run(checked, { folder })).toMatchObject({ code: 0, stderr: expect.stringContaining('--registry') });
+    const unknown = await run([...checked, '--registry', 'packing.mjs'], { folder });
     expect([unknown.code, unknown.stdout]).toEqual([1, expect.stringContaining('"look_at_sea"')]);
     expect((await run(['workflow', 'check', 'missing.yaml'], { folder })).code).toBe(13);
     expect((await run(['workflow', 'paint'], { folder })).code).toBe(2);

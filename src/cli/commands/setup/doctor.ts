@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { messageOf } from '../../../core/errors.ts';
 import { Workers } from '../../../manager/workers/workers.ts';
 import { readManifest } from '../../../server/http/package-folder.ts';
@@ -8,6 +8,7 @@ import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT } from '../../base/exit-code.ts';
 import { type Address, addressExists, formatAddress } from '../../place/address.ts';
+import { readText, resolveFile } from '../../place/read-text.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 type Status = 'ok' | 'note' | 'warning' | 'failed';
@@ -17,10 +18,17 @@ const MIN_NODE = [20, 19] as const;
 
 /** Finds out what is wrong with an installation. */
 export const command: Command = {
-  examples: [['savestate doctor', 'what works here, and what does not']],
-  run: async (context) => {
+  options: [['--load', 'also load the code of the team, which runs what its modules say at their top']],
+  details: 'Looks, and runs no code of the folder unless --load says so.',
+  examples: [
+    ['savestate doctor', 'what works here, and what does not'],
+    ['savestate doctor --load', 'the code of the team, too'],
+  ],
+  run: async (context, input) => {
     const checks: Check[] = [];
-    for (const [name, check] of CHECKS) checks.push(await attempt(name, () => check(context)));
+    const team = input.flag('load') ? loadTeam : checkTeam;
+    for (const [name, check] of [...CHECKS, ['team', team] as const])
+      checks.push(await attempt(name, () => check(context)));
     const isHealthy = checks.every(({ status }) => status !== 'failed');
     const { style } = context.terminal;
     const paint = { ok: style.green, note: style.cyan, warning: style.yellow, failed: style.red };
@@ -40,7 +48,6 @@ const CHECKS: readonly (readonly [name: string, check: (context: Context) => Pro
   ['configuration', checkConfig],
   ['storage', checkStorage],
   ['content', checkContent],
-  ['team', checkTeam],
 ];
 
 async function attempt(name: string, check: () => Promise<Finding>): Promise<Check> {
@@ -123,8 +130,22 @@ async function checkContent(context: Context): Promise<Finding> {
   return `${formatCount(checkpoints, 'checkpoint')} of ${formatCount(sessions, 'session')}${last}`;
 }
 
+const NO_TEAM = 'none is named, so "savestate run" needs --team';
+
+/** What can be said of a team without its code. */
 async function checkTeam(context: Context): Promise<Finding> {
-  if ((await context.config())?.config.team === undefined) return 'none is named, so "savestate run" needs --team';
+  const { path = '', config: { team } = {} } = (await context.config()) ?? {};
+  if (team === undefined) return NO_TEAM;
+  const file = resolveFile(dirname(path), team);
+  if (!/\.ya?ml$/.test(file)) return { note: `${team} is code, which "savestate doctor --load" loads and checks` };
+  const { parseTeam } = await import('../../../runtime/chat/team-config.ts');
+  const { agents } = parseTeam(readText(file, 'team file'), { source: file });
+  const names = agents.map(({ name }) => name).join(', ');
+  return { note: `a chat of ${names}; its code is loaded and checked with "savestate doctor --load"` };
+}
+
+async function loadTeam(context: Context): Promise<Finding> {
+  if ((await context.config())?.config.team === undefined) return NO_TEAM;
   const { openTeam } = await import('../../team/open-team.ts');
   const { kind, create } = await openTeam(context, { allowsCode: true }); // it is only made, nothing is run
   return `a ${kind} of ${create()

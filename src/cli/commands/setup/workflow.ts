@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { hasErrorCode, type SavestateError } from '../../../core/errors.ts';
 import type { Problem } from '../../../runtime/config/problem.ts';
 import type { Command } from '../../base/command.ts';
@@ -16,12 +16,13 @@ const ACTIONS: Readonly<Record<string, Command['run']>> = {
 export const command: Command = {
   arguments: '<action> [file]',
   options: [
-    ['--registry <module>', 'check: the code behind it; default: the module beside the file, with the same name'],
+    ['--registry <module>', 'check: load the code behind it, and hold the names against it; default: no code is run'],
   ],
   details: `Actions: check <file> (every problem of a workflow or of settings with line and column; exits with 1 if there is one), schema
 (a JSON Schema of workflow files, for editors). "savestate run <file>" runs one.`,
   examples: [
     ['savestate workflow check refund.yaml', 'before it is run'],
+    ['savestate workflow check refund.yaml --registry refund.mjs', 'the names of functions, too'],
     ['savestate workflow schema > workflow.schema.json', 'for an editor that completes YAML'],
   ],
   run: (context, input) => input.action('workflow', ACTIONS)(context, input),
@@ -51,8 +52,10 @@ async function findProblems(context: Context, file: string, registry: string | u
     }
     const { workflow } = await openWorkflow(context, file);
     const path = findRegistryPath(context, file, registry);
-    // Without any code there is nothing to hold the names against.
-    if (path !== undefined) checkRegistry(workflow, await openWorkflowRegistry(context, path));
+    // Only code that was named here: to look at a file must not run what lies beside it.
+    if (registry === undefined && path !== undefined)
+      context.say(`Its names were not looked for in ${basename(path)}: that runs code, and needs --registry ${path}`);
+    else if (path !== undefined) checkRegistry(workflow, await openWorkflowRegistry(context, path));
     return [];
   } catch (error) {
     const problems = hasErrorCode(error, 'INVALID_INPUT') ? (error as SavestateError).details.problems : undefined;
