@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer';
-import { lstatSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { lstatSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
@@ -12,6 +13,7 @@ import { Builders, commitOf, contentOf, session } from '../../testing/contract/b
 import { createRandom } from '../../testing/contract/random.ts';
 import { openDatabase, type SqlDatabase } from '../database/sqlite-driver.ts';
 import { InMemoryCheckpointStorage } from '../memory/memory-storage.ts';
+import { MACHINE, PROCESS_ID } from '../process-identity.ts';
 import { SqliteCheckpointStorage } from '../sqlite/sqlite-storage.ts';
 import { encrypted } from './encrypted.ts';
 import { KeyFile } from './key-file.ts';
@@ -267,6 +269,18 @@ test('[encryption.4] a key removed through a link is gone from the file behind i
   expect(lstatSync(link.path).isSymbolicLink()).toBe(true);
   expect((await real.read()).list()).toMatchObject([{ name: 'main' }, { name: 'ann', removedAt: expect.any(Date) }]);
 });
+
+test('[encryption.6] the lock of a process that died does not hold a key file up; that of one that lives does', async () => {
+  const file = new KeyFile(join(temporaryFolder(SCRATCH_ROOT), 'k'));
+  await file.create();
+  const child = spawnSync(process.execPath, ['-p', 'process.pid']);
+  writeFileSync(`${file.path}.lock`, `${MACHINE} ${String(child.stdout).trim()}-1`);
+  await Promise.all([file.update((ring) => ring.add('ann')), file.update((ring) => ring.add('bob'))]);
+  expect((await file.read()).list().map(({ name }) => name)).toEqual(['main', 'ann', 'bob']);
+  expect(readdirSync(join(file.path, '..'))).toEqual(['k']);
+  writeFileSync(`${file.path}.lock`, `${MACHINE} ${PROCESS_ID}`);
+  await expect(file.update((ring) => ring.add())).rejects.toThrow('Another process is changing');
+}, 30_000);
 
 test('[encryption.6] a keyring that is printed shows no secret, and two entries of one name are refused', () => {
   const ring = Keyring.create();

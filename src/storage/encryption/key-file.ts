@@ -13,6 +13,7 @@ import {
 import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { KeyError, messageOf, NotFoundError, StorageError } from '../../core/errors.ts';
+import { isProcessAlive, MACHINE, PROCESS_ID } from '../process-identity.ts';
 import { Keyring } from './keyring.ts';
 import type { Keys } from './keys.ts';
 
@@ -20,6 +21,8 @@ const OWNER_ONLY = 0o600;
 const OTHERS = 0o077;
 const TRIES = 100;
 const TRY_AGAIN_MS = 50;
+/** Who holds a lock, so that others see when that one died. */
+const OWN_LOCK = `${MACHINE} ${PROCESS_ID}`;
 
 /** Keys in a file that only its owner may read. Keep it, and its backups, apart from the storage. */
 export class KeyFile implements Keys {
@@ -103,7 +106,7 @@ export class KeyFile implements Keys {
     const lock = `${this.#realPath()}.lock`;
     for (let n = 0; n < TRIES; n++) {
       if (isMade(lock)) return () => rmSync(lock, { force: true });
-      await pause(TRY_AGAIN_MS);
+      if (!clearDead(lock)) await pause(TRY_AGAIN_MS);
     }
     throw new StorageError(
       `Another process is changing ${this.path}. If none is, one died: delete ${lock} and retry.`,
@@ -116,12 +119,30 @@ export class KeyFile implements Keys {
 
 function isMade(lock: string): boolean {
   try {
-    withFile(lock, 'wx', () => undefined);
+    withFile(lock, 'wx', (file) => writeSync(file, OWN_LOCK));
     return true;
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'EEXIST') return false;
     throw new StorageError(`The key file cannot be changed: ${messageOf(cause)}.`, { cause });
   }
+}
+
+/** Removes the lock of a process of this machine that died; of several who try, one does. Returns whether to look again at once. */
+function clearDead(lock: string): boolean {
+  const turn = `${lock}.dead`;
+  if (!isDead(lock) || !isMade(turn)) return false;
+  try {
+    if (isDead(lock)) rmSync(lock, { force: true }); // still: only who has the turn removes it
+    return true;
+  } finally {
+    rmSync(turn, { force: true });
+  }
+}
+
+function isDead(lock: string): boolean {
+  if (!existsSync(lock)) return false;
+  const [machine, holder = ''] = readFileSync(lock, 'utf8').split(' ');
+  return machine === MACHINE && !isProcessAlive(holder);
 }
 
 function withFile(path: string, flags: string, work: (file: number) => void): void {

@@ -307,3 +307,25 @@ test('[durability.8] chunks that are deleted or replaced while the storage is op
     expect(await manager.verify()).toMatchObject({ status: 'clean', checkpoints: 3 });
     await manager.close();
   }));
+
+test.each(['removed', 'cut off'])(
+  '[durability.8] a log whose end is %s while it is open is noticed before a save is acknowledged',
+  async (what) => {
+    const disk = new SimulatedDisk();
+    const storage = new FileCheckpointStorage({ path: PATH, fileSystem: disk.fileSystem() });
+    const manager = new CheckpointManager({ storage });
+    const work = await manager.session<{ n: number }>('s', { initial: { n: 0 } });
+    for (let n = 1; n <= 4; n++) await work.save({ n });
+    const path = `${PATH}/sessions/s-s/00000004.json`;
+    const node = disk.find(path);
+    if (node?.kind !== 'file') throw new TypeError(`${path} is no file`);
+    if (what === 'removed') await disk.fileSystem().unlink(path);
+    else node.content = node.content.slice(0, -9);
+    await expect(work.save({ n: 5 })).rejects.toMatchObject({ code: 'STORAGE', details: { path } });
+    const again = new CheckpointManager({ storage });
+    const left = again.session('s');
+    if (what === 'removed') expect((await left).state).toEqual({ n: 3 });
+    else await expect(left).rejects.toMatchObject({ code: 'CORRUPT' });
+    await manager.close();
+  },
+);

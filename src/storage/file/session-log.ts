@@ -26,6 +26,8 @@ export class SessionLog {
   readonly toErase = new Set<number>();
   /** The last entry known to survive a power loss; entries of other processes may not have been synced yet. */
   syncedThrough = 0;
+  /** The last entry that was read or written, which nobody rewrites, and its size. */
+  last = { number: 0, bytes: 0 };
   /** The entries that effects are in. */
   readonly #effectNumbers = new Map<string, number>();
   readonly #erased = new Map<CheckpointId, { readonly digest: Digest; readonly number: number }>();

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { CorruptError } from '../../core/errors.ts';
+import { CorruptError, StorageError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { mapBounded } from './bounded.ts';
 import type { DurableFiles } from './durable-files.ts';
@@ -196,6 +196,7 @@ export class Sessions {
     const bytes = await this.#fileSystem.readFile(path);
     if (bytes === undefined) return undefined;
     const entry = parseEntry(bytes, path);
+    if (number > log.last.number) log.last = { number, bytes: bytes.length };
     if (entry.number === number && entry.sessionId === log.sessionId) return entry;
     throw new CorruptError(`${path} holds entry ${entry.number} of session "${entry.sessionId}".`, {
       details: { path },
@@ -246,6 +247,7 @@ export class Sessions {
   async append(log: SessionLog, content: LogContent): Promise<boolean> {
     const number = log.next;
     const text = formatEntry({ sessionId: log.sessionId, incarnation: log.incarnation, number, ...content });
+    await this.#checkLast(log);
     await this.makeDurable(log, number - 1);
     const temp = await this.#files.writeTemp(text);
     try {
@@ -258,8 +260,21 @@ export class Sessions {
     }
     await this.#files.syncFolder(log.folder);
     log.syncedThrough = number;
+    log.last = { number, bytes: Buffer.byteLength(text) };
     this.#apply(log, number, parseEntry(Buffer.from(text), log.folder));
     return true;
+  }
+
+  /** What was cut off while this had it open is not gone on from: the next call reads what is left. */
+  async #checkLast(log: SessionLog): Promise<void> {
+    const { number, bytes } = log.last;
+    const path = `${log.folder}/${entryName(number)}`;
+    if (number === 0 || (await this.#fileSystem.statSize(path)) === bytes) return;
+    this.#logs.delete(encodeSessionId(log.sessionId));
+    throw new StorageError(
+      `${path} was cut off or removed while it was in use, so nothing was saved after it. Open the session again to see what is left.`,
+      { details: { path } },
+    );
   }
 
   /** Rewrites entries without the content that was deleted since. Only inside a shared section. */
