@@ -17,7 +17,7 @@ export type { SaveOptions } from './manager/engine/save-options.ts';
 export type { Lease, LeaseOptions } from './manager/lease/lease.ts';
 export type { CheckpointManagerOptions } from './manager/manager-options.ts';
 export { open } from './manager/open.ts';
-export type { RetentionPolicy, Verdict } from './manager/retention/retention.ts';
+export type { RetentionPolicy, RetentionVerdict } from './manager/retention/retention.ts';
 export type { PruneResult } from './manager/retention/retention-runner.ts';
 export type { Revision } from './manager/revision/revision.ts';
 export type { Session } from './manager/session/session.ts';

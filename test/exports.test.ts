@@ -16,7 +16,7 @@ const ENTRIES: Record<string, Entry> = {
     values:
       'Checkpoint CheckpointManager FileCheckpointStorage InMemoryCheckpointStorage SavestateError SecretRef SqliteCheckpointStorage hasErrorCode open',
     types:
-      'AgentFactory CheckpointComparison CheckpointId CheckpointManagerOptions CheckpointPage CheckpointStorage ChunkStorage ClassCodec ErrorCode ForkOptions ImportResult Lease LeaseOptions ListFilter ListPage ManagerEvents Migration PruneResult RestoreOptions RestoreProblem RestoreReport RetentionPolicy Revision SaveOptions Session SessionId SessionOptions SessionTree StatefulAgent StepAttempt StepOptions Verdict VerifyReport',
+      'AgentFactory CheckpointComparison CheckpointId CheckpointManagerOptions CheckpointPage CheckpointStorage ChunkStorage ClassCodec ErrorCode ForkOptions ImportResult Lease LeaseOptions ListFilter ListPage ManagerEvents Migration PruneResult RestoreOptions RestoreProblem RestoreReport RetentionPolicy RetentionVerdict Revision SaveOptions Session SessionId SessionOptions SessionTree StatefulAgent StepAttempt StepOptions VerifyReport',
   },
   './workers': {
     source: 'manager/workers/index.ts',
@@ -89,7 +89,7 @@ const ENTRIES: Record<string, Entry> = {
     source: 'runtime/repair/index.ts',
     values: 'compareRuns formatRunComparison formatTrial intervene trial',
     types:
-      'InterveneOptions InterveneResult Intervention Judge RunComparison RunRef TrialArm TrialOptions TrialReport Verdict',
+      'InterveneOptions InterveneResult Intervention Judge RunComparison RunRef TrialArm TrialOptions TrialReport TrialVerdict',
   },
   './workspace': {
     source: 'runtime/workspace/index.ts',
@@ -105,7 +105,7 @@ const ENTRIES: Record<string, Entry> = {
     source: 'runtime/loop/index.ts',
     values: 'AgentLoop verifyAgent',
     types:
-      'AgentLoopOptions AgentMemory AgentReport AgentState AgentTask DriftReading DriftWatch GuardOptions LoopAgent LoopEnding LoopEvent LoopSettings LoopTool Message Operation SectionHooks Sections StopOptions Turn VerifyAgentOptions',
+      'AgentLoopOptions AgentMemory AgentReport AgentTask DriftReading DriftWatch GuardOptions LoopAgent LoopAgentState LoopEnding LoopEvent LoopSettings LoopTool Message Operation SectionHooks Sections StopOptions Turn VerifyAgentOptions',
   },
   './workflow': {
     source: 'runtime/workflow/index.ts',

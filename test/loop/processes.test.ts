@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
-import { type AgentLoopOptions, type AgentState, verifyAgent } from '../../src/runtime/loop/index.ts';
+import { type AgentLoopOptions, type LoopAgentState, verifyAgent } from '../../src/runtime/loop/index.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { builtFolder } from '../support/on-demand.ts';
 import { temporaryFolder } from '../support/storages.ts';
@@ -25,7 +25,7 @@ const { supervise } = (await import(new URL('../../examples/loop/supervise.mjs',
   supervise(command: string, args: readonly string[], options?: Supervision): Supervised;
 };
 
-type Heard = { readonly kind: string; readonly id?: string; readonly state?: AgentState };
+type Heard = { readonly kind: string; readonly id?: string; readonly state?: LoopAgentState };
 type Line = { readonly id: string; readonly part: string; readonly key: string };
 
 /** A silence that a busy machine rarely causes; where it does, that counts as a hang as well, so many are borne. */
@@ -83,7 +83,7 @@ class Office {
   }
 
   /** The state once this many messages are over and the task is done; asks whoever is alive, again and again. */
-  async settled(messages: number): Promise<AgentState> {
+  async settled(messages: number): Promise<LoopAgentState> {
     for (;;) {
       this.supervised.send({ report: true });
       const state = this.heard.findLast(({ kind }) => kind === 'report')?.state;

@@ -141,13 +141,13 @@ export class Journal {
 }
 
 /** What was found out about a checkpoint. */
-export type Verdict = 'good' | 'bad' | 'skip';
+export type BisectVerdict = 'good' | 'bad' | 'skip';
 
 /** A search under way, or its end. */
 export type BisectState = {
   readonly goodId?: CheckpointId;
   readonly badId?: CheckpointId;
-  readonly verdicts: readonly (readonly [CheckpointId, Verdict])[];
+  readonly verdicts: readonly (readonly [CheckpointId, BisectVerdict])[];
   readonly firstBadId?: CheckpointId;
 };
 

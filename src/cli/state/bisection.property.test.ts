@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
-import type { Verdict } from '../place/own-files.ts';
+import type { BisectVerdict } from '../place/own-files.ts';
 import { Bisection } from './bisection.ts';
 
 function createHistory(length: number): Checkpoint[] {
@@ -14,7 +14,7 @@ function createHistory(length: number): Checkpoint[] {
 }
 
 /** Runs a search to its end; returns how many were looked at, both ends not counted. */
-function search(bisection: Bisection, verdictOf: (at: number) => Verdict): number {
+function search(bisection: Bisection, verdictOf: (at: number) => BisectVerdict): number {
   let looks = 0;
   for (let at = bisection.nextAt; at !== undefined; at = bisection.nextAt) {
     const id = bisection.checkpoints[at]?.id;
@@ -65,7 +65,7 @@ test('[cli.12] with skipped ones it leaves just those that cannot be told apart'
     fc.property(fc.integer({ min: 3, max: 200 }), fc.nat(), fc.func(fc.boolean()), (length, seed, isSkipped) => {
       const firstBad = 1 + (seed % (length - 1));
       const bisection = begin(length);
-      const verdictOf = (at: number): Verdict => (isSkipped(at) ? 'skip' : at >= firstBad ? 'bad' : 'good');
+      const verdictOf = (at: number): BisectVerdict => (isSkipped(at) ? 'skip' : at >= firstBad ? 'bad' : 'good');
       search(bisection, verdictOf);
       const places = bisection.candidates.map(({ sequence }) => sequence - 1);
       expect(places).toContain(firstBad);

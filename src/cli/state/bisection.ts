@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
-import type { Verdict } from '../place/own-files.ts';
+import type { BisectVerdict } from '../place/own-files.ts';
 
 /** What is known at the end: the first bad one, or those it must be among because the others were skipped. */
 type BisectionResult = { readonly lastGood: number; readonly firstBad: number };
@@ -14,18 +14,18 @@ type Flip = { readonly checkpointId: CheckpointId; readonly sequence: number; re
  */
 export class Bisection {
   readonly checkpoints: readonly Checkpoint[];
-  readonly #verdicts = new Map<CheckpointId, Verdict>();
+  readonly #verdicts = new Map<CheckpointId, BisectVerdict>();
 
-  constructor(checkpoints: readonly Checkpoint[], verdicts: Iterable<readonly [CheckpointId, Verdict]> = []) {
+  constructor(checkpoints: readonly Checkpoint[], verdicts: Iterable<readonly [CheckpointId, BisectVerdict]> = []) {
     this.checkpoints = checkpoints;
     for (const [id, verdict] of verdicts) this.#verdicts.set(id, verdict);
   }
 
-  set(id: CheckpointId, verdict: Verdict): void {
+  set(id: CheckpointId, verdict: BisectVerdict): void {
     this.#verdicts.set(id, verdict);
   }
 
-  verdictAt(at: number): Verdict | undefined {
+  verdictAt(at: number): BisectVerdict | undefined {
     const id = this.checkpoints[at]?.id;
     return id === undefined ? undefined : this.#verdicts.get(id);
   }
@@ -79,7 +79,7 @@ export class Bisection {
   /** Where good turns bad or bad good, among those that were looked at. One is what a bisection counts on. */
   flips(): Flip[] {
     const flips: Flip[] = [];
-    let before: Verdict | undefined;
+    let before: BisectVerdict | undefined;
     for (const { id, sequence } of this.checkpoints) {
       const verdict = this.#verdicts.get(id);
       if (verdict === undefined || verdict === 'skip') continue;

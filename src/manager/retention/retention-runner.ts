@@ -9,7 +9,7 @@ import { parseRow, parseRows } from '../engine/records.ts';
 import { GROUP_TYPE, redactText } from '../engine/save-options.ts';
 import { type PinReview, releaseStalePins, unpinGroups } from '../group/group-pins.ts';
 import { TombstoneFolder } from './folding.ts';
-import { judge, type RetentionPolicy, type TypeRetention, type Verdict } from './retention.ts';
+import { judge, type RetentionPolicy, type RetentionVerdict, type TypeRetention } from './retention.ts';
 import { hasKeepRule, mergeRetention } from './retention-policy.ts';
 import { type Protections, readProtections } from './retention-protections.ts';
 import { RetentionQueue } from './retention-queue.ts';
@@ -24,7 +24,7 @@ import {
 
 /** What retention did, or would do. */
 export type PruneResult = {
-  readonly verdicts: readonly Verdict[];
+  readonly verdicts: readonly RetentionVerdict[];
   readonly deleted: readonly CheckpointId[];
   readonly isDryRun: boolean;
 };
@@ -45,7 +45,7 @@ type Place = { readonly sessionId?: SessionId | undefined; readonly userId?: str
 /** What was judged: all that was read, what of it is to go, and the refs of the sessions it is in. */
 type Judgement = {
   readonly headers: readonly CheckpointHeader[];
-  readonly verdicts: readonly Verdict[];
+  readonly verdicts: readonly RetentionVerdict[];
   readonly refs: Protections['refs'];
 };
 
@@ -323,7 +323,7 @@ export class RetentionRunner {
   }
 }
 
-function doomedBy(verdicts: readonly Verdict[]): DoomedById {
+function doomedBy(verdicts: readonly RetentionVerdict[]): DoomedById {
   return new Map(verdicts.flatMap((verdict) => (verdict.keep ? [] : [[verdict.id, verdict]])));
 }
 

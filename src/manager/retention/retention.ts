@@ -19,7 +19,7 @@ export {
 } from './retention-policy.ts';
 
 /** What retention says about one checkpoint, and why, in words for a person. */
-export type Verdict = { readonly id: CheckpointId; readonly keep: boolean; readonly reason: string };
+export type RetentionVerdict = { readonly id: CheckpointId; readonly keep: boolean; readonly reason: string };
 
 /** Everything a judgement depends on. `checkpoints` are all the live ones in question: ranks and counts are taken among them. */
 export type RetentionCase = {
@@ -49,7 +49,7 @@ export type RetentionCase = {
 };
 
 /** Decides what to keep: one verdict per checkpoint, in the order given. Deletes nothing itself. */
-export async function judge(input: RetentionCase): Promise<Verdict[]> {
+export async function judge(input: RetentionCase): Promise<RetentionVerdict[]> {
   const breather = new Breather();
   const newestFirst = sortNewestFirst(input.checkpoints);
   const verdicts = new Verdicts(input, newestFirst);
@@ -79,7 +79,7 @@ class Verdicts {
   readonly #bySession: ReadonlyMap<SessionId, readonly CheckpointHeader[]>;
   readonly #groups: GroupTies;
   /** What is said of each by itself; its groups may keep it all the same. */
-  readonly #verdicts = new Map<CheckpointId, Verdict>();
+  readonly #verdicts = new Map<CheckpointId, RetentionVerdict>();
   readonly #protected = new Set<CheckpointId>();
   /** Sessions that hold something which must stay. */
   readonly #held: Set<SessionId>;
@@ -114,8 +114,8 @@ class Verdicts {
     return this.#groups.isEmpty ? all : [...all.filter(hasGroup), ...all.filter((session) => !hasGroup(session))];
   }
 
-  of(id: CheckpointId): Verdict {
-    const own = this.#verdicts.get(id) as Verdict;
+  of(id: CheckpointId): RetentionVerdict {
+    const own = this.#verdicts.get(id) as RetentionVerdict;
     const groups = this.#keptGroupsOf(id);
     if (groups.length === 0) return own;
     const reasons = groups.slice(0, MAX_REASONS).map((groupId) => `part of group ${groupId}`);
@@ -132,7 +132,7 @@ class Verdicts {
     return this.#held.has(sessionId) || this.#groups.holding(sessionId).some((id) => this.#verdicts.get(id)?.keep);
   }
 
-  #protect(header: CheckpointHeader): Verdict | undefined {
+  #protect(header: CheckpointHeader): RetentionVerdict | undefined {
     const { id } = header;
     const reasons = [...(this.#input.heads?.get(id) ?? []), ...this.#hold(header)];
     if (reasons.length === 0) return undefined;
@@ -172,7 +172,7 @@ class Verdicts {
     this.#verdicts.set(id, { id, keep: true, reason: `needed to read checkpoint ${keeper}` });
   }
 
-  #judgeByRule(header: CheckpointHeader, rank: number | undefined, kept: Kept): Verdict {
+  #judgeByRule(header: CheckpointHeader, rank: number | undefined, kept: Kept): RetentionVerdict {
     const { id, type } = header;
     const rule = ruleOf(this.#input.policy, type);
     if (rule !== undefined) {

@@ -8,7 +8,7 @@ import { parseRow } from '../../manager/engine/records.ts';
 import type { SaveOptions } from '../../manager/engine/save-options.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { tellRestored } from '../run/differences.ts';
-import type { AgentState } from './state/agent-state.ts';
+import type { LoopAgentState } from './state/agent-state.ts';
 import { errorText } from './state/error-text.ts';
 import { SECTION_NAMES, type SectionsReport } from './state/sections.ts';
 import type { LiveAgent } from './turn/live-agent.ts';
@@ -153,7 +153,7 @@ export class AgentCheckpoints {
   }
 
   /** What an agent collects, or a watch remembers, may be what no codec takes; a checkpoint without that is better than none. */
-  #capture(): AgentState {
+  #capture(): LoopAgentState {
     const { manager, live, tell } = this.#parts;
     const { plainCodec } = manager.engine;
     const isSavable = (value: unknown, onError: (message: string) => void): boolean => {

@@ -5,7 +5,7 @@ import { type OwnSave, SAVES_ITSELF, type SelfSaving } from '../../manager/agent
 import { isLeaseConflict } from '../../manager/lease/lease-refs.ts';
 import { Inbox } from './inbox.ts';
 import { type AgentLoopOptions, type LoopParts, openParts, orClose } from './loop-options.ts';
-import type { AgentState } from './state/agent-state.ts';
+import type { LoopAgentState } from './state/agent-state.ts';
 import { type ErrorText, errorText } from './state/error-text.ts';
 import { type Message, takeBack } from './state/mailbox.ts';
 import type { LoopListener } from './turn/loop-events.ts';
@@ -61,7 +61,7 @@ export class AgentLoop implements SelfSaving {
   }
 
   /** What the agent knows as of its last turn. */
-  get state(): AgentState {
+  get state(): LoopAgentState {
     return this.#parts.live.state;
   }
 

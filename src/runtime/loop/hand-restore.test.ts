@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR, type Life, World } from '../../../test/loop/world.ts';
-import type { AgentState, LoopAgent } from './index.ts';
+import type { LoopAgent, LoopAgentState } from './index.ts';
 
 /** Remembers its messages, and drifts for ever on those that say so. */
 const clerk = (): LoopAgent => ({
@@ -30,7 +30,7 @@ async function live(world: World): Promise<{ readonly life: Life; readonly first
 
 const restoredBy = (life: Life) => life.events.flatMap((event) => (event.kind === 'restored' ? [event] : []));
 
-const mailOf = ({ mailbox: { pending, recentIds } }: AgentState) => ({
+const mailOf = ({ mailbox: { pending, recentIds } }: LoopAgentState) => ({
   pending: pending.map(({ id }) => id),
   handled: recentIds,
 });

@@ -1,6 +1,6 @@
 export { AgentLoop, type StopOptions } from './agent-loop.ts';
 export type { AgentLoopOptions, LoopSettings } from './loop-options.ts';
-export type { AgentMemory, AgentState, AgentTask } from './state/agent-state.ts';
+export type { AgentMemory, AgentTask, LoopAgentState } from './state/agent-state.ts';
 export type { Message } from './state/mailbox.ts';
 export type { SectionHooks, Sections } from './state/sections.ts';
 export type { DriftReading, DriftWatch } from './turn/drift-watch.ts';

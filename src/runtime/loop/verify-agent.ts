@@ -2,7 +2,7 @@ import { callback, checkOptions, type OptionChecks } from '../../core/options.ts
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { parseName } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { AgentState } from './state/agent-state.ts';
+import type { LoopAgentState } from './state/agent-state.ts';
 import { errorText } from './state/error-text.ts';
 import { asStored, readSections, SECTION_NAMES, secretsOf } from './state/sections.ts';
 import { Watch } from './turn/drift-watch.ts';
@@ -115,7 +115,7 @@ async function checkRestore(
   { createAgent = () => ({ handle: () => undefined }) }: VerifyAgentOptions,
 ): Promise<AgentCheck> {
   const { plainCodec, ports } = manager.engine;
-  const digest = (state: Partial<AgentState>) =>
+  const digest = (state: Partial<LoopAgentState>) =>
     plainCodec.encode(SECTION_NAMES.map((name) => state[name])).root.digest;
   const findings = await findIn(all, async ({ id, agentId = '' }) => {
     const stored = asStored(await manager.load(id));

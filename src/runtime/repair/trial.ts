@@ -17,13 +17,13 @@ import { type Target, toControl } from './target.ts';
 import { conclude, summariseArm, type TrialArm, type TrialReport, type TrialRun, weighChance } from './trial-report.ts';
 
 /** What a judge says of a run. */
-export type Verdict = boolean | { readonly success: boolean; readonly score?: number; readonly note?: string };
+export type TrialVerdict = boolean | { readonly success: boolean; readonly score?: number; readonly note?: string };
 
 /** Decides whether a run succeeded. It is asked again when a trial is resumed; whatever it throws is the outcome `error`. */
 export type Judge = (
   result: ChatRunResult,
   options: { readonly signal?: AbortSignal | undefined },
-) => Verdict | Promise<Verdict>;
+) => TrialVerdict | Promise<TrialVerdict>;
 
 /** How a trial is made. */
 export type TrialOptions = Omit<InterveneOptions, 'branch' | 'mode'> & {

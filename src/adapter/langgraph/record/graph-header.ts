@@ -5,11 +5,11 @@ import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../../core/record/checkpoint-header.ts';
 import type { CheckpointId } from '../../../core/record/id.ts';
 import type { JsonValue } from '../../../core/value/json.ts';
-import { isShort, type Place, placeOf } from './thread-session.ts';
+import { isShort, placeOf, type ThreadPlace } from './thread-session.ts';
 
 /** What LangGraph knows of a checkpoint beside its state and metadata. */
 export type GraphHeader = {
-  readonly place: Place;
+  readonly place: ThreadPlace;
   readonly id: string;
   readonly parentId?: string | undefined;
   /** The channels that have a value, so that histories can be walked without reading states. */
@@ -25,7 +25,7 @@ export type GraphHeader = {
 };
 
 /** As it is stored, with every checkpoint: what nearly all have alike is left out. */
-type StoredHeader = Omit<GraphHeader, 'place'> & { readonly place?: Place };
+type StoredHeader = Omit<GraphHeader, 'place'> & { readonly place?: ThreadPlace };
 
 /** The first format of LangGraph whose checkpoints hold their pending sends themselves. */
 export const SENDS_INSIDE_SINCE = 4;

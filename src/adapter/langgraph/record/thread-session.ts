@@ -6,7 +6,7 @@ import type { ChunkStorage } from '../../../storage/contract.ts';
 import { decodePart, encodePart, sessionsBelow } from '../../session-name.ts';
 
 /** Where LangGraph keeps a line of checkpoints: a thread, and in it the namespace of the graph or subgraph. */
-export type Place = { readonly threadId: string; readonly namespace: string };
+export type ThreadPlace = { readonly threadId: string; readonly namespace: string };
 
 const PREFIX = 'lg/';
 
@@ -17,7 +17,7 @@ const MAX_PART_CHARS = 240;
 const ESCAPED_CHARS = 5;
 
 /** The session of a thread and namespace: one to one, so that two never share a session. */
-export function sessionOf({ threadId, namespace }: Place): SessionId {
+export function sessionOf({ threadId, namespace }: ThreadPlace): SessionId {
   const thread = `${PREFIX}${encodeName(threadId)}`;
   return (namespace === '' ? thread : `${thread}/${encodeName(namespace)}`) as SessionId;
 }
@@ -39,12 +39,12 @@ export async function sessionsOfThreads(storage: ChunkStorage): Promise<SessionI
 }
 
 /** Whether a session id holds the names themselves, for certain. */
-export function isShort({ threadId, namespace }: Place): boolean {
+export function isShort({ threadId, namespace }: ThreadPlace): boolean {
   return Math.max(threadId.length, namespace.length) * ESCAPED_CHARS <= MAX_PART_CHARS;
 }
 
 /** Reads a session id back; undefined if it is not one of ours, or holds a digest instead of a name. */
-export function placeOf(sessionId: string): Place | undefined {
+export function placeOf(sessionId: string): ThreadPlace | undefined {
   if (!sessionId.startsWith(PREFIX) || sessionId.includes('#')) return undefined;
   const [threadId = '', namespace = ''] = sessionId.slice(PREFIX.length).split('/').map(decodePart);
   return { threadId, namespace };
@@ -56,14 +56,14 @@ function encodeName(name: string): string {
 }
 
 /** Reads the place out of a config; undefined if it names no thread. */
-export function findPlace(config: RunnableConfig): Place | undefined {
+export function findPlace(config: RunnableConfig): ThreadPlace | undefined {
   const { thread_id, checkpoint_ns } = config.configurable ?? {};
   if (thread_id === undefined || thread_id === null) return undefined;
   return { threadId: parseText(thread_id, 'thread_id'), namespace: parseText(checkpoint_ns ?? '', 'checkpoint_ns') };
 }
 
 /** Like `findPlace`, for calls that cannot do without. */
-export function parsePlace(config: RunnableConfig): Place {
+export function parsePlace(config: RunnableConfig): ThreadPlace {
   const place = findPlace(config);
   if (place !== undefined && place.threadId !== '') return place;
   throw new InvalidInputError(
@@ -95,7 +95,7 @@ function parseText(value: unknown, field: string): string {
 }
 
 /** The config of a checkpoint, as LangGraph wants it back; without an id that of its thread. */
-export function configOf({ threadId, namespace }: Place, checkpointId?: string): RunnableConfig {
+export function configOf({ threadId, namespace }: ThreadPlace, checkpointId?: string): RunnableConfig {
   const id = checkpointId !== undefined && { checkpoint_id: checkpointId };
   return { configurable: { thread_id: threadId, checkpoint_ns: namespace, ...id } };
 }

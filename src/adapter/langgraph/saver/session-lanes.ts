@@ -4,7 +4,7 @@ import type { EncodedState, StateCodec } from '../../../core/codec/state-codec.t
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { SessionId } from '../../../core/record/id.ts';
 import type { Engine, SessionKeeper, ShadowBudget, ShadowHolder } from '../../../manager/engine/engine.ts';
-import { type Place, sessionOf } from '../record/thread-session.ts';
+import { sessionOf, type ThreadPlace } from '../record/thread-session.ts';
 import type { WriteBucket } from './write-bucket.ts';
 
 /** A stored checkpoint and what it was encoded to: what the next one is encoded against. */
@@ -29,7 +29,7 @@ const PATIENT_HOPS = 20;
  * the storage knows it all.
  */
 export class SessionLane implements ShadowHolder {
-  readonly place: Place;
+  readonly place: ThreadPlace;
   readonly sessionId: SessionId;
   /** What tasks wrote, for the checkpoint that will hold it. */
   readonly written = new CapturedValues();
@@ -41,7 +41,7 @@ export class SessionLane implements ShadowHolder {
   readonly #rests = new Set<Promise<unknown>>();
   #waiting = 0;
 
-  constructor(place: Place, shadows: ShadowBudget) {
+  constructor(place: ThreadPlace, shadows: ShadowBudget) {
     this.place = place;
     this.sessionId = sessionOf(place);
     this.#shadows = shadows;
@@ -160,7 +160,7 @@ export class SessionLanes implements SessionKeeper {
     keepers.add(this);
   }
 
-  open(place: Place): SessionLane {
+  open(place: ThreadPlace): SessionLane {
     const sessionId = sessionOf(place);
     const lane = this.#lanes.get(sessionId) ?? new SessionLane(place, this.#shadows);
     this.#lanes.delete(sessionId);

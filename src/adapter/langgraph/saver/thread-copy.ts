@@ -12,7 +12,7 @@ import { checkRef } from '../../../storage/ref.ts';
 import { deriveCheckpointId } from '../record/checkpoint-id.ts';
 import { findGraphHeader, type GraphHeader, metadataOf, withGraphHeader } from '../record/graph-header.ts';
 import { aliasOf, type GraphCheckpoint } from '../record/graph-rows.ts';
-import { type Place, placeOf, sessionOf, sessionsOfThread } from '../record/thread-session.ts';
+import { placeOf, sessionOf, sessionsOfThread, type ThreadPlace } from '../record/thread-session.ts';
 import { bucketOf, moveWrites } from '../record/write-record.ts';
 import type { SessionLanes } from './session-lanes.ts';
 
@@ -42,7 +42,7 @@ export async function copyThread(
     const place = await findSessionPlace(engine, session);
     if (place === undefined) continue;
     isFound = true;
-    const target: Place = { threadId: to, namespace: place.namespace };
+    const target: ThreadPlace = { threadId: to, namespace: place.namespace };
     await lanes.alone(sessionOf(target), () => copySession(engine, session, target));
   }
   if (isFound) return;
@@ -52,7 +52,10 @@ export async function copyThread(
 }
 
 /** The place of a session; undefined if LangGraph has nothing there. */
-async function findSessionPlace({ storage, repository }: Engine, sessionId: SessionId): Promise<Place | undefined> {
+async function findSessionPlace(
+  { storage, repository }: Engine,
+  sessionId: SessionId,
+): Promise<ThreadPlace | undefined> {
   const [row] = await storage.listCheckpoints({ sessionId, limit: 1 });
   if (row === undefined) return undefined;
   const { checkpoint } = await repository.open(row.id);
@@ -60,7 +63,7 @@ async function findSessionPlace({ storage, repository }: Engine, sessionId: Sess
 }
 
 /** Copies a session, oldest checkpoint first. Chunks are shared; what is left of deleted checkpoints stays behind. */
-async function copySession(engine: Engine, from: SessionId, place: Place): Promise<void> {
+async function copySession(engine: Engine, from: SessionId, place: ThreadPlace): Promise<void> {
   const target = sessionOf(place);
   await settleImport(engine, target);
   await checkFree(engine, target, place);
@@ -82,13 +85,13 @@ async function copySession(engine: Engine, from: SessionId, place: Place): Promi
 
 /** A copy on its way. Its names wait for the end: what has none but the claim is nobody else's. */
 type Copy = {
-  readonly place: Place;
+  readonly place: ThreadPlace;
   readonly claim: ImportClaim;
   readonly copies: Map<CheckpointId, Checkpoint>;
   readonly refs: RefChange[];
 };
 
-async function checkFree({ storage }: Engine, target: SessionId, { threadId }: Place): Promise<void> {
+async function checkFree({ storage }: Engine, target: SessionId, { threadId }: ThreadPlace): Promise<void> {
   const refs = await storage.readRefs({ sessionId: target });
   const rows = await storage.listCheckpoints({ sessionId: target, limit: 1 });
   if (refs.length + rows.length === 0) return;

@@ -4,11 +4,11 @@ import type {
   CheckpointMetadata,
   CheckpointPendingWrite,
 } from '@langchain/langgraph-checkpoint';
-import type { Place } from '../record/thread-session.ts';
+import type { ThreadPlace } from '../record/thread-session.ts';
 
 /** One checkpoint of a source, known by its names alone. */
 export type SourceEntry = {
-  readonly place: Place;
+  readonly place: ThreadPlace;
   readonly id: string;
   readonly parentId?: string | undefined;
   /** Set if the source keeps one value for each version of a channel, which forks may have to share. */
@@ -28,7 +28,7 @@ export type SourceWrites = {
 export type SourceContent = SourceWrites & { readonly checkpoint: Checkpoint; readonly metadata: CheckpointMetadata };
 
 /** Writes to a checkpoint that was never stored itself. */
-export type StrayWrites = { readonly place: Place; readonly id: string; readonly writes: number };
+export type StrayWrites = { readonly place: ThreadPlace; readonly id: string; readonly writes: number };
 
 /** A thread of a source. */
 export type SourceThread = { readonly threadId: string; readonly checkpoints: number };
@@ -49,6 +49,6 @@ export interface ThreadSource {
 }
 
 /** Tells the checkpoints of a thread apart. */
-export function keyOf({ place, id }: { readonly place: Place; readonly id: string | undefined }): string {
+export function keyOf({ place, id }: { readonly place: ThreadPlace; readonly id: string | undefined }): string {
   return JSON.stringify([place.namespace, id]);
 }

@@ -1,7 +1,7 @@
 import { type CheckpointPendingWrite, type PendingWrite, WRITES_IDX_MAP } from '@langchain/langgraph-checkpoint';
 import { hasErrorCode, messageOf, NotFoundError } from '../../../core/errors.ts';
 import { callback, checkOptions, flag, listOf, signal, string } from '../../../core/options.ts';
-import type { Place } from '../record/thread-session.ts';
+import type { ThreadPlace } from '../record/thread-session.ts';
 import { findDoubts, findForkedVersions } from './forked-versions.ts';
 import { keyOf, type PartFault, type SourceContent, type SourceEntry, type ThreadSource } from './thread-source.ts';
 
@@ -173,7 +173,7 @@ export class ThreadTransfer {
 
   #note(
     list: 'skipped' | 'lossy',
-    { place, id }: { readonly place: Place; readonly id: string },
+    { place, id }: { readonly place: ThreadPlace; readonly id: string },
     ...faults: readonly Pick<TransferNote, 'channel' | 'path' | 'reason'>[]
   ): void {
     for (const { channel, path, reason } of faults) {

@@ -4,13 +4,13 @@ import type { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { toJsonForm } from '../../../view/json-form.ts';
 import type { Context } from '../../base/context.ts';
 import { isInterrupt } from '../../base/exit-code.ts';
-import type { Verdict } from '../../place/own-files.ts';
+import type { BisectVerdict } from '../../place/own-files.ts';
 import type { Bisection } from '../../state/bisection.ts';
 import type { Expression } from '../../state/expression.ts';
 import { askCommand, STOP } from './ask-command.ts';
 
 /** Says whether a checkpoint is good or bad. */
-export type BisectTest = (checkpoint: Checkpoint) => Promise<Verdict>;
+export type BisectTest = (checkpoint: Checkpoint) => Promise<BisectVerdict>;
 
 const SKIP = 125;
 /** Looks at others, to see whether it turns more than once. */
@@ -85,7 +85,7 @@ export class Search {
     return checkpoints.some((_, at) => this.bisection.verdictAt(at) === 'bad');
   }
 
-  async #look(at: number): Promise<Verdict> {
+  async #look(at: number): Promise<BisectVerdict> {
     await this.#context.checkStop();
     const known = this.bisection.verdictAt(at);
     const checkpoint = this.bisection.checkpoints[at];

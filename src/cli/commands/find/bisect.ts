@@ -5,7 +5,7 @@ import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT, type ExitCode } from '../../base/exit-code.ts';
-import { BisectFile, type BisectState, type Verdict } from '../../place/own-files.ts';
+import { BisectFile, type BisectState, type BisectVerdict } from '../../place/own-files.ts';
 import { readRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import { Bisection } from '../../state/bisection.ts';
 import { formatHeading } from '../../state/checkpoint-text.ts';
@@ -55,7 +55,7 @@ async function start(context: Context, input: CommandInput): Promise<undefined> 
 }
 
 /** Notes what a person found out. */
-async function mark(context: Context, input: CommandInput, verdict: Verdict): Promise<undefined> {
+async function mark(context: Context, input: CommandInput, verdict: BisectVerdict): Promise<undefined> {
   const state = (await BisectFile.open(context)).read();
   if (state === undefined)
     throw new InvalidInputError(`No search is under way. Begin with: ${context.command('bisect start')}`);
@@ -70,7 +70,7 @@ async function reset(context: Context): Promise<undefined> {
 }
 
 /** The first that is said of good and of bad are the ends. */
-function withVerdict(state: BisectState, id: CheckpointId, verdict: Verdict): BisectState {
+function withVerdict(state: BisectState, id: CheckpointId, verdict: BisectVerdict): BisectState {
   if (verdict === 'bad' && state.badId === undefined) return { ...state, badId: id };
   if (verdict === 'good' && state.goodId === undefined) return { ...state, goodId: id };
   return { ...state, verdicts: [...state.verdicts.filter(([known]) => known !== id), [id, verdict]] };

@@ -63,7 +63,7 @@ export type LoopState = {
 };
 
 /** Everything a checkpoint of an agent holds. */
-export type AgentState = AgentMind & { readonly mailbox: MailboxState; readonly loop: LoopState };
+export type LoopAgentState = AgentMind & { readonly mailbox: MailboxState; readonly loop: LoopState };
 
 const MAX_NOTES = 10;
 

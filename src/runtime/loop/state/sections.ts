@@ -3,7 +3,7 @@ import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { freezeState } from '../../../core/freeze.ts';
 import { findLeftOutSecrets, type RestoreProblem } from '../../../manager/engine/loading.ts';
-import type { AgentState } from './agent-state.ts';
+import type { LoopAgentState } from './agent-state.ts';
 import { errorText } from './error-text.ts';
 import { EMPTY_MAILBOX } from './mailbox.ts';
 
@@ -11,7 +11,7 @@ import { EMPTY_MAILBOX } from './mailbox.ts';
 export type SectionName = 'task' | 'mailbox' | 'context' | 'memory';
 
 /** The sections of a state. */
-type SectionValues = Pick<AgentState, SectionName>;
+type SectionValues = Pick<LoopAgentState, SectionName>;
 
 export const SECTION_NAMES: readonly SectionName[] = ['task', 'mailbox', 'context', 'memory'];
 
@@ -157,7 +157,7 @@ export type SectionHooks<Value> = {
 };
 
 /** The hooks of an agent. */
-export type Sections = { readonly [Name in SectionName]?: SectionHooks<AgentState[Name]> };
+export type Sections = { readonly [Name in SectionName]?: SectionHooks<LoopAgentState[Name]> };
 
 /** What became of one section. */
 export type SectionReport = {
@@ -229,7 +229,7 @@ function throwIfAny(problems: readonly RestoreProblem[], sentence: string): void
 }
 
 /** What a stored state has; one that is no object has nothing. */
-export function asStored(state: unknown): Partial<AgentState> {
+export function asStored(state: unknown): Partial<LoopAgentState> {
   return isObject(state) ? state : {};
 }
 

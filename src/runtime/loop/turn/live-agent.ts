@@ -6,11 +6,11 @@ import type { RestoreProblem } from '../../../manager/engine/loading.ts';
 import type { OpenWork, Work } from '../../run/work.ts';
 import {
   type AgentMind,
-  type AgentState,
   addNote,
   cleanContext,
   isOver,
   type Job,
+  type LoopAgentState,
   type LoopState,
   mindOf,
 } from '../state/agent-state.ts';
@@ -93,7 +93,7 @@ export class LiveAgent {
   readonly works: OpenWorks;
   readonly onProblem: OnSectionProblem;
   #agent: LoopAgent | undefined;
-  #state: AgentState;
+  #state: LoopAgentState;
   /** What could not be read of the stored state; told with the first restore. */
   #problems: Problems = new Map();
   /** What stands in strings of the stored state in place of secrets. */
@@ -113,7 +113,7 @@ export class LiveAgent {
     freezeState(this.#state);
   }
 
-  get state(): AgentState {
+  get state(): LoopAgentState {
     return this.#state;
   }
 
@@ -161,7 +161,7 @@ export class LiveAgent {
   }
 
   /** What a checkpoint taken now holds: the state as of the last turn, and what was done of the works that are not over. */
-  capture(): AgentState {
+  capture(): LoopAgentState {
     if (this.current === undefined) this.change(collectSections(this.#agent?.sections, this.#state, this.onProblem));
     const { job, isCleanDue } = this.current ?? {};
     const current = job === undefined ? null : { job, ...(isCleanDue === true && { isCleanDue }) };
@@ -170,7 +170,7 @@ export class LiveAgent {
     return { ...this.#state, loop: { ...this.#state.loop, current, works: this.works.records, drift } };
   }
 
-  change(part: Partial<AgentState>): void {
+  change(part: Partial<LoopAgentState>): void {
     this.#state = { ...this.#state, ...part };
   }
 
