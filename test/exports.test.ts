@@ -41,6 +41,11 @@ const ENTRIES: Record<string, Entry> = {
     values: 'backup replicate restoreBackup',
     types: 'BackupReport',
   },
+  './objects': {
+    source: 'storage/objects/index.ts',
+    values: 'FolderObjects S3Objects withObjects',
+    types: 'ObjectStore StoredObject',
+  },
   './encryption': {
     source: 'storage/encryption/index.ts',
     values: 'KeyFile Keyring encrypted',

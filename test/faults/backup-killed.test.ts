@@ -6,6 +6,9 @@ import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { isPlaceholder } from '../../src/manager/transfer/copied-record.ts';
 import type { ChunkStorage } from '../../src/storage/contract.ts';
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
+import { FolderObjects } from '../../src/storage/objects/folder-objects.ts';
+import type { ObjectStore } from '../../src/storage/objects/object-store.ts';
+import { withObjects } from '../../src/storage/objects/with-objects.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { WarmChildren } from '../support/child.ts';
 import { reportFaults, seededRandom } from '../support/fault-report.ts';
@@ -13,6 +16,7 @@ import { temporaryFolder } from '../support/storages.ts';
 import { trials } from '../support/trials.ts';
 
 const SESSIONS = ['a', 'b', 'c'];
+const objecters = new WarmChildren('objecter', 1);
 const backers = new WarmChildren('backer', 1);
 
 /** Says and does a little in each session; now and then something is deleted. */
@@ -71,4 +75,38 @@ test.each([
   reportFaults(`backup killed, ${name}`, { trials: rounds, failures });
   expect(failures).toEqual([]);
   for (const storage of stores) await storage.close();
+});
+
+test('[objects.2] a writer killed around an object put loses nothing that was acknowledged', async () => {
+  const random = seededRandom();
+  const folder = temporaryFolder();
+  const options = { path: join(folder, 'kills.db'), durability: 'process' } as const;
+  const place = { storage: { kind: 'sqlite', ...options }, objects: join(folder, 'objects') };
+  const inner = new FolderObjects(place.objects);
+  const old: ObjectStore = {
+    put: (name, bytes) => inner.put(name, bytes),
+    get: (name, range) => inner.get(name, range),
+    delete: (name) => inner.delete(name),
+    async *list() {
+      for await (const object of inner.list()) yield { ...object, modifiedMs: 0 };
+    },
+  };
+  const saved: string[] = [];
+  const failures: string[] = [];
+  const rounds = trials(100);
+  for (let round = 0; round < rounds; round++) {
+    const child = await objecters.next();
+    child.tell({ ...place, dieAt: 1 + random.below(3), isAfter: random.below(2) === 0 });
+    await child.ended;
+    saved.push(...child.said.flatMap(({ saved: id }) => (typeof id === 'string' ? [id] : [])));
+    const manager = new CheckpointManager({ storage: withObjects(new SqliteCheckpointStorage(options), old) });
+    await manager.gc();
+    const { findings } = await manager.verify();
+    for (const { subject, problem } of findings) failures.push(`round ${round}: ${subject}: ${problem}`);
+    for (const id of saved) if ((await manager.get(id)) === undefined) failures.push(`round ${round}: ${id} is lost`);
+    await manager.close();
+  }
+  reportFaults('large values killed', { trials: rounds, failures, notes: `${saved.length} saves` });
+  expect(failures).toEqual([]);
+  expect(saved.length).toBeGreaterThan(0);
 });

@@ -1,0 +1,117 @@
+import { Buffer } from 'node:buffer';
+import { hash, randomUUID } from 'node:crypto';
+import { CorruptError } from '../../core/errors.ts';
+import { type Chunk, type Digest, formatChunk } from '../../core/tree/chunk.ts';
+import { mapBounded } from '../file/bounded.ts';
+import { isNamed, nameCheck } from '../named-bytes.ts';
+import type { ObjectStore } from './object-store.ts';
+
+/** A piece of an object that a chunk's text is in. */
+type Place = { readonly object: string; readonly from: number; readonly to: number };
+
+const STUB = /^@([0-9a-f-]+)\.(\d+)\.(\d+)\.[0-9a-f]{16}$/;
+/** What lies between two wanted pieces is read along if it is no longer than this: that is faster than a second request. */
+const MAX_GAP_BYTES = 262_144;
+const PARALLEL_READS = 8;
+
+/** Objects are not made larger than this by joining chunks. */
+const PACK_BYTES = 8 * 1024 * 1024;
+
+/** Some chunks as one object, and the chunks that stand for them in the storage. */
+export type Pack = { readonly name: string; readonly bytes: Uint8Array; readonly stubs: readonly Chunk[] };
+
+/** Joins chunks to objects. Each has a name that was never used before: what is to be deleted is never put again. */
+export function packChunks(chunks: readonly Chunk[]): Pack[] {
+  const packs: Pack[] = [];
+  let group: Chunk[] = [];
+  let size = 0;
+  for (const chunk of chunks) {
+    group.push(chunk);
+    size += chunk.text.length;
+    if (size < PACK_BYTES) continue;
+    packs.push(toPack(group));
+    group = [];
+    size = 0;
+  }
+  return group.length === 0 ? packs : [...packs, toPack(group)];
+}
+
+function toPack(chunks: readonly Chunk[]): Pack {
+  const parts = chunks.map(({ text }) => Buffer.from(text));
+  const bytes = Buffer.concat(parts);
+  const name = `${hash('sha256', bytes)}-${randomUUID()}`;
+  let from = 0;
+  const stubs = chunks.map(({ digest }, at) => {
+    const to = from + (parts[at]?.length ?? 0);
+    const stub = toStub(digest, { object: name, from, to });
+    from = to;
+    return stub;
+  });
+  return { name, bytes, stubs };
+}
+
+/** A chunk that names a place; JSON does not begin like this, and nothing that is sealed. It ends with a check, as its name is no digest of it. */
+function toStub(digest: Digest, { object, from, to }: Place): Chunk {
+  const text = `@${object}.${from}.${to}`;
+  return { digest, text: `${text}.${nameCheck(digest, text)}`, refs: [] };
+}
+
+/** The place that a chunk names; undefined of any other chunk. */
+export function readStub({ text }: Chunk): Place | undefined {
+  const [, object, from, to] = (text.startsWith('@') && STUB.exec(text)) || [];
+  return object === undefined ? undefined : { object, from: Number(from), to: Number(to) };
+}
+
+type Wanted = Place & { readonly digest: Digest };
+
+/** Puts texts back in place of the stubs among some chunks. A missing or damaged one is a CorruptError that names its digest. */
+export async function unpackChunks<Found extends Chunk | undefined>(
+  objects: ObjectStore,
+  chunks: readonly Found[],
+): Promise<Found[]> {
+  const wanted = chunks.flatMap((chunk): Wanted[] => {
+    const place = chunk && readStub(chunk);
+    return chunk === undefined || place === undefined ? [] : [{ ...place, digest: chunk.digest }];
+  });
+  if (wanted.length === 0) return [...chunks];
+  const texts = new Map((await mapBounded(toRuns(wanted), PARALLEL_READS, (run) => readRun(objects, run))).flat());
+  return chunks.map((chunk) => {
+    const text = chunk && texts.get(chunk.digest);
+    return text === undefined ? chunk : { ...chunk, text };
+  });
+}
+
+/** What is read at once: pieces of one object that lie near each other. */
+function toRuns(wanted: readonly Wanted[]): Wanted[][] {
+  const sorted = [...wanted].sort((a, b) => (a.object < b.object ? -1 : a.object > b.object ? 1 : a.from - b.from));
+  const runs: Wanted[][] = [];
+  for (const piece of sorted) {
+    const last = runs.at(-1)?.at(-1);
+    const isNear = last?.object === piece.object && piece.from - last.to <= MAX_GAP_BYTES;
+    if (isNear) runs.at(-1)?.push(piece);
+    else runs.push([piece]);
+  }
+  return runs;
+}
+
+async function readRun(objects: ObjectStore, run: readonly Wanted[]): Promise<[Digest, string][]> {
+  const [first] = run;
+  if (first === undefined) return [];
+  const { object, from } = first;
+  const to = Math.max(...run.map((piece) => piece.to));
+  const bytes = await objects.get(object, { from, to });
+  return run.map((piece): [Digest, string] => {
+    const { digest } = piece;
+    const details = { digest, object };
+    if (bytes === undefined)
+      throw new CorruptError(`Chunk ${digest} is missing: the object ${object} is not there, or is cut off.`, {
+        details,
+      });
+    const text = Buffer.from(bytes.subarray(piece.from - from, piece.to - from)).toString();
+    if (!isNamed(Buffer.from(formatChunk({ text, refs: [] })), digest))
+      throw new CorruptError(`Chunk ${digest} is damaged in the object ${object}. Run verify to see what it affects.`, {
+        details,
+      });
+    return [digest, text];
+  });
+}
