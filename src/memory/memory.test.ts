@@ -236,6 +236,9 @@ describe.each([
     expect(await memory.history(id)).toMatchObject([{ action: 'PURGE', reason: 'asked for' }]);
     expect(JSON.stringify(await memory.history(id))).not.toContain('garden');
     await expect(memory.purge(id)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    const [turn, fact] = (await memory.add('I live in Rome.', { userId })).results;
+    expect(await memory.purge(fact?.id ?? '')).toMatchObject({ purged: [fact?.id], turns: [turn?.id] });
+    expect((await memory.purge(turn?.id ?? '')).turns).toEqual([]);
     await memory.purge({ userId });
     expect(await memory.getAll({ userId })).toEqual([]);
   });

@@ -82,6 +82,14 @@ describe.concurrent('memory', () => {
       expect([target, (await run(['memory', 'forget', ...target, '--yes'], { folder })).code]).toEqual([target, 13]);
   });
 
+  test('[cli.28] who forgets a fact is told of the turn that still says so', async () => {
+    const folder = await folderWithMemory();
+    const [turn] = await list(folder, '--kind', 'episode');
+    const [fact] = await list(folder, '--kind', 'fact');
+    const { stderr } = await run(['memory', 'forget', fact?.id ?? '', '--yes'], { folder });
+    expect(stderr).toMatch(new RegExp(`forget it, too: savestate memory forget ${turn?.id}`));
+  });
+
   test('[cli.28] all of a user is forgotten at once, and nothing of another', async () => {
     const folder = await folderWithMemory();
     await ok(['run', '-s', 'other', '-n', '1', '--user', 'bo', 'I live in Rome.'], { folder });

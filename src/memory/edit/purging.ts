@@ -8,6 +8,8 @@ import type { MemoryEvent } from '../storage/memory-storage.ts';
 /** What was removed, and the checkpoints whose states may hold the same words: memory cannot remove those. */
 export type PurgeResult = {
   readonly purged: readonly string[];
+  /** The turns that it was taken from: they still hold the words, and may say more. Purge them, too, if they are to go. */
+  readonly turns: readonly string[];
   readonly checkpoints: readonly string[];
   readonly sessions: readonly string[];
 };
@@ -33,6 +35,7 @@ export async function purge(
   if (purged.length > 0) await context.storage.purge(purged, tombstones);
   return {
     purged,
+    turns: [...new Set(events.flatMap(({ fields }) => fields?.derivedFrom ?? []))].filter((id) => !byMemory.has(id)),
     checkpoints: [...new Set(events.flatMap(({ place }) => place?.checkpointId || []))],
     sessions: [...new Set(events.flatMap(({ place }) => place?.sessionId ?? []))],
   };

@@ -127,6 +127,7 @@ const memory = z.union([
   z.strictObject({
     isDryRun: z.boolean(),
     memories: z.array(z.string()),
+    turns: z.array(z.string()),
     /** Whose states may still hold the words. */
     checkpoints: z.array(z.string()),
     sessions: z.array(z.string()),

@@ -153,13 +153,15 @@ async function forget(context: Context, input: CommandInput): Promise<undefined>
       );
     const { target, what, ids } = await choose(memory, view, input.word(1));
     if (!(await context.confirm(`This forgets ${what} for good.`, input))) {
-      const nothing = { isDryRun: true, memories: ids, checkpoints: [], sessions: [] };
+      const nothing = { isDryRun: true, memories: ids, turns: [], checkpoints: [], sessions: [] };
       return context.answer(nothing, () => `Would forget ${what}; nothing was forgotten.\n`);
     }
     const purged = await memory.purge(target, withoutUndefined({ reason: input.text('reason') }));
-    const { purged: memories, checkpoints, sessions } = purged;
-    const output = { isDryRun: false, memories, checkpoints, sessions };
+    const { purged: memories, turns, checkpoints, sessions } = purged;
+    const output = { isDryRun: false, memories, turns, checkpoints, sessions };
     await context.answer(output, () => `${memories.length} forgotten.\n`);
+    for (const turn of turns)
+      context.say(`The turn that said so still does. To forget it, too: ${context.command(`memory forget ${turn}`)}`);
     if (checkpoints.length > 0)
       context.say(
         `The states of ${formatCount(checkpoints.length, 'checkpoint')} may still hold the words: ${checkpoints.slice(0, 3).join(', ')}${checkpoints.length > 3 ? ', ...' : ''}. See: savestate redact, savestate forget`,
