@@ -27,6 +27,11 @@ test('[input.1] what a call does not understand is refused in words, and nothing
   expect(await refused('search', 'x', { userId, asOf: new Date('?') })).toMatch('a valid Date');
   expect(await refused('add', 'x', { userId, kind: 'rumour' })).toMatch('"episode"');
   expect(await refused('add', { role: 'robot', content: 'x' }, { userId })).toMatch('found "robot"');
+  for (const timestamp of ['2020-01-01', new Date('?')])
+    expect(await refused('add', { role: 'user', content: 'tea time', timestamp }, { userId })).toMatch('a valid Date');
+  await memory.add('Nobody may see this.', { userId: 'bob' });
+  for (const verb of ['get', 'history', 'why', 'delete', 'promote', 'update'])
+    expect(await refused(verb, undefined, ...(verb === 'update' ? ['mine'] : []))).toMatch(`The id of ${verb}() must`);
   const [round, itself]: [Record<string, unknown>, Record<string, unknown>] = [{}, {}];
   round.AND = [round];
   itself.self = itself;

@@ -25,7 +25,7 @@ import type { AddOptions } from './learn/proposal.ts';
 import type { Embedder } from './log/embedder.ts';
 import type { MemoryExtractor } from './log/extractor.ts';
 import type { MemoryContext } from './log/memory-context.ts';
-import type { MemoryInput } from './log/memory-input.ts';
+import { checkId, type MemoryInput } from './log/memory-input.ts';
 import { ScopeLogs } from './log/scope-log.ts';
 import { VectorIndex } from './log/vector-index.ts';
 import { type ViewOptions, Views } from './log/views.ts';
@@ -110,11 +110,13 @@ export class Memory {
 
   /** Changes a memory, by adding to its history. */
   async update(id: string, change: string | MemoryChange, options: ChangeOptions = {}): Promise<void> {
+    checkId(id, 'update');
     await new Editing(this.#open).update(id, change, options);
   }
 
   /** Retracts a memory; its history stays. For removing the words themselves there is `purge`. */
   async delete(id: string, options: ChangeOptions = {}): Promise<void> {
+    checkId(id, 'delete');
     await new Editing(this.#open).delete(id, options);
   }
 
@@ -132,6 +134,7 @@ export class Memory {
 
   /** One memory; undefined if it is not visible from there. */
   async get(id: string, options: ViewOptions = {}): Promise<MemoryRecord | undefined> {
+    checkId(id, 'get');
     return new Finding(this.#open).get(id, options);
   }
 
@@ -142,11 +145,13 @@ export class Memory {
 
   /** Everything that happened to a memory, on all branches, oldest first. */
   async history(id: string, options: ViewOptions = {}): Promise<readonly MemoryHistoryEntry[]> {
+    checkId(id, 'history');
     return historyOf(this.#open, id, options);
   }
 
   /** Which checkpoints and words taught a memory, and what is left of them. */
   async why(id: string, options: ViewOptions = {}): Promise<MemoryExplanation> {
+    checkId(id, 'why');
     return explain(this.#open, id, options);
   }
 
@@ -164,6 +169,7 @@ export class Memory {
 
   /** Lets a memory be seen from every branch and session, as it is seen from there. */
   async promote(id: string, options: PromoteOptions = {}): Promise<void> {
+    checkId(id, 'promote');
     await new Editing(this.#open).promote(id, options);
   }
 

@@ -1,6 +1,16 @@
 import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import { accepts, anything, date, flag, isRecord, type OptionChecks, string } from '../../core/options.ts';
+import {
+  accepts,
+  anything,
+  checkValue,
+  date,
+  filledString,
+  flag,
+  isRecord,
+  type OptionChecks,
+  string,
+} from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import type { JsonValue } from '../../core/value/json.ts';
@@ -93,7 +103,13 @@ function checkMessage(message: MemoryMessage): MemoryMessage {
       `The role of a message must be one of ${[...LEARNED_ROLES, ...IGNORED_ROLES].join(', ')}; found "${message.role}".`,
     );
   checkContent(message.content);
+  if (message.timestamp !== undefined) checkValue(message.timestamp, date, 'The timestamp of a message');
   return message;
+}
+
+/** Throws for what is no id, before something else is found without one. */
+export function checkId(id: unknown, verb: string): void {
+  checkValue(id, filledString, `The id of ${verb}()`);
 }
 
 /** Accepts the words of a memory or throws. */
