@@ -129,7 +129,7 @@ const ENTRIES: Record<string, Entry> = {
     source: 'memory/index.ts',
     values: 'Memory PostgresMemoryStorage SqliteMemoryStorage endpointEmbedder localEmbedder',
     types:
-      'AddOptions AddResult ChangeOptions Embedder EndpointEmbedderOptions ExtractedMemory ExtractionRequest MemoryChange MemoryDifference MemoryEvent MemoryExplanation MemoryExtractor MemoryFilters MemoryHit MemoryInput MemoryKind MemoryMessage MemoryOptions MemoryRecord MemoryScope MemoryStorage PostgresMemoryOptions PurgeResult RenderOptions RenderResult SearchOptions SearchResult SqliteMemoryOptions ViewOptions',
+      'AddOptions AddResult ChangeOptions Embedder EndpointEmbedderOptions ExtractedMemory ExtractionRequest MemoryChange MemoryEvent MemoryExplanation MemoryExtractor MemoryFilters MemoryHit MemoryInput MemoryKind MemoryMessage MemoryOptions MemoryRecord MemoryScope MemoryStorage PostgresMemoryOptions PurgeResult RenderOptions RenderResult SearchOptions SearchResult SqliteMemoryOptions ViewOptions',
   },
   './server': {
     source: 'server/index.ts',

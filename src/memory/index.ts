@@ -1,4 +1,3 @@
-export type { MemoryDifference } from './edit/differences.ts';
 export type { ChangeOptions, MemoryChange } from './edit/editing.ts';
 export type { MemoryExplanation } from './edit/explaining.ts';
 export type { PurgeResult } from './edit/purging.ts';

@@ -91,7 +91,6 @@ const command = fc.record({
     'rewind',
     'switch',
     'promote',
-    'keep',
     'share',
     'prune',
   ),
@@ -158,18 +157,14 @@ class World {
         heads.set(name, node.id);
         return;
       }
-      case 'rewind':
-      case 'keep': {
+      case 'rewind': {
         const path = naive.pathOf(headId);
         const target = path[pick % Math.max(1, path.length)];
         if (target === undefined || target.isDeleted) return;
         const name = `branch ${this.#names++}`;
-        const before = { sessionId, path: naive.pathOf(target.id), branch: undefined };
-        const [then, now] = [naive.see(before), naive.see(naive.lookFrom(sessionId))];
-        await memory.rewind(target.id, { branch: name, ...(does === 'keep' && { memory: 'keep' }) });
+        await memory.rewind(target.id, { branch: name });
         heads.set(name, target.id);
         naive.current.set(sessionId, name);
-        if (does === 'keep') this.#keep(then, now, sessionId);
         return;
       }
       case 'prune':
@@ -229,20 +224,6 @@ class World {
     else if (does === 'forget') await memory.delete(id, { session });
     else await memory.promote(id, { session });
     naive.happenings.push({ teacher, atMs: this.#clock, id, does, words: does === 'promote' ? old : words });
-  }
-
-  /** Only what the session itself had to do with can differ between the two. */
-  #keep(then: ReadonlyMap<string, Seen>, now: ReadonlyMap<string, Seen>, sessionId: string): void {
-    const touched = new Set(
-      this.naive.happenings.filter(({ teacher }) => teacher?.sessionId === sessionId).map(({ id }) => id),
-    );
-    for (const id of touched) {
-      const [before, after] = [then.get(id), now.get(id)];
-      if (before?.version === after?.version) continue;
-      const common = { teacher: undefined, atMs: this.#clock, id };
-      if (after === undefined) this.naive.happenings.push({ ...common, does: 'forget', words: '' });
-      else this.naive.happenings.push({ ...common, does: 'promote', words: after.words });
-    }
   }
 
   async check(pick: number): Promise<void> {

@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { StateCodec } from '../core/codec/state-codec.ts';
 import { ClosedError, InvalidInputError } from '../core/errors.ts';
-import { anything, callback, checkOptions, filledString, having, type OptionChecks, oneOf } from '../core/options.ts';
+import { callback, checkOptions, filledString, having, type OptionChecks } from '../core/options.ts';
 import { formatRandom, inBulk } from '../core/record/id.ts';
 import { redactionOf, type SecretsOption, secretsOption } from '../core/secret/redaction.ts';
 import type { ForkOptions } from '../manager/branch/branching.ts';
 import type { BranchHead } from '../manager/branch/history.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import { engineOf } from '../manager/engine/engine.ts';
-import { changesSince, differencesBetween, type MemoryDifference } from './edit/differences.ts';
 import {
   type ChangeOptions,
   Editing,
@@ -51,9 +50,6 @@ export type MemoryOptions = {
   readonly now?: () => number;
 };
 
-/** How a rewind treats what was learned after its target: `follow` (default) hides it, `keep` promotes it. */
-type MemoryRewindOptions = ForkOptions & { readonly memory?: 'follow' | 'keep' };
-
 const MEMORY_CHECKS: OptionChecks<MemoryOptions> = {
   path: filledString,
   storage: having('append', 'readEvents'),
@@ -62,15 +58,6 @@ const MEMORY_CHECKS: OptionChecks<MemoryOptions> = {
   extractor: having('extract'),
   secrets: secretsOption,
   now: callback,
-};
-
-/** What is not about memory is checked by the manager. */
-const REWIND_CHECKS: OptionChecks<MemoryRewindOptions> = {
-  memory: oneOf('follow', 'keep'),
-  branch: anything,
-  reason: anything,
-  author: anything,
-  edit: anything,
 };
 
 /** Facts about users and earlier work that outlive a run and follow its branches: what a rewind abandons is no longer known. */
@@ -155,11 +142,6 @@ export class Memory {
     return explain(this.#open, id, options);
   }
 
-  /** What the lineage of the second checkpoint taught that the first one's did not, what it unlearned, and what it changed. */
-  async diff(before: string, after: string): Promise<MemoryDifference> {
-    return differencesBetween(this.#open, before, after);
-  }
-
   /** Fills `{memory}` and `{memory:preferences}` into a prompt: marked as data, within the budget. */
   async render(template: string, options: RenderOptions): Promise<RenderResult> {
     return render(new Finding(this.#open), template, options);
@@ -173,17 +155,11 @@ export class Memory {
     await new Editing(this.#open).promote(id, options);
   }
 
-  /** Rewinds the session of a checkpoint, like `manager.rewind`, and says what memory does meanwhile. */
-  async rewind(idOrPrefix: string, given: MemoryRewindOptions = {}): Promise<BranchHead> {
-    checkOptions(given, REWIND_CHECKS, 'rewind()');
-    const { memory = 'follow', ...options } = given;
-    const context = this.#open;
-    if (this.#manager === undefined)
-      throw new InvalidInputError('A rewind needs the CheckpointManager. Give Memory the option "manager".');
-    const changes = memory === 'keep' ? await changesSince(context, idOrPrefix) : [];
-    const head = await this.#manager.rewind(idOrPrefix, options);
-    await new Editing(context).keep(changes, `kept when session "${head.sessionId}" was rewound to ${head.headId}`);
-    return head;
+  /** `manager.rewind`, which memory follows: what was learned after the checkpoint is hidden, unless it was promoted. */
+  async rewind(idOrPrefix: string, options?: ForkOptions): Promise<BranchHead> {
+    this.#checkOpen();
+    if (this.#manager !== undefined) return this.#manager.rewind(idOrPrefix, options);
+    throw new InvalidInputError('A rewind needs the CheckpointManager. Give Memory the option "manager".');
   }
 
   // Forgetting

@@ -127,24 +127,6 @@ export class Editing {
     return { place: await views.place(options), ...redactWhy(options, codec) };
   }
 
-  /** Makes one branch's knowledge everyone's: what differs between two foldings of the same memories is promoted or retracted. */
-  async keep(
-    changes: readonly { readonly before: FoldedMemory | undefined; readonly after: FoldedMemory | undefined }[],
-    reason: string,
-  ): Promise<void> {
-    const atMs = this.#context.now();
-    const events = changes.flatMap(({ before, after }): NewMemoryEvent[] => {
-      const memory = after ?? before;
-      if (memory === undefined) return [];
-      if (after === undefined) return [retract(memory, { atMs, reason })];
-      const common = { memoryId: memory.id, scope: memory.scope, atMs, reason };
-      return [{ ...common, operation: 'PROMOTE', fields: after.fields }];
-    });
-    if (events.length === 0) return;
-    const result = await this.#context.storage.append(events);
-    if (result.status === 'stored') this.#context.vectors.add(result.events);
-  }
-
   /** Appends on top of what was read, and reads again if someone was faster. */
   async #edit(
     id: string,

@@ -20,7 +20,7 @@ const NEAR = 8;
 const MANY_SESSIONS = 8;
 
 /** The lineage of a checkpoint, newest stretch first, with the checkpoint itself. */
-export type CheckpointLineage = { readonly checkpoint: Checkpoint; readonly segments: readonly LineageSegment[] };
+type CheckpointLineage = { readonly checkpoint: Checkpoint; readonly segments: readonly LineageSegment[] };
 
 /** Where sessions stand in a CheckpointManager. Only reads. */
 export class Lineages {

@@ -2,7 +2,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { accepts, date, filledString, isRecord, type OptionChecks } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EventPlace, LineageSegment, MemoryEvent } from '../storage/memory-storage.ts';
-import { type CheckpointLineage, Lineages, OPEN_END, type SessionPlace } from './lineages.ts';
+import { Lineages, OPEN_END, type SessionPlace } from './lineages.ts';
 
 /** From where one looks. Default: from a new run, which sees the current branch of every session. */
 export type ViewOptions = {
@@ -53,18 +53,6 @@ export class Views {
     if (this.#lineages === undefined) return createView({});
     const lineages = await this.#current(log, place?.sessionId);
     if (place !== undefined) lineages.set(place.sessionId, place.lineage);
-    return createView({ lineages });
-  }
-
-  /** The lineage of a checkpoint. */
-  async lineageOf(checkpoint: string): Promise<CheckpointLineage> {
-    return this.#required('Comparing checkpoints').of(checkpoint);
-  }
-
-  /** What a session that stands at this checkpoint sees, at whatever time. */
-  async ofLineage({ checkpoint, segments }: CheckpointLineage, log: SessionsOfLog): Promise<View> {
-    const lineages = await this.#current(log, checkpoint.sessionId);
-    lineages.set(checkpoint.sessionId, segments);
     return createView({ lineages });
   }
 

@@ -65,7 +65,6 @@ describe.each([
     const events = await storage.readEvents({});
     expect(events).toEqual(result.status === 'stored' ? result.events.map((one) => expect.objectContaining(one)) : []);
     expect(await storage.readEvents({ afterSeq: events[0]?.seq ?? 0 })).toEqual([events[1]]);
-    expect((await storage.readEvents({ sessionId: 's' })).map(({ memoryId }) => memoryId)).toEqual(['m1']);
     expect((await storage.readEvents({ memoryIds: ['m2', 'm3'] })).map(({ memoryId }) => memoryId)).toEqual(['m2']);
   });
 

@@ -57,7 +57,6 @@ export type EventQuery = {
   readonly scope?: MemoryScope;
   readonly afterSeq?: number;
   readonly memoryIds?: readonly string[];
-  readonly sessionId?: string;
 };
 
 /** What a new memory may have to do with; events that fit any part are wanted, once each. */

@@ -22,10 +22,10 @@ export abstract class SqlMemoryReader<Opened extends Connection> extends Databas
   /** @internal */
   protected abstract select(where: Where, order: string): Promise<MemoryEvent[]>;
 
-  async readEvents({ scope = {}, afterSeq = 0, memoryIds, sessionId }: EventQuery): Promise<MemoryEvent[]> {
+  async readEvents({ scope = {}, afterSeq = 0, memoryIds }: EventQuery): Promise<MemoryEvent[]> {
     const events: MemoryEvent[] = [];
     for (let after = afterSeq; ; after = events.at(-1)?.seq ?? after) {
-      const where = this.where({}).add('seq > ?', after).add('session_id = ?', sessionId);
+      const where = this.where({}).add('seq > ?', after);
       for (const { column, value } of scopeColumns(scope)) where.add(`${column} = ?`, value);
       const wanted = memoryIds === undefined ? where : this.among(where, 'memory_id', memoryIds);
       const page = await this.select(wanted, `ORDER BY seq LIMIT ${PAGE}`);
