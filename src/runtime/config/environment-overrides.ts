@@ -15,8 +15,13 @@ const PREFIX = 'SAVESTATE_';
 
 /** Every setting that a variable can override, by the variable's name: `SAVESTATE_WORKFLOW_CHECKPOINTING_ENABLED`. */
 export const OVERRIDES: ReadonlyMap<string, Override> = new Map(
-  leavesOf(configSchema, []).map((leaf) => [`${PREFIX}${leaf.path.join('_').toUpperCase()}`, leaf]),
+  leavesOf(configSchema, []).map((leaf) => [variableOf(leaf.path.join('.')), leaf]),
 );
+
+/** The variable for the setting at a path. */
+export function variableOf(path: string): string {
+  return `${PREFIX}${path.replaceAll(/\W+/g, '_').toUpperCase()}`;
+}
 
 /** What belongs to us: other variables with the prefix are somebody else's. */
 const OWN = new RegExp(`^${PREFIX}(${Object.keys(configSchema.shape).join('|').toUpperCase()})_`);

@@ -268,9 +268,7 @@ describe('the environment', () => {
       '-:- SAVESTATE_WORKFLOW_CHECKPOINTING_ENABELD: is not a setting. Did you mean "SAVESTATE_WORKFLOW_CHECKPOINTING_ENABLED"?',
     ]);
     expect(told('', { SAVESTATE_WORKFLOW_CHECKPOINTING_ENABLED: 'maybe' })).toEqual([
-      expect.stringMatching(
-        /workflow\.checkpointing\.enabled: must be a boolean; found "maybe"\. \(from the environment\)/,
-      ),
+      '-:- SAVESTATE_WORKFLOW_CHECKPOINTING_ENABLED: must be a boolean; found "maybe".',
     ]);
   });
 });

@@ -3,7 +3,7 @@ import { withoutUndefined } from '../../core/defined.ts';
 import { checkOptions, checkValue, isRecord, type OptionChecks, record, string } from '../../core/options.ts';
 import { checkpointingSchema, configSchema, SETTINGS, type WorkflowConfig } from './config-schema.ts';
 import { findContradictions } from './contradictions.ts';
-import { applyEnvironment, type Environment } from './environment-overrides.ts';
+import { applyEnvironment, type Environment, variableOf } from './environment-overrides.ts';
 import { type Problem, problemsError } from './problem.ts';
 import { checkSchema } from './schema-problems.ts';
 import { yamlSource, yamlText } from './yaml-source.ts';
@@ -69,10 +69,7 @@ export function readWorkflowConfig(
   refuse(checkSchema({ source: file, schema, value: inFile, path: [] }).problems);
   const { data, problems: unknown } = applyEnvironment(putOver(below, inFile as object), env);
   const { value, problems: wrong } = checkSchema({ source: file, schema, value: data, path: [] });
-  refuse([
-    ...unknown,
-    ...wrong.map((problem) => ({ ...problem, message: `${problem.message} (from the environment)` })),
-  ]);
+  refuse([...unknown, ...wrong.map(({ path, message }) => ({ path: variableOf(path), message }))]); // the file is well
   const config = withoutFormerPath(configSchema.parse(pickSettings(value ?? {})));
   const written = pickSettings(data) as WrittenConfig;
   const read = { config, written, own: pickSettings(inFile as object) as WrittenConfig };
