@@ -5,13 +5,14 @@ import { attribute as attributeRun } from './attribute.mjs';
 import { toDriftEvents } from './events.mjs';
 
 const { DriftDetector } = await importSource('runtime/drift/index.ts');
-const { readEvent } = await importSource('runtime/drift/step/drift-event.ts');
-const { StepTracker } = await importSource('runtime/drift/step/step-tracker.ts');
+const { textOf } = await importSource('runtime/drift/step/drift-event.ts');
 
 /** Weaker evidence does not name a step. */
 const MIN_STEP_NATS = 1;
 /** People call a step a repetition when it comes right after one that is this much the same, whatever it brings. */
 const MIN_REPEATED = 0.9;
+/** Of a longer input only the beginning is compared. */
+const MAX_CHARS = 4000;
 /** What is named step by step: failures and stalls are named once. */
 const NAMED_KIND = 'loop';
 /** A goal may be left and taken up again: only what holds at the end counts. All else counts once it was alarming. */
@@ -23,9 +24,8 @@ export function detect(rows) {
   const detector = new DriftDetector();
   const events = toDriftEvents(rows);
   const watch = new Watch(events);
-  const tracker = new StepTracker();
   for (const [index, event] of events.entries()) {
-    watch.read(tracker.observe(readEvent(event, index)));
+    if (event.kind === 'call') watch.read(event, index);
     watch.see(detector.observe(event));
   }
   return watch.finish();
@@ -45,16 +45,23 @@ class Watch {
   #last;
   #evidence;
   #events;
+  #lastCall;
 
   constructor(events) {
     this.#events = events;
   }
 
   /** Names a call that repeats the one right before it. */
-  read(reading) {
-    if (!reading?.isComplete || reading.step.kind !== 'call' || reading.similarity < MIN_REPEATED) return;
-    const { twin, step } = reading;
-    if (this.#isClose([twin.index, step.index])) this.#steps.add(step.index);
+  read({ name, input }, index) {
+    const words = new Set(
+      textOf(input)
+        .slice(0, MAX_CHARS)
+        .toLowerCase()
+        .match(/[\p{L}\p{N}_]+/gu),
+    );
+    const last = this.#lastCall;
+    if (name === last?.name && shareOf(words, last.words) >= MIN_REPEATED) this.#steps.add(index);
+    this.#lastCall = { name, words };
   }
 
   see(assessment) {
@@ -100,4 +107,12 @@ class Watch {
   #scores(final) {
     return { loop: this.#loopSum / this.#events.length, stall: this.#peaks.stall ?? 0, goal: final.goal ?? 0 };
   }
+}
+
+/** What part of all the words of two texts both have. */
+function shareOf(words, others) {
+  let both = 0;
+  for (const word of words) if (others.has(word)) both++;
+  const all = words.size + others.size - both;
+  return all === 0 ? 1 : both / all;
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { boundedJson, shortDigest, sortFields } from '../step/bounded.ts';
 import type { ReadEvent } from '../step/drift-event.ts';
 import { count, mapOf, remember, signal } from '../step/signal.ts';
-import { differInNumbers, FULL_SIMILARITY, type Step, type StepReading } from '../step/step.ts';
+import { differInNumbers, FULL_SIMILARITY, hasOtherTarget, type Step, type StepReading } from '../step/step.ts';
 
 /** What one full repetition is worth: about 9 to 1, so that three of them pass the odds of 100 to 1. */
 const REPEAT_NATS = 2.2;
@@ -57,10 +57,11 @@ function isAskedAgain({ step, twin, isTwinAnswered, hasEqualInput, similarity }:
   return isTwinAnswered && twin?.isError === false && (twin.result?.wordCount ?? 0) >= MIN_RESULT_WORDS;
 }
 
-function alikeness({ step, twin, hasEqualInput, similarity }: StepReading): number {
+function alikeness(reading: StepReading): number {
+  const { hasEqualInput, similarity } = reading;
   if (hasEqualInput) return 1;
   // The same done to something else is work on a list.
-  if (step.hasNewTarget || differInNumbers(step.input, twin?.input)) return 0;
+  if (hasOtherTarget(reading)) return 0;
   return Math.max(0, Math.min(1, (similarity - MIN_SIMILARITY) / (FULL_SIMILARITY - MIN_SIMILARITY)));
 }
 

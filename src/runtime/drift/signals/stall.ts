@@ -88,7 +88,7 @@ function isWork({ step, twin, hasEqualInput, hasWaited, newsSince, similarity }:
 /** Shorter messages ("ok", "next") say nothing about a stall. */
 const MIN_WORDS = 5;
 /** Nats for a message that says only what was said before, against one that says only what is new. */
-const NATS_PER_SHARE = 6;
+const NATS_PER_SHARE = 5;
 /** A message needs this much more that is new than that is repeated to count as progress. */
 const TOLERANCE = 0.2;
 /** Half an alarm: one message is never enough. */

@@ -70,7 +70,16 @@ const NO_FIELDS: EventFields = Object.freeze({});
 
 const KINDS: ReadonlySet<string> = new Set(EVENT_KINDS);
 
-const NOT_AGENTS: ReadonlySet<string> = new Set(['user', 'human', 'system', 'tool', 'env', 'environment']);
+const NOT_AGENTS: ReadonlySet<string> = new Set([
+  'user',
+  'human',
+  'system',
+  'developer',
+  'tool',
+  'function',
+  'env',
+  'environment',
+]);
 
 /** Names of calls by which agents of many frameworks hand in their answer. */
 const FINISHING_NAMES: ReadonlySet<string> = new Set([

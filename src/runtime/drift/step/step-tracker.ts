@@ -2,7 +2,15 @@ import { z } from 'zod';
 import { leavesOf, type ReadEvent } from './drift-event.ts';
 import { Knowledge, knowledgeState } from './knowledge.ts';
 import { remember } from './signal.ts';
-import { AgentMemory, agentMemoryState, type BareStep, type Step, type StepReading, stepSchema } from './step.ts';
+import {
+  AgentMemory,
+  agentMemoryState,
+  type BareStep,
+  SHORT_WORDS,
+  type Step,
+  type StepReading,
+  stepSchema,
+} from './step.ts';
 
 /** The plain data of a tracker. */
 export const stepTrackerState = z.object({
@@ -71,7 +79,6 @@ export class StepTracker {
       isWait: isWait(event.name, leaves),
       input: sketch,
       inputNovelty: novelty,
-      // In a short input every new word matters.
       hasNewTarget: namesNew || (newWords > 0 && sketch.wordCount <= SHORT_WORDS),
       isPlainQuestion:
         !namesNew && newWords * WORDS_PER_NEW_WORD <= sketch.wordCount && isPlain(leaves, sketch.wordCount),
@@ -123,7 +130,6 @@ export class StepTracker {
 
 /** Fewer words ("go on", "yes please") ask for nothing else than before. */
 const MIN_ASKED_WORDS = 3;
-const SHORT_WORDS = 12;
 /** A question in which one word of so many is new is the old one; in which more are new, another one. */
 const WORDS_PER_NEW_WORD = 8;
 const MIN_QUESTION_WORDS = 4;

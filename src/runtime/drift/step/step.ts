@@ -79,7 +79,7 @@ function compareInputs(earlier: Step, step: Step): number {
     : Math.min(0.99, resemblance(earlier.input.words, step.input.words));
 }
 
-/** Whether only the numbers of two texts differ: the same of another thing, or read off again later, as a gauge is. */
+/** Whether only the numbers of two texts differ: a result is read off again later, as a gauge is. */
 export function differInNumbers(text: TextMark | undefined, other: TextMark | undefined): boolean {
   return text !== undefined && text.frame === other?.frame && text.hash !== other.hash;
 }
@@ -87,7 +87,16 @@ export function differInNumbers(text: TextMark | undefined, other: TextMark | un
 /** Whether a call is unlike the earlier ones of its tool. */
 function isUnlike({ step, twin, hasEqualInput, similarity }: StepReading): boolean {
   if (hasEqualInput) return false;
-  return similarity < FULL_SIMILARITY || step.hasNewTarget || differInNumbers(step.input, twin?.input);
+  return similarity < FULL_SIMILARITY || hasOtherTarget({ step, twin });
+}
+
+/** In a short input every word matters: the same with another number is done to another thing. */
+export const SHORT_WORDS = 12;
+
+/** Whether a call is made for something else than before: it names something new, or another number. */
+export function hasOtherTarget({ step, twin }: Pick<StepReading, 'step' | 'twin'>): boolean {
+  const { input, hasNewTarget } = step;
+  return hasNewTarget || (input.wordCount <= SHORT_WORDS && differInNumbers(input, twin?.input));
 }
 
 /** Whether the result of a call is new, or has changed since it was last made. */

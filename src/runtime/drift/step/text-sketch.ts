@@ -36,6 +36,8 @@ const NO_PARTS: readonly number[] = Array.from({ length: BUCKETS }, () => EMPTY)
 /** Longer texts are read at both ends: what an agent repeats shows there, and a page of output must not cost more than a step. */
 const MAX_HEAD_CHARS = 3000;
 const MAX_TAIL_CHARS = 1000;
+/** What lies between them is only compared for equality, up to here. */
+const MAX_SKIMMED_CHARS = 100_000;
 
 /** Where the words of a text are looked up and kept: new is what the first does not hold. */
 type WordMemory = { readonly known: WordSet; readonly also?: WordSet };
@@ -48,6 +50,7 @@ export function sketchText(text: string, memory?: WordMemory): ReadText {
     reader.read(text, 0, text.length);
   } else {
     reader.read(text, 0, MAX_HEAD_CHARS);
+    reader.skim(text, MAX_HEAD_CHARS, Math.min(MAX_SKIMMED_CHARS, text.length - MAX_TAIL_CHARS));
     reader.read(text, text.length - MAX_TAIL_CHARS, text.length);
     reader.read(String(text.length), 0, String(text.length).length);
   }
@@ -123,7 +126,7 @@ class SketchReader {
       const code = lowerCode(text.charCodeAt(at));
       if (isWordCode(code)) {
         // "40", "53s" and "07z" are numbers, "iteration13" is a name.
-        if (word === 0) isNumber = code >= 48 && code <= 57;
+        if (word === 0) isNumber = isDigit(code);
         word = Math.imul((word === 0 ? 0x811c9dc5 : word) ^ code, 0x01000193);
         if (code < IDEOGRAPHS) continue;
       }
@@ -131,6 +134,15 @@ class SketchReader {
       word = 0;
     }
     if (word !== 0) this.#add(word, isNumber);
+  }
+
+  /** Takes a part of the text into the hashes alone. */
+  skim(text: string, from: number, to: number): void {
+    for (let at = from; at < to; at++) {
+      const code = text.charCodeAt(at);
+      this.#all = Math.imul(this.#all ^ code, 0x01000193);
+      if (!isDigit(code)) this.#frame = Math.imul(this.#frame ^ code, 0x01000193);
+    }
   }
 
   finish(): ReadText {
@@ -170,8 +182,17 @@ function isWordCode(code: number): boolean {
   return code > 0xbf && !(code >= 0x2000 && code < IDEOGRAPHS);
 }
 
+/** Letters become small, and digits of other scripts (Arabic, Persian, Devanagari, full width) those of ASCII. */
 function lowerCode(code: number): number {
-  return code >= 65 && code <= 90 ? code + 32 : code;
+  if (code >= 65 && code <= 90) return code + 32;
+  const zero = code < 0x660 ? undefined : ZEROS.find((first) => code >= first && code <= first + 9);
+  return zero === undefined ? code : code - zero + 48;
+}
+
+const ZEROS = [0x660, 0x6f0, 0x966, 0xff10];
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57;
 }
 
 /** Spreads a hash over all its bits (the end of MurmurHash3), as a number from 0 to 2^31 - 1, which engines keep unboxed. */
