@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { builtFolder } from './support/on-demand.ts';
+import { BUILT } from './support/built.ts';
 import { temporaryFolder } from './support/storages.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -58,7 +58,7 @@ describe('docs/ARCHITECTURE.md', () => {
   test('says how many files the walks pass', { timeout: 120_000 }, () => {
     const child = join(ROOT, 'test/support/walk-child.mjs');
     const folder = temporaryFolder();
-    const output = execFileSync(process.execPath, [child, builtFolder(), folder], { encoding: 'utf8', cwd: folder });
+    const output = execFileSync(process.execPath, [child, BUILT, folder], { encoding: 'utf8', cwd: folder });
     const walked = JSON.parse(output) as Record<string, readonly string[]>;
     const stated = rowsBelow('| walk | files | of them, by layer |').map(([name = '', files = '']) => [
       name,

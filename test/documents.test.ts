@@ -4,7 +4,7 @@ import { copyFileSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { SQLITE_FILE } from './support/official-savers.ts';
-import { builtFolder } from './support/on-demand.ts';
+import './support/built.ts';
 import { SCRATCH_ROOT } from './support/scratch-root.ts';
 import { temporaryFolder } from './support/storages.ts';
 
@@ -155,7 +155,6 @@ describe('types', () => {
 });
 
 test('docs/api is what the comments of the public names say, and each has one', () => {
-  builtFolder();
   const script = join(ROOT, 'scripts/api-docs.mjs');
   const { stdout, stderr } = spawnSync(process.execPath, [script, '--check'], { encoding: 'utf8' });
   expect([stdout, stderr]).toEqual(['', '']);

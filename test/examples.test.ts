@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { builtFolder } from './support/on-demand.ts';
+import './support/built.ts';
 import { temporaryFolder } from './support/storages.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -11,7 +11,6 @@ const ROOT = resolve(import.meta.dirname, '..');
 /** Runs an example as its reader would, with the built library; rejects if it does not end with 0. */
 async function run(example: string, ...args: string[]): Promise<string[]> {
   const { OPENAI_API_KEY: _, AZURE_OPENAI_API_KEY: __, ...env } = process.env;
-  builtFolder();
   const program = join(ROOT, 'examples', example);
   const { stdout } = await promisify(execFile)(process.execPath, [program, ...args], { env });
   return stdout.trimEnd().split('\n');

@@ -3,13 +3,13 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { BUILT } from '../../test/support/built.ts';
 import { installWithout } from '../../test/support/install-without.ts';
-import { builtFolder } from '../../test/support/on-demand.ts';
 
 test.each(['claude', 'openai-agents', 'ai-sdk'])(
   'importing %s loads no framework, and nothing of other adapters',
   async (name) => {
-    const entry = join(builtFolder(), 'adapter', name, 'index.js');
+    const entry = join(BUILT, 'adapter', name, 'index.js');
     const { stderr: loaded } = await promisify(execFile)(process.execPath, ['-e', `import(${JSON.stringify(entry)})`], {
       env: { ...process.env, NODE_DEBUG: 'esm' },
       maxBuffer: 64 * 1024 * 1024,

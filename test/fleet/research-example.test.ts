@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { builtFolder } from '../support/on-demand.ts';
+import '../support/built.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
@@ -14,7 +14,6 @@ function part(lines: readonly string[], number: number): string[] {
 }
 
 test('[run.6] the research fleet waits for people, is killed and resumed, gets unstuck, and takes another prompt', async () => {
-  builtFolder();
   const program = join(ROOT, 'examples/fleet/research.mjs');
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [program]);
   const lines = stdout.trimEnd().split('\n');

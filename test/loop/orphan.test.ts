@@ -6,14 +6,14 @@ import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
-import { builtFolder } from '../support/on-demand.ts';
+import { BUILT } from '../support/built.ts';
 import { temporaryFolder } from '../support/storages.ts';
 
 /** The agent's process as the guide shows it, with what it leaves out put before it. */
 function documentedAgent(path: string): string {
   const guide = readFileSync(new URL('../../docs/LOOP.md', import.meta.url), 'utf8');
   const [, agent = ''] = /\/\/ agent\.mjs\n(.*?)\n```/s.exec(guide) ?? [];
-  const dist = pathToFileURL(`${builtFolder()}/`);
+  const dist = pathToFileURL(`${BUILT}/`);
   return `
 import { CheckpointManager, SqliteCheckpointStorage } from '${dist}index.js';
 import { AgentLoop } from '${dist}runtime/loop/index.js';
@@ -63,7 +63,7 @@ test('[loop.14] the agent of the guide, whose supervisor dies during a turn, end
 
 test('[loop.14] stop ends a process whose handler never settles, after its grace and with a checkpoint', async () => {
   const path = join(temporaryFolder(), 'agent.db');
-  const dist = pathToFileURL(`${builtFolder()}/`);
+  const dist = pathToFileURL(`${BUILT}/`);
   const program = `
 import { open } from '${dist}index.js';
 import { AgentLoop } from '${dist}runtime/loop/index.js';

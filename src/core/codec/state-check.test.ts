@@ -13,15 +13,21 @@ const findAmong = (chunks: readonly Chunk[]) => findIn(new Map(chunks.map((chunk
 
 /** The smallest limit of this name under which something passes. */
 function leastLimit(name: 'maxNodes' | 'maxDepth', passes: (limits: Partial<ValueLimits>) => void): number {
-  let [low, high] = [1, 1_000_000];
+  const isEnough = (limit: number): boolean => {
+    try {
+      passes({ [name]: limit });
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  let high = 1;
+  while (!isEnough(high)) high *= 2;
+  let low = Math.floor(high / 2) + 1;
   while (low < high) {
     const middle = Math.floor((low + high) / 2);
-    try {
-      passes({ [name]: middle });
-      high = middle;
-    } catch {
-      low = middle + 1;
-    }
+    if (isEnough(middle)) high = middle;
+    else low = middle + 1;
   }
   return low;
 }
@@ -79,7 +85,9 @@ describe('[value.6] reading has the limits of saving', () => {
       chunks.push(createChunk({ text: '[{"$":0},{"$":0}]', refs: [digest, digest] }));
     }
     const [root, find] = [chunks.at(-1) as Chunk, findAmong(chunks)];
-    for (const read of [() => codec.decode(root, find), () => new StateCheck(DEFAULT_LIMITS).read(root, find)])
+    const limits = { ...DEFAULT_LIMITS, maxNodes: 100_000 };
+    const limited = new StateCodec({ limits });
+    for (const read of [() => limited.decode(root, find), () => new StateCheck(limits).read(root, find)])
       expect(read).toThrow(expect.objectContaining({ code: 'INVALID_INPUT' }));
   });
 

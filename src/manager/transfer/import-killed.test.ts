@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { builtFolder } from '../../../test/support/on-demand.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { BUILT } from '../../../test/support/built.ts';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { FileCheckpointStorage } from '../../storage/file/file-storage.ts';
@@ -13,9 +13,9 @@ import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts'
 import { CheckpointManager } from '../checkpoint-manager.ts';
 
 /** Imports a file; says so when three commits are stored, and hangs. */
-const child = (dist: string): string => `
+const CHILD = `
   import { createReadStream } from 'node:fs';
-  import { CheckpointManager, FileCheckpointStorage, SqliteCheckpointStorage } from '${dist}index.js';
+  import { CheckpointManager, FileCheckpointStorage, SqliteCheckpointStorage } from '${pathToFileURL(BUILT)}/index.js';
   const [kind, path, file] = process.argv.slice(1);
   const storage = kind === 'sqlite' ? new SqliteCheckpointStorage({ path }) : new FileCheckpointStorage({ path });
   const commit = storage.commit.bind(storage);
@@ -55,17 +55,12 @@ const KINDS: readonly [kind: string, open: (path: string) => ChunkStorage][] = [
 ];
 
 describe.each(KINDS)('[session.4] what an import left that was killed, on %s', (kind, open) => {
-  let dist = '';
-  beforeAll(() => {
-    dist = pathToFileURL(`${builtFolder()}/`).href;
-  }, 120_000);
-
   async function killImport(): Promise<{ storage: ChunkStorage; lines: string }> {
     const folder = temporaryFolder();
     const [path, file] = [join(folder, 'store'), join(folder, 's.jsonl')];
     const lines = await exportLines();
     writeFileSync(file, lines);
-    const importing = spawn(process.execPath, ['--input-type=module', '-e', child(dist), kind, path, file], {
+    const importing = spawn(process.execPath, ['--input-type=module', '-e', CHILD, kind, path, file], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     onTestFinished(() => void importing.kill('SIGKILL'));
