@@ -71,6 +71,8 @@ class Replication {
   readonly #told = new Set<SessionId>();
   #wake: () => void = () => undefined;
   #wholeAtMs = Number.NEGATIVE_INFINITY;
+  /** How long it took to look for changes. */
+  #lookedMs = 0;
 
   constructor(from: ChunkStorage, to: ChunkStorage, options: Replicated) {
     this.#from = from;
@@ -84,11 +86,9 @@ class Replication {
     for (let failures = 0; !stop.aborted; ) {
       try {
         watch ??= await this.#watch();
-        const beganMs = performance.now();
         await this.#pass();
         failures = 0;
-        const tookMs = performance.now() - beganMs;
-        await this.#pause(Math.max(this.#options.intervalMs ?? 1_000, tookMs * SHARE));
+        await this.#pause(Math.max(this.#options.intervalMs ?? 1_000, this.#lookedMs * SHARE));
       } catch (error) {
         if (stop.aborted) break;
         if (!hasErrorCode(error, 'STORAGE')) throw error;
@@ -135,10 +135,12 @@ class Replication {
   async #readNames(): Promise<Map<SessionId, Ref[]>> {
     const names = new Map<SessionId, Ref[]>();
     const { sessions } = this.#options;
+    const beganMs = performance.now();
     const refs =
       sessions === undefined
         ? await this.#from.readRefs()
         : (await Promise.all(sessions.map((sessionId) => this.#from.readRefs({ sessionId })))).flat();
+    this.#lookedMs = performance.now() - beganMs;
     for (const ref of refs) {
       const own = isExportedKind(ref.kind) ? [ref] : [];
       names.set(ref.sessionId, [...(names.get(ref.sessionId) ?? []), ...own]);
