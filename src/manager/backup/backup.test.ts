@@ -7,6 +7,7 @@ import { Keyring } from '../../storage/encryption/keyring.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
+import { formatTombstone, parseRow } from '../engine/records.ts';
 import type { GroupState } from '../group/group-state.ts';
 import { Workers } from '../workers/workers.ts';
 import { backup, restoreBackup } from './backup.ts';
@@ -157,6 +158,26 @@ test('[backup.1] a group that is saved while its members are backed up is there 
   for (const { id } of (await there.list({ sessionId: 'z-group' }, { limit: 100 })).checkpoints)
     for (const { checkpointId } of ((await there.load(id)) as GroupState).members)
       expect(await there.get(checkpointId), `a member of ${id}`).toBeDefined();
+});
+
+test('[backup.1] what others prune and collect in the target meanwhile is moved again where it is needed', async () => {
+  const from = memory();
+  await fill(from);
+  const inner = memory();
+  const to = faultyStorage(inner, {
+    delay: async (method, nth) => {
+      if (method !== 'commit' || (nth !== 6 && nth !== 9)) return;
+      const rows = await inner.listCheckpoints({ limit: 100 });
+      await inner.deleteCheckpoints(
+        rows.map((row) => ({ id: row.id, body: formatTombstone(parseRow(row), 0, 'pruned') })),
+      );
+      await inner.collect();
+    },
+  });
+  expect(await backup(from, to)).toMatchObject({ status: 'complete', checkpoints: 11 });
+  const there = new CheckpointManager({ storage: inner });
+  expect((await there.verify()).findings).toEqual([]);
+  expect((await inner.stats()).tombstones).toBeGreaterThan(5);
 });
 
 test('[backup.2] what is damaged in the source is named, and the rest is copied', async () => {
