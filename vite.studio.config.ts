@@ -12,6 +12,7 @@ export default defineConfig({
   build: {
     outDir: '../../dist/studio',
     emptyOutDir: true,
+    license: { fileName: 'licenses.md' },
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },
