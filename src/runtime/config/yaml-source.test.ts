@@ -12,6 +12,9 @@ const TEXTS: [what: string, text: string, problem: string, at: string][] = [
   ['an alias bomb', `a: &a [1]\nb: &b ${NINE('a')}\nc: &c ${NINE('b')}\nd: ${NINE('c')}`, 'too many values', '1:1'],
   ['an alias in itself', 'steps: &a\n - input: [*a]', '*a stands inside "&a" itself', '2:12'],
   ['an alias of nothing', 'agents: *nobody', '*nobody repeats "&nobody"', '1:9'],
+  ['a list as a key', 'steps:\n  [a, b]: 1', 'a list or a map cannot be a key', '2:3'],
+  ['a map as a key', '? { a: 1 }\n: b', 'a list or a map cannot be a key', '1:3'],
+  ['a tag that nobody knows', 'agents: !js/function x', 'Unresolved tag: !js/function', '1:9'],
   ['two documents', 'a: 1\n---\nb: 2', 'begins a second document', '2:1'],
 ];
 

@@ -1,4 +1,17 @@
-import { Document, isMap, isNode, isScalar, Lexer, LineCounter, type Node, Parser, parseDocument, visit } from 'yaml';
+import {
+  Document,
+  isAlias,
+  isCollection,
+  isMap,
+  isNode,
+  isScalar,
+  Lexer,
+  LineCounter,
+  type Node,
+  Parser,
+  parseDocument,
+  visit,
+} from 'yaml';
 import { accepts, type OptionCheck } from '../../core/options.ts';
 import { formatPath, type KeyPath, type Problem } from './problem.ts';
 
@@ -62,8 +75,11 @@ export function yamlDocument(text: string): YamlDocument {
   if (tooDeep !== undefined) return { document: new Document(), problems: [tooDeep], lineCounter };
   const document = parseDocument(text, { lineCounter, prettyErrors: false });
   const problems = [
-    ...document.errors.map(({ code, message, pos }) => place(pos[0], WORDS[code] ?? message)),
-    ...findBadAliases(document).map(([offset, message]) => place(offset, message)),
+    // A tag that is not known would be left out, and its value taken for something else.
+    ...[...document.errors, ...document.warnings].map(({ code, message, pos }) =>
+      place(pos[0], WORDS[code] ?? message),
+    ),
+    ...findBadParts(document).map(([offset, message]) => place(offset, message)),
   ];
   if (problems.length === 0 && unfoldsTooFar(document))
     problems.push(place(0, 'has aliases that unfold to too many values. Write the values out.'));
@@ -98,10 +114,15 @@ function findTooDeep(text: string): Problem | undefined {
 /** What the lexer says beside the text: a document begins, a value ends, a scalar follows. */
 const MARKS = new Set(['\u0002', '\u0018', '\u001f']);
 
-/** Aliases of what is not there, or of what they stand in. */
-function findBadAliases(document: Document): [offset: number, message: string][] {
+/** Aliases of what is not there, or of what they stand in; keys that are no text. */
+function findBadParts(document: Document): [offset: number, message: string][] {
   const found: [number, string][] = [];
   visit(document, {
+    Pair(_, { key }) {
+      const target = isAlias(key) ? key.resolve(document) : key;
+      if (isCollection(target) && isNode(key))
+        found.push([key.range?.[0] ?? 0, 'a list or a map cannot be a key. Quote it if it is text.']);
+    },
     Alias(_, alias, path) {
       const target = alias.resolve(document);
       const { source, range } = alias;
