@@ -27,9 +27,6 @@ export type ProcessOptions = {
   readonly seed?: number;
 };
 
-// Process numbers are never used again, so that what a process left before a power cut is not taken for its successor's.
-let lastProcess = 0;
-
 /**
  * A disk in memory that knows what a power cut may leave. Content that was not synced may be missing, cut short or zero.
  * Names that were not synced may have come, gone or stayed, each on its own and in any order across folders. What was synced stays.
@@ -40,6 +37,8 @@ export class SimulatedDisk {
   #pending: Change[];
   #copies: SimulatedDisk[] | undefined;
   #operations = 0;
+  /** Process numbers are never used again, so that what a process left before a power cut is not taken for its successor's. */
+  #lastProcess = 0;
 
   constructor(root: FolderNode = createFolder(), pending: Change[] = []) {
     this.root = root;
@@ -53,7 +52,7 @@ export class SimulatedDisk {
 
   /** The file system as a new process sees it. */
   fileSystem(options: ProcessOptions = {}): FileSystem {
-    const processId = `${++lastProcess}-1`;
+    const processId = `${++this.#lastProcess}-1`;
     this.#alive.add(processId);
     return new SimulatedFileSystem(this, processId, options);
   }
@@ -91,7 +90,9 @@ export class SimulatedDisk {
     const happens = (): boolean => (outcome < 2 ? outcome === 1 : random.below(2) === 0);
     for (const change of copy.#pending) if (happens()) applyTo('durable', change);
     const tear = (file: FileNode): Uint8Array => (outcome < 2 ? file.durable : tearContent(file, random));
-    return new SimulatedDisk(copyFolder(copy.root, { names: 'durable', tear, seen: new Map() }));
+    const after = new SimulatedDisk(copyFolder(copy.root, { names: 'durable', tear, seen: new Map() }));
+    after.#lastProcess = this.#lastProcess;
+    return after;
   }
 
   #copy(): SimulatedDisk {
@@ -107,6 +108,7 @@ export class SimulatedDisk {
     );
     const disk = new SimulatedDisk(root, pending);
     disk.#operations = this.#operations;
+    disk.#lastProcess = this.#lastProcess;
     return disk;
   }
 

@@ -1,0 +1,45 @@
+import { beforeEach, expect, test, vi } from 'vitest';
+import { IS_FULL, reportFaults } from '../support/fault-report.ts';
+import { PLANTED_BUGS } from './simulation/planted.ts';
+import { playSchedule } from './simulation/schedule.ts';
+
+/** So many cost about a tenth of a second of processor time each. */
+const SCHEDULES = IS_FULL ? 10_000 : 250;
+
+// Who waits for another process waits some turns of the event loop, and no real time: so a seed always plays the same schedule.
+vi.mock('node:timers/promises', async (importOriginal) => {
+  const original = await importOriginal<typeof import('node:timers/promises')>();
+  const setTimeout = async (): Promise<void> => {
+    for (let turn = 0; turn < 5; turn++) await original.setImmediate();
+  };
+  return { ...original, default: { ...original, setTimeout }, setTimeout };
+});
+
+beforeEach(() => {
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(0);
+  return () => clock.mockRestore();
+});
+
+const BUG_SCHEDULES = 300;
+const first = Number(process.env.SAVESTATE_SEED ?? 1);
+const count = process.env.SAVESTATE_SEED === undefined ? SCHEDULES : 1;
+
+test('random schedules of several processes with kills and power cuts agree with the model', async () => {
+  const failures: string[] = [];
+  for (let seed = first; seed < first + count; seed++) {
+    const { faults, trace } = await playSchedule(seed);
+    if (faults.length > 0) failures.push(`SAVESTATE_SEED=${seed}: ${faults[0]} (${trace.join(', ')})`);
+  }
+  reportFaults('simulated schedules', { trials: count, failures });
+  expect(failures).toEqual([]);
+});
+
+test.each(PLANTED_BUGS)('notices that %s', async (name, bug) => {
+  for (let seed = 1; seed <= BUG_SCHEDULES; seed++) {
+    const { faults } = await playSchedule(seed, bug);
+    if (faults.length === 0) continue;
+    console.info(`planted bug, ${name}: found by schedule ${seed}: ${faults[0]}`);
+    return;
+  }
+  expect.unreachable(`${BUG_SCHEDULES} schedules did not notice that ${name}`);
+});

@@ -1,0 +1,258 @@
+import type { CheckpointId } from '../../../src/core/record/id.ts';
+import { CheckpointManager } from '../../../src/manager/checkpoint-manager.ts';
+import type { Session } from '../../../src/manager/session/session.ts';
+import { InMemoryCheckpointStorage } from '../../../src/storage/memory/memory-storage.ts';
+import { type Attempt, isExpected, type LineState, listIds, type Model } from './model.ts';
+import type { Outcome, SimulatedProcess, World } from './world.ts';
+
+/** One thing that a user does in a process; notes in the model what was tried and what was acknowledged. */
+export type Command = (world: World, model: Model, process: SimulatedProcess) => Promise<void>;
+
+const SESSIONS = ['a', 'b', 'c/..'] as const;
+const GROUP = 'team';
+const LEASE_MS = 30_000;
+const TEXTS = ['', 'short', 'long '.repeat(40)] as const;
+
+const placeOf = (sessionId: string, branch: string): string => `${sessionId} ${branch}`;
+
+/** Notes an error that no other user can be the reason of. */
+function judge(world: World, what: string, outcome: Outcome<unknown>): void {
+  if (outcome.kind === 'failed' && !isExpected(outcome.error)) world.faults.push(`${what}: ${outcome.error}`);
+}
+
+/** The session as this process has it open; one that was refused is opened anew next time. */
+async function openSession(process: SimulatedProcess, sessionId: string, branch: string): Promise<Session> {
+  const place = placeOf(sessionId, branch);
+  const found = process.sessions.get(place) ?? (await process.manager.session(sessionId, { branch }));
+  process.sessions.set(place, found);
+  return found;
+}
+
+function dropSession(process: SimulatedProcess, place: string): void {
+  void process.sessions
+    .get(place)
+    ?.close()
+    .catch(() => undefined);
+  process.sessions.delete(place);
+  process.leases.delete(place);
+}
+
+function pickBranch(world: World, model: Model, sessionId: string): string {
+  const branches = [...model.session(sessionId).branches];
+  return branches[world.random.below(branches.length + 1)] ?? 'main';
+}
+
+const save: Command = async (world, model, process) => {
+  const sessionId = world.random.pick(SESSIONS);
+  const branch = pickBranch(world, model, sessionId);
+  const type = world.random.below(4) === 0 ? 'routine' : 'manual';
+  const [text, hasKey] = [world.random.pick(TEXTS), world.random.below(3) === 0];
+  const opened = await process.call(() => openSession(process, sessionId, branch));
+  judge(world, 'open', opened);
+  if (opened.kind !== 'done') return;
+  const before = opened.value.state as LineState | undefined;
+  const line = before === undefined ? [] : [...before.line, before.n];
+  const n = model.next();
+  const attempt: Attempt = { sessionId, branch, state: { n, line, text }, key: hasKey ? `key ${n}` : undefined };
+  model.session(sessionId);
+  model.attempts.set(n, attempt);
+  await commit(world, model, { process, session: opened.value, attempt, type });
+};
+
+type Saving = {
+  readonly process: SimulatedProcess;
+  readonly session: Session;
+  readonly attempt: Attempt;
+  readonly type: string;
+};
+
+async function commit(world: World, model: Model, { process, session, attempt, type }: Saving): Promise<void> {
+  const { sessionId, branch, state, key } = attempt;
+  const place = placeOf(sessionId, branch);
+  const lease = process.leases.get(place);
+  const isStale = lease !== undefined && (model.leases.get(place)?.epoch ?? 0) > lease.epoch;
+  const outcome = await process.call(() => session.save(state, { type, idempotencyKey: key }));
+  judge(world, `save ${state.n} to ${sessionId}`, outcome);
+  if (outcome.kind === 'done') {
+    attempt.id = outcome.value;
+    model.session(sessionId).branches.add(branch);
+    if (isStale) world.faults.push(`save ${state.n} went through under epoch ${lease.epoch}, which was taken over`);
+  }
+  if (outcome.kind === 'failed') dropSession(process, place);
+}
+
+/** A user who does not know whether a save with a key was stored saves again. */
+const retry: Command = async (world, model, process) => {
+  const open = [...model.attempts.values()].filter(({ id, key }) => id === undefined && key !== undefined);
+  const attempt = open[world.random.below(open.length)];
+  if (attempt === undefined) return;
+  const { sessionId, branch, state } = attempt;
+  dropSession(process, placeOf(sessionId, branch));
+  const opened = await process.call(() => openSession(process, sessionId, branch));
+  if (opened.kind !== 'done') return judge(world, 'open', opened);
+  const head = opened.value.state as LineState | undefined;
+  // Stored, or nothing came since: otherwise the state would forget what others saved.
+  const isKnown = head !== undefined && [...head.line, head.n].includes(state.n);
+  if (isKnown || head?.n === state.line.at(-1))
+    await commit(world, model, { process, session: opened.value, attempt, type: 'manual' });
+};
+
+function pickAcknowledged(world: World, model: Model): (Attempt & { readonly id: CheckpointId }) | undefined {
+  const known = model.acknowledged();
+  return known[world.random.below(known.length)] as (Attempt & { readonly id: CheckpointId }) | undefined;
+}
+
+const fork: Command = async (world, model, process) => {
+  const attempt = pickAcknowledged(world, model);
+  if (attempt === undefined) return;
+  const branch = `b${model.next()}`;
+  const isRewind = world.random.below(3) === 0;
+  const outcome = await process.call(() =>
+    isRewind ? process.manager.rewind(attempt.id, { branch }) : process.manager.fork(attempt.id, { branch }),
+  );
+  // An ancestor of another branch than the current one cannot be rewound to.
+  if (!isRewind) judge(world, `fork at ${attempt.id}`, outcome);
+};
+
+const tag: Command = async (world, model, process) => {
+  const attempt = pickAcknowledged(world, model);
+  if (attempt === undefined) return;
+  const { sessionId, id } = attempt;
+  const name = `t${model.next()}`;
+  const outcome = await process.call(() => process.manager.tag(id, name));
+  judge(world, `tag ${id}`, outcome);
+  if (outcome.kind === 'done' && model.attempts.get(attempt.state.n) === attempt)
+    model.tags.set(placeOf(sessionId, name), { sessionId, name, id });
+};
+
+const untag: Command = async (world, model, process) => {
+  const [place, found] = [...model.tags][world.random.below(model.tags.size)] ?? [];
+  if (place === undefined || found === undefined) return;
+  model.tags.delete(place);
+  judge(world, 'untag', await process.call(() => process.manager.untag(found.sessionId, found.name)));
+};
+
+const prune: Command = async (world, _, process) => {
+  const policy = { keepLast: 1 + world.random.below(3) };
+  const sessionId = world.random.below(2) === 0 ? world.random.pick(SESSIONS) : undefined;
+  judge(world, 'prune', await process.call(() => process.manager.prune({ policy, sessionId })));
+};
+
+const gc: Command = async (world, _, process) => {
+  judge(world, 'gc', await process.call(() => process.manager.gc()));
+};
+
+const deleteSession: Command = async (world, model, process) => {
+  const sessionId = world.random.pick(SESSIONS);
+  model.forgetSession(sessionId);
+  judge(world, 'delete', await process.call(() => process.manager.deleteSession(sessionId)));
+  model.forgetSession(sessionId);
+};
+
+const lease: Command = async (world, model, process) => {
+  const sessionId = world.random.pick(SESSIONS);
+  const place = placeOf(sessionId, 'main');
+  const renew = world.random.below(2) === 0 ? 'auto' : 'manual';
+  const opened = await process.call(() => openSession(process, sessionId, 'main'));
+  if (opened.kind !== 'done') return judge(world, 'open', opened);
+  const deletions = model.session(sessionId).deletions;
+  const outcome = await process.call(() => opened.value.lease({ ttlMs: LEASE_MS, renew }));
+  judge(world, 'lease', outcome);
+  if (outcome.kind !== 'done') return;
+  const before = model.leases.get(place);
+  const held = before?.process.leases.get(place);
+  const isOther = before !== undefined && before.process !== process && !before.process.isDead;
+  if (isOther && held?.epoch === before.epoch && held.isHeld) world.faults.push(`two hold the lease of ${place}`);
+  process.leases.set(place, outcome.value);
+  const { epoch } = outcome.value;
+  if (before !== undefined && epoch < before.epoch && model.session(sessionId).deletions === deletions)
+    world.faults.push(`the lease of ${place} went from epoch ${before.epoch} back to ${epoch}`);
+  if (epoch >= (before?.epoch ?? 0)) model.leases.set(place, { epoch, process });
+};
+
+const release: Command = async (world, _, process) => {
+  const [place, held] = [...process.leases][world.random.below(process.leases.size)] ?? [];
+  if (place === undefined || held === undefined) return;
+  process.leases.delete(place);
+  judge(world, 'release', await process.call(() => held.release()));
+};
+
+const group: Command = async (world, model, process) => {
+  const cut = model.next();
+  const others = world.processes.some(({ isMember }) => isMember) ? ['z'] : [];
+  const local = ['x', 'y'].map((name) => ({ name, agent: { cut, name }, sessionId: `member-${name}` }));
+  const outcome = await process.call(() =>
+    process.workers.saveGroup([...local, ...others], { groupId: GROUP, timeoutMs: 20_000, pollMs: 1_000 }),
+  );
+  judge(world, 'save a group', outcome);
+  if (outcome.kind === 'done') model.groups.set(outcome.value.id, { cut, members: ['x', 'y'], others });
+};
+
+/** The process takes part in groups from now on, as the one member that others know by its name. */
+const join: Command = async (world, _, process) => {
+  if (world.processes.some(({ isMember }) => isMember)) return;
+  process.isMember = true;
+  const joined = await process.call(() =>
+    process.workers.joinGroup(GROUP, 'z', {
+      pollMs: 5_000,
+      onCut: (cut) => cut.save({ agent: { cut: cut.id }, sessionId: 'member-z' }),
+      onError: (error) => judge(world, 'take part in a group', { kind: 'failed', error }),
+    }),
+  );
+  judge(world, 'join', joined);
+};
+
+/** Brings a session to the other store; what an import must make of the lines says a storage in memory. */
+const transfer: Command = async (world, model, process) => {
+  const sessionId = world.random.pick(SESSIONS);
+  const exported = await process.call(() => collect(process.manager.exportSession(sessionId)));
+  judge(world, 'export', exported);
+  if (exported.kind !== 'done') return;
+  const scratch = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  await scratch.importSession(linesOf(exported.value));
+  const expected = await listIds(scratch, sessionId);
+  const known = model.imports.get(sessionId) ?? { tried: [] };
+  model.imports.set(sessionId, known);
+  known.tried.push(expected);
+  const outcome = await process.call(() => process.other.importSession(linesOf(exported.value)));
+  judge(world, 'import', outcome);
+  if (outcome.kind === 'done' && model.imports.get(sessionId) === known) known.done = expected;
+};
+
+async function collect(lines: AsyncIterable<string>): Promise<string[]> {
+  const found: string[] = [];
+  for await (const line of lines) found.push(line);
+  return found;
+}
+
+async function* linesOf(lines: readonly string[]): AsyncGenerator<string> {
+  yield* lines;
+}
+
+const dropImport: Command = async (world, model, process) => {
+  const [sessionId, known] = [...model.imports][world.random.below(model.imports.size)] ?? [];
+  if (sessionId === undefined || known === undefined) return;
+  const { tried } = known;
+  model.imports.set(sessionId, { tried });
+  judge(world, 'delete an import', await process.call(() => process.other.deleteSession(sessionId)));
+  const done = model.imports.get(sessionId)?.done;
+  model.imports.set(sessionId, { tried, ...(done === undefined && {}) });
+};
+
+/** Commands by how often they come. */
+export const COMMANDS: readonly (readonly [weight: number, name: string, command: Command])[] = [
+  [30, 'save', save],
+  [8, 'retry', retry],
+  [5, 'fork', fork],
+  [6, 'tag', tag],
+  [2, 'untag', untag],
+  [7, 'prune', prune],
+  [8, 'gc', gc],
+  [2, 'delete', deleteSession],
+  [8, 'lease', lease],
+  [2, 'release', release],
+  [5, 'group', group],
+  [3, 'join', join],
+  [5, 'transfer', transfer],
+  [2, 'drop import', dropImport],
+];
