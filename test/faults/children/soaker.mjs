@@ -50,8 +50,8 @@ async function clean(round) {
 /** Somebody who looks: at lists and states, and for a moment at what happens. */
 async function look(url, token) {
   const headers = { authorization: `Bearer ${token}` };
-  const { sessions } = await (await fetch(`${url}/v1/sessions?limit=20`, { headers })).json();
-  for (const { headId } of sessions.slice(0, 5))
+  const { items } = await (await fetch(`${url}/v1/sessions?limit=20`, { headers })).json();
+  for (const { headId } of items.slice(0, 5))
     if (headId !== undefined) await (await fetch(`${url}/v1/checkpoints/${headId}/state`, { headers })).text();
   const leaving = new AbortController();
   const events = await fetch(`${url}/v1/events`, { headers, signal: leaving.signal });

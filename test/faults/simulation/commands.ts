@@ -42,9 +42,14 @@ function pickBranch(world: World, model: Model, sessionId: string): string {
   return branches[world.random.below(branches.length + 1)] ?? 'main';
 }
 
-const save: Command = async (world, model, process) => {
+const save: Command = (world, model, process) => {
   const sessionId = world.random.pick(SESSIONS);
-  const branch = pickBranch(world, model, sessionId);
+  return saveTo(world, model, { process, sessionId, branch: pickBranch(world, model, sessionId) });
+};
+
+type Place = { readonly process: SimulatedProcess; readonly sessionId: string; readonly branch: string };
+
+async function saveTo(world: World, model: Model, { process, sessionId, branch }: Place): Promise<void> {
   const type = world.random.below(4) === 0 ? 'routine' : 'manual';
   const [text, hasKey] = [world.random.pick(TEXTS), world.random.below(3) === 0];
   const opened = await process.call(() => openSession(process, sessionId, branch));
@@ -57,7 +62,7 @@ const save: Command = async (world, model, process) => {
   model.session(sessionId);
   model.attempts.set(n, attempt);
   await commit(world, model, { process, session: opened.value, attempt, type });
-};
+}
 
 type Saving = {
   readonly process: SimulatedProcess;
@@ -149,11 +154,13 @@ const deleteSession: Command = async (world, model, process) => {
   model.forgetSession(sessionId);
 };
 
-const lease: Command = async (world, model, process) => {
-  const sessionId = world.random.pick(SESSIONS);
-  const place = placeOf(sessionId, 'main');
+const lease: Command = (world, model, process) =>
+  takeLease(world, model, { process, sessionId: world.random.pick(SESSIONS), branch: 'main' });
+
+async function takeLease(world: World, model: Model, { process, sessionId, branch }: Place): Promise<void> {
+  const place = placeOf(sessionId, branch);
   const renew = world.random.below(2) === 0 ? 'auto' : 'manual';
-  const opened = await process.call(() => openSession(process, sessionId, 'main'));
+  const opened = await process.call(() => openSession(process, sessionId, branch));
   if (opened.kind !== 'done') return judge(world, 'open', opened);
   const deletions = model.session(sessionId).deletions;
   const outcome = await process.call(() => opened.value.lease({ ttlMs: LEASE_MS, renew }));
@@ -168,6 +175,22 @@ const lease: Command = async (world, model, process) => {
   if (before !== undefined && epoch < before.epoch && model.session(sessionId).deletions === deletions)
     world.faults.push(`the lease of ${place} went from epoch ${before.epoch} back to ${epoch}`);
   if (epoch >= (before?.epoch ?? 0)) model.leases.set(place, { epoch, process });
+}
+
+/** A holder stands still past its time; another takes over, and both save. */
+const takeOver: Command = async (world, model, process) => {
+  const place = { sessionId: world.random.pick(SESSIONS), branch: 'main' };
+  const other = world.processes.find((each) => each !== process) ?? world.start();
+  await takeLease(world, model, { process, ...place });
+  world.clock.skip(LEASE_MS + 1);
+  await takeLease(world, model, { process: other, ...place });
+  await Promise.all([process, other].map((each) => saveTo(world, model, { process: each, ...place })));
+};
+
+/** Somebody names what somebody else is about to delete. */
+const tagWhilePruning: Command = async (world, model, process) => {
+  const other = world.processes.find((each) => each !== process) ?? world.start();
+  await Promise.all([prune(world, model, other), tag(world, model, process), tag(world, model, process)]);
 };
 
 const release: Command = async (world, _, process) => {
@@ -251,6 +274,8 @@ export const COMMANDS: readonly (readonly [weight: number, name: string, command
   [2, 'delete', deleteSession],
   [8, 'lease', lease],
   [2, 'release', release],
+  [3, 'take over', takeOver],
+  [3, 'tag while pruning', tagWhilePruning],
   [5, 'group', group],
   [3, 'join', join],
   [5, 'transfer', transfer],

@@ -145,7 +145,7 @@ function isFolded(nodes: Iterable<SessionTreeNode>, id: CheckpointId, branch: st
   });
 }
 
-/** Errors that say what other users did. Anything else is a fault. */
-const EXPECTED = ['CONFLICT', 'NOT_FOUND'] as const;
+/** Errors that say what other users did, or that the session was closed here meanwhile. Anything else is a fault. */
+const EXPECTED = ['CONFLICT', 'NOT_FOUND', 'CLOSED'] as const;
 
 export const isExpected = (error: unknown): boolean => EXPECTED.some((code) => hasErrorCode(error, code));
