@@ -8,7 +8,7 @@ export const FAULT_LOOPS = [
   'test/loop/processes.test.ts',
   'src/**/*.property.test.ts',
   'src/runtime/repair/trial-killed.test.ts',
-  'src/storage/postgres/database/postgres-tenancy.test.ts',
+  'src/storage/postgres/schema/postgres-tenancy.test.ts',
 ];
 
 const isFull = process.env.SAVESTATE_TRIALS === 'full';

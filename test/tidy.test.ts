@@ -41,6 +41,26 @@ describe('layers', () => {
   });
 });
 
+describe('data never becomes code', () => {
+  /** A constant text of ours, or a module that the person at the command line or their own configuration names. */
+  const ALLOWED = new Set([
+    'src/memory/log/local-embedder.ts',
+    'src/storage/database/sqlite-close.ts',
+    'src/cli/team/import-module.ts',
+    'src/cli/langgraph/places.ts',
+    'src/cli/commands/setup/demo.ts',
+  ]);
+  const MAKES_CODE = /\beval\(|\bnew Function\b|\bnode:vm\b|\bimport\((?!\s*['"])|\bsetTimeout\(['"`]/;
+
+  test('nothing evaluates text or loads a module that is named by a value', () => {
+    const found = sources.filter(
+      (path) => !isTest(path) && MAKES_CODE.test(read(path).replaceAll(/^\s*(\/\/|\*|\/\*).*$/gm, '')),
+    );
+    expect(found.filter((path) => !ALLOWED.has(path))).toEqual([]);
+    expect([...ALLOWED].filter((path) => !found.includes(path))).toEqual([]);
+  });
+});
+
 describe('rooms', () => {
   const inRooms = sources.filter((path) => !isTest(path));
   /** An index is the door of its folder: nothing inside goes through it. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { FileSystem } from '../../src/storage/file/file-system.ts';
+import { reportFaults } from '../support/fault-report.ts';
 import { withLateSync, withoutFileSync, withoutFolderSync } from '../support/planted-bugs.ts';
 import { SimulatedDisk } from '../support/simulated-disk.ts';
 import { expectedStates, findFault, runSteps, scriptSteps } from './file-crash-script.ts';
@@ -44,7 +45,7 @@ test('a power cut at any operation loses no acknowledged step and shows no half 
     total: STATES,
     enough: Number.POSITIVE_INFINITY,
   });
-  console.info(`file storage: ${states} states after a power cut, ${faults.length} faults`);
+  reportFaults('power cuts under file', { trials: states, failures: faults });
   expect(faults).toEqual([]);
 });
 

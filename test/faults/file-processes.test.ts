@@ -6,6 +6,7 @@ import type { CheckpointId, SessionId } from '../../src/core/record/id.ts';
 import type { ChunkStorage, NewCheckpoint } from '../../src/storage/contract.ts';
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
 import { Builders, commitOf, contentOf, deletionOf, moveBranch } from '../../src/testing/contract/builders.ts';
+import { reportFaults } from '../support/fault-report.ts';
 import { type CrashState, SimulatedDisk } from '../support/simulated-disk.ts';
 import { CHANGING_OPERATIONS, type OperationFault } from '../support/simulated-file-system.ts';
 import { checkReachable, PATH } from './file-crash-script.ts';
@@ -123,7 +124,7 @@ test('a power cut while several processes save loses no acknowledged save and br
       if (fault !== undefined) faults.push(`seed ${seed}, ${fault}`);
     }
   }
-  console.info(`file storage, three processes: ${states} states after a power cut, ${faults.length} faults`);
+  reportFaults('power cuts under file, three processes', { trials: states, failures: faults });
   expect(faults).toEqual([]);
 });
 
@@ -169,7 +170,7 @@ test('a process never relies on what another wrote and did not sync', async () =
       if (fault !== undefined) faults.push(`stopped at ${nth}, ${fault}`);
     }
   }
-  console.info(`file storage, beside a stopped process: ${states} states after a power cut, ${faults.length} faults`);
+  reportFaults('power cuts under file, beside a stopped process', { trials: states, failures: faults });
   expect(faults).toEqual([]);
 });
 
@@ -226,7 +227,7 @@ test('a collection removes nothing on the word of a deletion that a power cut ma
       );
     }
   }
-  console.info(`file storage, collecting after a kill: ${states} states after a power cut, ${faults.length} faults`);
+  reportFaults('power cuts under file, collecting after a kill', { trials: states, failures: faults });
   expect(faults).toEqual([]);
 });
 

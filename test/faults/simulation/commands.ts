@@ -21,17 +21,18 @@ function judge(world: World, what: string, outcome: Outcome<unknown>): void {
 }
 
 /** The session as this process has it open; one that was refused is opened anew next time. */
-async function openSession(process: SimulatedProcess, sessionId: string, branch: string): Promise<Session> {
+function openSession(process: SimulatedProcess, sessionId: string, branch: string): Promise<Session> {
   const place = placeOf(sessionId, branch);
-  const found = process.sessions.get(place) ?? (await process.manager.session(sessionId, { branch }));
+  const found = process.sessions.get(place) ?? process.manager.session(sessionId, { branch });
   process.sessions.set(place, found);
+  found.catch(() => process.sessions.delete(place));
   return found;
 }
 
 function dropSession(process: SimulatedProcess, place: string): void {
   void process.sessions
     .get(place)
-    ?.close()
+    ?.then((session) => session.close())
     .catch(() => undefined);
   process.sessions.delete(place);
   process.leases.delete(place);
@@ -75,13 +76,17 @@ async function commit(world: World, model: Model, { process, session, attempt, t
   const { sessionId, branch, state, key } = attempt;
   const place = placeOf(sessionId, branch);
   const lease = process.leases.get(place);
-  const isStale = lease !== undefined && (model.leases.get(place)?.epoch ?? 0) > lease.epoch;
+  const isStale =
+    lease !== undefined && !process.leasing.has(place) && (model.leases.get(place)?.epoch ?? 0) > lease.epoch;
   const outcome = await process.call(() => session.save(state, { type, idempotencyKey: key }));
   judge(world, `save ${state.n} to ${sessionId}`, outcome);
   if (outcome.kind === 'done') {
     attempt.id = outcome.value;
     model.session(sessionId).branches.add(branch);
-    if (isStale) world.faults.push(`save ${state.n} went through under epoch ${lease.epoch}, which was taken over`);
+    // Who asked for the lease again meanwhile may have it under a new epoch.
+    const isSame = process.leases.get(place) === lease && !process.leasing.has(place);
+    if (isStale && isSame)
+      world.faults.push(`save ${state.n} went through under epoch ${lease.epoch}, which was taken over`);
   }
   if (outcome.kind === 'failed') dropSession(process, place);
 }
@@ -163,7 +168,9 @@ async function takeLease(world: World, model: Model, { process, sessionId, branc
   const opened = await process.call(() => openSession(process, sessionId, branch));
   if (opened.kind !== 'done') return judge(world, 'open', opened);
   const deletions = model.session(sessionId).deletions;
+  process.leasing.add(place);
   const outcome = await process.call(() => opened.value.lease({ ttlMs: LEASE_MS, renew }));
+  process.leasing.delete(place);
   judge(world, 'lease', outcome);
   if (outcome.kind !== 'done') return;
   const before = model.leases.get(place);

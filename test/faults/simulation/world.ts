@@ -51,8 +51,10 @@ export class SimulatedProcess {
   readonly manager: CheckpointManager;
   readonly other: CheckpointManager;
   readonly workers: Workers;
-  readonly sessions = new Map<string, Session>();
+  readonly sessions = new Map<string, Promise<Session>>();
   readonly leases = new Map<string, Lease>();
+  /** Where it asks for a lease right now. */
+  readonly leasing = new Set<string>();
   readonly #faults: OperationFault[] = [];
   readonly #end: () => void;
   #die: () => void = () => undefined;

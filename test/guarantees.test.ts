@@ -1,0 +1,63 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { FAULT_LOOPS } from '../vitest.faults.config.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+const page = read('docs/GUARANTEES.md');
+
+type Script = {
+  readonly readLog: (log: string, day: string) => Map<string, string[]>;
+  readonly replaceRows: (page: string, rows: Map<string, string[]>) => string;
+};
+const script = (): Promise<Script> => import(join(ROOT, 'scripts/guarantees.mjs')) as Promise<Script>;
+
+describe('docs/GUARANTEES.md', () => {
+  const rows = [...page.matchAll(/^\| ([DS]\d+) \| (.+?) \| (.+?) \|$/gm)];
+
+  test('has a row for every promise, with a test that is there', () => {
+    const numbers = (letter: string, count: number) => Array.from({ length: count }, (_, n) => `${letter}${n + 1}`);
+    expect(rows.map(([, id]) => id)).toEqual([...numbers('D', 16), ...numbers('S', 14)]);
+    for (const [, id, , shown = ''] of rows) {
+      const files = [...shown.matchAll(/`([^`]+\.test\.ts)`/g)].map(([, file = '']) => file);
+      expect(files.length, id).toBeGreaterThan(0);
+      expect(
+        files.filter((file) => !existsSync(join(ROOT, file))),
+        id,
+      ).toEqual([]);
+    }
+  });
+
+  test('takes its counts from the log of a full run, and keeps the rows that the run did not have', async () => {
+    const { readLog, replaceRows } = await script();
+    const log = [
+      'noise',
+      'FAULTS bit flips in file: n=900 failures=0 bound95=0.33% seed=1',
+      'FAULTS a new loop: n=7 failures=1 bound95=43%',
+    ];
+    const after = replaceRows(page, readLog(log.join('\n'), '2030-01-02'));
+    expect(after).toContain('| bit flips in file | 900 | 0 | 0.33% | 2030-01-02 |');
+    expect(after).toContain('| a new loop | 7 | 1 | see the failures | 2030-01-02 |');
+    expect(after).toContain('| bit flips in sqlite | 400 |');
+    expect(after.split('\n').length).toBe(page.split('\n').length + 1);
+    expect(replaceRows(after, new Map())).toBe(after);
+  });
+});
+
+test('every fault loop of the configuration is a file that is there', () => {
+  const files = ['src', 'test'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => relative(ROOT, join(entry.parentPath, entry.name))),
+  );
+  expect(FAULT_LOOPS.filter((loop) => !files.some((file) => matches(file, loop)))).toEqual([]);
+});
+
+const matches = (file: string, pattern: string): boolean =>
+  new RegExp(
+    `^${pattern
+      .replaceAll('.', '\\.')
+      .replaceAll('**/', '(.*/)?')
+      .replaceAll(/(?<!\.)\*/g, '[^/]*')}$`,
+  ).test(file);
