@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,6 +28,20 @@ export async function startPostgres() {
     createDatabase: (name) => server.createDatabase(name),
     dropDatabase: (name) => server.dropDatabase(name),
     databaseBytes: (name) => databaseBytes(server, name),
+    /** Kills the server as a power switch would, and starts it again; returns how long it took no connections. */
+    crash: async () => {
+      const pid = Number(readFileSync(join(folder, 'data/postmaster.pid'), 'utf8').split('\n')[0]);
+      const startedMs = performance.now();
+      process.kill(pid, 'SIGKILL');
+      for (let isUp = false; !isUp; ) {
+        await new Promise((resolve) => setTimeout(resolve, 250)); // its children let go of the memory first
+        isUp = await server.start().then(
+          () => true,
+          () => false,
+        );
+      }
+      return performance.now() - startedMs;
+    },
     stop: async () => {
       await server.stop();
       rmSync(folder, { recursive: true, force: true });

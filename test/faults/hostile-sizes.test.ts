@@ -13,7 +13,11 @@ const MAX_HEAP_GROWTH = 200 * 1024 ** 2;
 const deep = (open: string, close: string) => `${open.repeat(DEPTH)}1${close.repeat(DEPTH)}`;
 
 test('bodies that are too deep, too wide or too large once unpacked are refused, and the server goes on', async () => {
-  const { manager, ask } = await startServer();
+  const { manager, server, url, token } = await startServer();
+  const ask = (path: string, { headers, ...init }: RequestInit & { headers?: Record<string, string> } = {}) => {
+    const sent = { authorization: `Bearer ${token}`, host: new URL(url).host, ...headers };
+    return server.fetch(new Request(`${url}${path}`, { ...init, headers: sent }));
+  };
   const id = await (await manager.session('s')).save({ a: 1 });
   const wide = `{${Array.from({ length: KEYS }, (_, n) => `"${n}":0`).join(',')}}`;
   const values = [
