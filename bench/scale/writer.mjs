@@ -21,19 +21,22 @@ const message = (session, n) => ({
   content: `${session} ${n} ${`${Math.random()} words that differ `.repeat(30)}`,
 });
 
+async function fill(id) {
+  const session = await manager.session(id, { initial: { messages: [] } });
+  const state = { messages: [] };
+  for (const count of [messages / 2, messages]) {
+    while (state.messages.length < count) state.messages.push(message(id, state.messages.length));
+    const startedMs = performance.now();
+    await session.save(state, { userId: `user ${begun % 100}` });
+    timesMs.push(performance.now() - startedMs);
+  }
+  await session.close();
+}
+
 async function write() {
   while (begun < sessions) {
-    const id = `${name}-${begun++}`;
     try {
-      const session = await manager.session(id, { initial: { messages: [] } });
-      const state = { messages: [] };
-      for (const count of [messages / 2, messages]) {
-        while (state.messages.length < count) state.messages.push(message(id, state.messages.length));
-        const startedMs = performance.now();
-        await session.save(state, { userId: `user ${begun % 100}` });
-        timesMs.push(performance.now() - startedMs);
-      }
-      await session.close();
+      await fill(`${name}-${begun++}`);
     } catch (error) {
       errors[error.code ?? error.name] = (errors[error.code ?? error.name] ?? 0) + 1;
       await sleep(100);
