@@ -38,6 +38,12 @@ test('random schedules of several processes with kills and power cuts agree with
   expect(failures).toEqual([]);
 });
 
+test('[session.4] the tree of a session shows nothing of an import whose process was killed', {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  expect((await playSchedule(272, { kind: 'memory' })).faults).toEqual([]);
+});
+
 test.each(PLANTED_BUGS)('notices that %s', { timeout: TIMEOUT_MS }, async (name, bug) => {
   for (let seed = 1; seed <= BUG_SCHEDULES; seed++) {
     const { faults } = await playSchedule(seed, bug);

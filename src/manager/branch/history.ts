@@ -137,7 +137,7 @@ export class History {
     const nodes = new Map<CheckpointId, SessionTreeNode>();
     const place = { sessionId: id, order: 'oldest', include: 'all' } as const;
     for await (const rows of readPages(this.#engine.storage, place))
-      for (const row of rows) addNode(nodes, toEntry(row)); // a parent comes before its children
+      for (const row of await this.#imports.leaveOut(rows, id)) addNode(nodes, toEntry(row)); // a parent comes before its children
     const roots: CheckpointId[] = [];
     const leaves: CheckpointId[] = [];
     for (const node of nodes.values()) {
