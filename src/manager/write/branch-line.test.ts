@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
-
+import { z } from 'zod';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { StorageError } from '../../core/errors.ts';
 import { type FaultPlan, faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
+import type { Session } from '../session/session.ts';
 
 describe.each(STORAGES)('saves and steps without an answer, on %s', (_, create) => {
   function setUp() {
@@ -128,6 +129,35 @@ describe.each(STORAGES)('saves and steps without an answer, on %s', (_, create) 
     expect(session.head?.id).toBe(id);
     await session.save({ n: 2 });
     expect(session).toMatchObject({ branch: 'main', head: { sequence: 2 } });
+    await manager.close();
+  });
+});
+
+describe.each(STORAGES)('a save that is given up before its commit, on %s', (_, create) => {
+  const limited = z.object({ n: z.number().max(5), lines: z.array(z.string()).optional() });
+  const lines = Array.from({ length: 3000 }, (_, n) => `line ${n}`);
+  const givenUp: readonly [string, (session: Session<z.infer<typeof limited>>) => Promise<unknown>][] = [
+    ['its schema refuses', (session) => session.save({ n: 9, lines })],
+    ['what it waits for fails', (session) => session.save({ n: 2, lines }, { after: Promise.reject(new Error('no')) })],
+    [
+      'builds on one that is refused',
+      (session) => {
+        const refused = session.update((state) => ({ ...state, n: 9 }));
+        const next = session.update((state) => ({ ...state, n: 3, lines }));
+        return Promise.all([refused, next]);
+      },
+    ],
+  ];
+
+  test.each(givenUp)('[save.4] because %s leaves out nothing of the next one', async (_why, giveUp) => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const session = await manager.session('s', { schema: limited, initial: { n: 0 } });
+    await session.save({ n: 1 });
+    await expect(giveUp(session)).rejects.toThrow();
+    await session.save({ n: 4, lines });
+    expect(await session.load('@')).toEqual({ n: 4, lines });
+    expect((await manager.verify({ readData: true })).findings).toEqual([]);
     await manager.close();
   });
 });

@@ -104,12 +104,16 @@ export class BranchLine {
     this.#doubtful = [];
   }
 
-  /** Stores a checkpoint and makes it the head. */
+  /** Holds the chunks of a save whose turn has come: what was captured since builds on them, whether it is stored or not. */
+  bring({ encoded, life }: PendingSave): void {
+    if (life === this.#life) for (const chunk of encoded.chunks) this.#unstored.set(chunk.digest, chunk);
+  }
+
+  /** Stores a checkpoint that was brought, and makes it the head. */
   async store(writer: Writer, pending: PendingSave): Promise<Checkpoint> {
     // It was encoded against a state that is gone, so its chunks are not all there are.
     if (pending.life !== this.#life)
       throw new ConflictError(`Session "${this.sessionId}" was deleted meanwhile. Save again to begin it anew.`);
-    for (const chunk of pending.encoded.chunks) this.#unstored.set(chunk.digest, chunk);
     pending.signal?.throwIfAborted();
     if (this.isInDoubt) await this.settleDoubt(writer);
     const { storedHead } = this;

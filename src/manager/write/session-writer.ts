@@ -128,6 +128,7 @@ export class SessionWriter {
         if (this.#encoded === pending.encoded) this.#state = stateBefore;
       };
       const store = async (): Promise<Checkpoint> => {
+        this.#line.bring(pending);
         if (options.after !== undefined) await options.after;
         return around(async () => {
           await fits;
