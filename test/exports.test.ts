@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { BUILT } from './support/built.ts';
@@ -7,6 +7,7 @@ const ROOT = resolve(import.meta.dirname, '..');
 const MAX_VALUES = 12;
 const MAX_NAMES = 350;
 
+type Manifest = { readonly dependencies: object; readonly peerDependencies: object };
 type Entry = { readonly source: string; readonly values: string; readonly types: string };
 
 /** Everything that is public. A name is added here on purpose, and taken away with a line in the changelog. */
@@ -213,13 +214,31 @@ const LOADED: Record<string, string> = {
 /** Each file takes time. */
 const MAX_LOADED_FILES = 40;
 
+/** What a built file imports as soon as it is loaded. */
+function importsOf(file: string): string[] {
+  const imports = readFileSync(file, 'utf8').matchAll(/^(?:import|export) .*?['"]([^'"]+)['"];$/gm);
+  return Array.from(imports, ([, from = '']) => from);
+}
+
+/** `await using` in a source would: the compiler imports a helper for it from a package of its own. */
+test('no built file, commands included, imports a package that an installation does not bring or ask for', () => {
+  const { dependencies, peerDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Manifest;
+  const known = Object.keys({ ...dependencies, ...peerDependencies });
+  const files = readdirSync(BUILT, { recursive: true, encoding: 'utf8' });
+  const unknown = files
+    .filter((file) => file.endsWith('.js') && !file.startsWith('studio'))
+    .flatMap((file) => importsOf(join(BUILT, file)).map((from) => [file, from] as const))
+    .filter(([, from]) => !/^(\.|node:)/.test(from) && !known.some((name) => `${from}/`.startsWith(`${name}/`)));
+  expect(unknown).toEqual([]);
+});
+
 test.each(Object.keys(ENTRIES))('importing "%s" loads few files, and only the packages it needs', (entry) => {
   const packages = new Set<string>();
   const files = new Set<string>();
   const visit = (file: string) => {
     if (files.has(file)) return;
     files.add(file);
-    for (const [, from = ''] of readFileSync(file, 'utf8').matchAll(/^(?:import|export) .*?['"]([^'"]+)['"];$/gm)) {
+    for (const from of importsOf(file)) {
       if (from.startsWith('.')) visit(resolve(dirname(file), from));
       else if (!from.startsWith('node:')) packages.add(from);
     }

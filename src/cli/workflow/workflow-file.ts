@@ -75,8 +75,12 @@ async function findElsewhere(context: Context): Promise<string | undefined> {
 async function findLast(context: Context, sessionId: SessionId | undefined): Promise<string | undefined> {
   const address = await context.address();
   if (!addressExists(address)) return undefined;
-  await using manager = new CheckpointManager({ storage: await context.openAt(address, { create: false }) });
-  return (await manager.latest(withoutUndefined({ sessionId })))?.timestamp.toISOString();
+  const manager = new CheckpointManager({ storage: await context.openAt(address, { create: false }) });
+  try {
+    return (await manager.latest(withoutUndefined({ sessionId })))?.timestamp.toISOString();
+  } finally {
+    await manager.close();
+  }
 }
 
 /** The module with the code behind a workflow: the one named, else the one beside it with the same name; undefined if there is none. */
