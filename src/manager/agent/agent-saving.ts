@@ -132,8 +132,8 @@ export class AgentSaving {
   }
 
   /** What a session that begins needs: an encoded state may lack the chunks of one it was restored from, deleted since with its session. */
-  #complete(state: unknown, encoded: EncodedState, { id, head }: SessionWriter): EncodedState {
-    if (head !== undefined) return encoded;
+  #complete(state: unknown, encoded: EncodedState, { id, mayBegin }: SessionWriter): EncodedState {
+    if (!mayBegin) return encoded;
     const whole = this.#engine.codec.encode(state);
     if (whole.root.digest === encoded.root.digest) return whole;
     throw new ConflictError(`Session "${id}" was deleted, and the state changed while it began anew. Save it again.`);

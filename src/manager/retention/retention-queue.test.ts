@@ -6,17 +6,23 @@ import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.t
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import { Workers } from '../workers/workers.ts';
 
+/** A promise that is resolved from outside. */
+class Gate {
+  release: () => void = () => undefined;
+  readonly released = new Promise<void>((resolve) => {
+    this.release = resolve;
+  });
+}
+
 /** Deletes only when it is let. */
 class HangingStorage extends InMemoryCheckpointStorage {
   deletions = 0;
-  release: () => void = () => undefined;
-  readonly #released = new Promise<void>((resolve) => {
-    this.release = resolve;
-  });
+  readonly #gate = new Gate();
+  readonly release = this.#gate.release;
 
   override async deleteCheckpoints(deletions: readonly Deletion[], options?: { readonly force?: boolean }) {
     this.deletions++;
-    await this.#released;
+    await this.#gate.released;
     return super.deleteCheckpoints(deletions, options);
   }
 }
@@ -142,6 +148,36 @@ describe.each(STORAGES)('retention beside saves on %s', (_, create) => {
     expect(checkpoints.length).toBeLessThanOrEqual(3);
     for (const { id, agentId } of checkpoints)
       expect(await manager.load(id)).toEqual(agents.find((agent) => agent.id === agentId));
+    expect((await manager.verify({ readData: true })).findings).toEqual([]);
+    await manager.close();
+  });
+
+  test('[retention.13] a save under way when its session is to end, or begun while it ends, is stored', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage, retention: { maxCheckpoints: 2 } });
+    const session = await manager.session('busy');
+    await session.save({ n: 1 });
+    await manager.save({ n: 1 }, { sessionId: 'idle' });
+    const [ready, ending] = [new Gate(), new Gate()];
+    const underWay = session.save({ n: 2 }, { after: ready.released });
+    const begun: Promise<unknown>[] = [];
+    const deleteSession = storage.deleteSession.bind(storage);
+    storage.deleteSession = async (...given) => {
+      if (given[0] === 'idle' && begun.length === 0) {
+        begun.push(manager.save({ n: 2 }, { sessionId: 'idle' }));
+        await ending.released;
+      }
+      return deleteSession(...given);
+    };
+    for (let n = 0; n < 4; n++) await manager.save({ id: `a${n}` });
+    await vi.waitFor(() => expect(begun).toHaveLength(1), { timeout: 30_000 });
+    expect(await isOpen(Promise.all(begun))).toBe(true);
+    ending.release();
+    await Promise.all(begun);
+    await manager.list();
+    ready.release();
+    expect(await manager.load(await underWay)).toEqual({ n: 2 });
+    expect((await manager.list()).checkpoints.length).toBeLessThanOrEqual(2);
     expect((await manager.verify({ readData: true })).findings).toEqual([]);
     await manager.close();
   });

@@ -212,7 +212,10 @@ export class RetentionRunner {
     return [...deleted, ...(await this.#deleteMembers(members))];
   }
 
-  /** Ends sessions of which nothing is kept, and branches whose heads go; deletes what is to go of the others. */
+  /**
+   * Ends sessions of which nothing is kept; in others the branches whose heads go, and deletes what is to go. One that cannot end now, because
+   * somebody saves to it, keeps its branches: that save stands on them.
+   */
   async #end(
     headers: readonly CheckpointHeader[],
     doomed: DoomedById,
@@ -223,10 +226,13 @@ export class RetentionRunner {
     const isEnded = new Set<SessionId>();
     for (const sessionId of new Set(headers.map((header) => header.sessionId))) {
       const names = refs.get(sessionId) ?? [];
-      const own = kept.has(sessionId) ? [] : await orIfDamaged(this.#endSession(sessionId, names, doomed), []);
+      if (kept.has(sessionId)) {
+        await orIfDamaged(this.#endBranches(sessionId, names, doomed), undefined);
+        continue;
+      }
+      const own = await orIfDamaged(this.#endSession(sessionId, names, doomed), []);
       ended.push(...own);
       if (own.length > 0) isEnded.add(sessionId);
-      else await orIfDamaged(this.#endBranches(sessionId, names, doomed), undefined);
     }
     const left = headers.filter(({ sessionId }) => !isEnded.has(sessionId));
     return [...ended, ...(await this.#delete(left, doomed))];

@@ -112,17 +112,21 @@ export class SessionWriter {
     return this.#capture(state, this.#engine.codec.encode(state, this.#encoded));
   }
 
-  /** Like `save`, for a caller that had to encode the state before the session was open. */
-  async saveEncoded(state: unknown, encoded: EncodedState, options: SaveOptions): Promise<CheckpointId> {
-    this.#checkOpen();
-    const { life } = this.#line;
-    return this.#save(options, { capture: () => this.#capture(state, encoded), life });
+  /** Whether the next save may begin the session, and so must bring its whole state. */
+  get mayBegin(): boolean {
+    return this.head === undefined || this.#isEnding;
   }
 
-  async #save(options: SaveOptions, { capture, life, around = (store) => store() }: Saving): Promise<CheckpointId> {
+  /** Like `save`, for a caller that had to encode the state before the session was open: whole if it `mayBegin`. */
+  async saveEncoded(state: unknown, encoded: EncodedState, options: SaveOptions): Promise<CheckpointId> {
+    this.#checkOpen();
+    return this.#save(options, { capture: () => this.#capture(state, encoded) });
+  }
+
+  async #save(options: SaveOptions, { capture, around = (store) => store() }: Saving): Promise<CheckpointId> {
     const save = async (writer: Writer): Promise<CheckpointId> => {
       const stateBefore = this.#state;
-      const pending = this.#pend(options, life ?? this.#nextLife, capture);
+      const pending = this.#pend(options, capture);
       const fits = this.#checkFits();
       const takeBack = (): void => {
         if (this.#encoded === pending.encoded) this.#state = stateBefore;
@@ -155,12 +159,12 @@ export class SessionWriter {
     return this.#line.life + (this.#isEnding ? 1 : 0);
   }
 
-  #pend(options: SaveOptions, life: number, capture: () => EncodedState): PendingSave {
+  #pend(options: SaveOptions, capture: () => EncodedState): PendingSave {
     const { signal, ifChanged = false } = options;
     signal?.throwIfAborted();
     const described = describeCheckpoint(options, this.#engine.codec);
     const effects = options.effects === 'of_parent' ? this.#parentEffects() : this.#effects.position;
-    return { described, encoded: capture(), effects, log: this.#effects, signal, ifChanged, life };
+    return { described, encoded: capture(), effects, log: this.#effects, signal, ifChanged, life: this.#nextLife };
   }
 
   /**
@@ -372,8 +376,6 @@ export type WriterHooks = {
 /** How a state is taken and stored. */
 type Saving = {
   readonly capture: () => EncodedState;
-  /** The life of the session that the state was captured in; default: the present one. */
-  readonly life?: number;
   readonly around?: (store: () => Promise<Checkpoint>) => Promise<Checkpoint>;
 };
 
