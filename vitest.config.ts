@@ -3,7 +3,7 @@ import { WORKERS } from './test/support/workers.ts';
 import { FAULT_LOOPS } from './vitest.faults.config.ts';
 
 /** Folders whose tests leave nothing running. */
-const SHARED = ['src/{adapter,core,manager,memory,runtime,view}/**/*.test.ts'];
+const SHARED = ['src/{adapter,cli,core,manager,memory,runtime,server,view}/**/*.test.ts'];
 const exclude = [...FAULT_LOOPS, 'node_modules/**'];
 const setupFiles = ['test/support/end-of-file.ts'];
 const shared = { testTimeout: 120_000, hookTimeout: 60_000, pool: 'forks', maxWorkers: WORKERS, setupFiles } as const;
