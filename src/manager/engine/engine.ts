@@ -88,6 +88,8 @@ export type SessionKeeper = {
   forget(sessionId: SessionId): void;
   /** Deletes a session, unless something is under way in it; what begins meanwhile waits. Returns whether it was deleted. */
   whileIdle(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean>;
+  /** The branches that are open for saves: retention ends them only with their whole session. */
+  readonly openBranches?: Iterable<{ readonly id: SessionId; readonly branch: string }>;
 };
 
 /** What everything inside this package builds on: a storage, and the one way to read it, write to it and tell of it. */

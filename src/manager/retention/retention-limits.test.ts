@@ -105,6 +105,34 @@ describe.each(STORAGES)('limits on %s', (_, create) => {
     await manager.close();
   });
 
+  test('[retention.7] a branch with an open session stays, busy or idle, and goes once that is closed', async () => {
+    let nowMs = Date.UTC(2026, 0, 1);
+    const manager = new CheckpointManager({ storage: create().storage, now: () => nowMs });
+    const main = await manager.session('s');
+    const root = await main.save({ n: 0 });
+    const open = async (branch: string) => {
+      await manager.fork(root, { branch, edit: [{ op: 'add', path: '/x', value: branch }] });
+      return manager.session('s', { branch });
+    };
+    const [idle, busy, closed] = [await open('idle'), await open('busy'), await open('closed')];
+    await closed.close();
+    nowMs += 40 * DAY_MS;
+    await main.save({ n: 1 });
+    let goOn = (): void => undefined;
+    const after = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const saving = busy.save({ n: 2 }, { after });
+    await manager.cleanupOldCheckpoints({ maxAgeDays: 30 });
+    expect((await manager.branches('s')).map(({ branch }) => branch).toSorted()).toEqual(['busy', 'idle', 'main']);
+    goOn();
+    await saving;
+    await idle.save({ n: 3 });
+    expect([await busy.load('@'), await idle.load('@')]).toEqual([{ n: 2 }, { n: 3 }]);
+    expect((await manager.verify({ readData: true })).findings).toEqual([]);
+    await manager.close();
+  });
+
   test('[retention.8] a session that another process saves to while it is judged stays', async () => {
     const { storage, reopen } = create();
     const other = reopen?.() ?? storage;

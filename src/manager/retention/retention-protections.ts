@@ -19,7 +19,7 @@ export type Protections = Required<
 
 /** Reads what protects checkpoints of some sessions, or of all (`undefined`). Pins of the given names protect nothing any more. */
 export async function readProtections(
-  { repository, ports }: Engine,
+  { repository, ports, keepers }: Engine,
   sessionIds: Iterable<SessionId | undefined>,
   stalePins: ReadonlySet<string>,
 ): Promise<Protections> {
@@ -29,6 +29,7 @@ export async function readProtections(
     const refs = await repository.readRefs(sessionId === undefined ? {} : { sessionId });
     await breather.each(refs, (ref) => found.add(ref));
   }
+  for (const { openBranches = [] } of keepers) for (const open of openBranches) found.addOpen(open);
   return found.finish();
 }
 
@@ -60,6 +61,12 @@ class ProtectionReader {
     else if (ref.kind === 'pin' && !this.#stalePins.has(ref.name)) this.#addPin(ref);
     else if (ref.kind === 'mark') this.#addMark(ref);
     else if (ref.kind === 'group') this.held.add(ref.sessionId); // it is being saved
+  }
+
+  /** A branch that somebody here saves to is like the current one. */
+  addOpen({ id, branch }: { readonly id: SessionId; readonly branch: string }): void {
+    const head = this.refs.get(id)?.find(({ kind, name }) => kind === 'branch' && name === branch);
+    if (head !== undefined) this.current.add(head.target as CheckpointId);
   }
 
   /** What a group checkpoint pins goes with it. */

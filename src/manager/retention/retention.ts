@@ -31,7 +31,7 @@ export type RetentionCase = {
   readonly protections: ReadonlyMap<CheckpointId, readonly string[]>;
   /** Why a checkpoint stays unless its branch or session goes: `head of branch main`. */
   readonly heads?: ReadonlyMap<CheckpointId, readonly string[]>;
-  /** Heads that go only with their whole session: those of current branches. */
+  /** Heads that go only with their whole session: those of branches that are current, or open here. */
   readonly current?: ReadonlySet<CheckpointId>;
   /** Sessions that must stay for the sake of checkpoints that are not among these. */
   readonly held?: ReadonlySet<SessionId>;

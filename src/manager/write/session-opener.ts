@@ -35,6 +35,10 @@ export class SessionOpener implements SessionKeeper {
     for (const session of this.#open) if (session.id === sessionId) session.restart();
   }
 
+  get openBranches(): Iterable<SessionWriter> {
+    return this.#open;
+  }
+
   async whileIdle(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean> {
     const open = [...this.#open].filter(({ id }) => id === sessionId);
     if (this.#opening.has(sessionId) || open.some(({ isBusy }) => isBusy)) return false;
