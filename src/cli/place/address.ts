@@ -3,6 +3,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import {
   formatStorageAddress,
+  isSameStorage,
   parseStorageAddress,
   type StorageAddress,
   storageExists,
@@ -53,6 +54,15 @@ function findToken({ env, folder, tokenFile }: Defaults): string | undefined {
 /** An address as it may be shown and kept: without password and token. */
 export function formatAddress(address: Address): string {
   return address.kind === 'remote' ? address.url : formatStorageAddress(address);
+}
+
+/** Throws if two addresses name the same storage. */
+export function checkApart(from: Address, to: Address): void {
+  const isSame =
+    from.kind === 'remote' || to.kind === 'remote'
+      ? formatAddress(from) === formatAddress(to)
+      : isSameStorage(from, to);
+  if (isSame) throw new InvalidInputError('The two storages are the same one.');
 }
 
 /** Whether there is something at the address. Servers are asked when they are opened. */

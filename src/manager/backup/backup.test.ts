@@ -1,5 +1,7 @@
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { STORAGES } from '../../../test/support/storages.ts';
+import { STORAGES, temporaryFolder } from '../../../test/support/storages.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
 import type { ChunkStorage, Commit } from '../../storage/contract.ts';
 import { encrypted } from '../../storage/encryption/encrypted.ts';
@@ -9,6 +11,7 @@ import { faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import { formatTombstone, parseRow } from '../engine/records.ts';
 import type { GroupState } from '../group/group-state.ts';
+import { open } from '../open.ts';
 import { Workers } from '../workers/workers.ts';
 import { backup, restoreBackup } from './backup.ts';
 
@@ -235,6 +238,16 @@ test('[backup.2] what was deleted stays in the backup, or goes with mirror', asy
   expect((await kept.stats()).checkpoints).toBe(22);
   expect(await backup(from, mirrored, { mirror: true })).toMatchObject({ deleted: 1, deletedSessions: ['second'] });
   expect(await contentOf(mirrored)).toEqual(await contentOf(from));
+});
+
+test('[backup.2] a target that is the storage itself, by a link or another name, is refused', async () => {
+  const folder = temporaryFolder();
+  const path = join(folder, 'agent.db');
+  await (await open(`sqlite:${path}`)).close();
+  symlinkSync(path, join(folder, 'link.db'));
+  symlinkSync(folder, join(folder, 'here'));
+  for (const target of ['link.db', 'here/agent.db'])
+    await expect(backup(path, join(folder, target))).rejects.toThrow('The two storages are the same one.');
 });
 
 test('[backup.2] a target that is of another storage is not changed', async () => {

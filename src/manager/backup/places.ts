@@ -2,7 +2,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { checkValue, either, filledString, having } from '../../core/options.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { EncryptedStorage } from '../../storage/encryption/encrypted-storage.ts';
-import { formatStorageAddress, parseStorageAddress } from '../../storage/open/address.ts';
+import { isSameStorage, parseStorageAddress } from '../../storage/open/address.ts';
 import { openStorage } from '../../storage/open/open.ts';
 
 /** A storage, or its address, as `open` takes it. */
@@ -18,7 +18,7 @@ export async function withStorages<Result>(
 ): Promise<Result> {
   checkValue(from, PLACE, `The first argument of ${call}`);
   checkValue(to, PLACE, `The second argument of ${call}`);
-  if (keyOf(from) === keyOf(to)) throw new InvalidInputError('The two storages are the same one.');
+  if (isSame(from, to)) throw new InvalidInputError('The two storages are the same one.');
   if (from instanceof EncryptedStorage && !(to instanceof EncryptedStorage))
     throw new InvalidInputError(
       `${call} would write what is encrypted in the clear. Pass the storage inside encrypted(): it is copied as it is, without keys.`,
@@ -36,8 +36,8 @@ export async function withStorages<Result>(
   }
 }
 
-function keyOf(place: StoragePlace): unknown {
-  return typeof place === 'string' ? formatStorageAddress(parse(place)) : place;
+function isSame(from: StoragePlace, to: StoragePlace): boolean {
+  return typeof from === 'string' && typeof to === 'string' ? isSameStorage(parse(from), parse(to)) : from === to;
 }
 
 function parse(address: string) {

@@ -105,6 +105,19 @@ export function storageExists(address: StorageAddress): boolean {
   return existsSync(address.kind === 'file' ? join(address.path, 'format.json') : address.path);
 }
 
+/** Whether two addresses name the same storage, also through links. */
+export function isSameStorage(one: StorageAddress, other: StorageAddress): boolean {
+  if (formatStorageAddress(one) === formatStorageAddress(other)) return true;
+  const place = findPlace(one);
+  return place !== undefined && place === findPlace(other);
+}
+
+/** Which file or folder it is, whatever its name. */
+function findPlace(address: StorageAddress): string | undefined {
+  const found = 'path' in address ? statSync(address.path, { throwIfNoEntry: false, bigint: true }) : undefined;
+  return found && `${found.dev}:${found.ino}`;
+}
+
 /** An address as it may be shown and kept: without the password. */
 export function formatStorageAddress(address: StorageAddress): string {
   if (address.kind === 'memory') return 'memory:';

@@ -1,10 +1,10 @@
-import { InvalidInputError, UnsupportedError } from '../../../core/errors.ts';
+import { UnsupportedError } from '../../../core/errors.ts';
 import type { BackupReport } from '../../../manager/backup/backup.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import type { StorageAddress } from '../../../storage/open/address.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT, type ExitCode } from '../../base/exit-code.ts';
-import { formatAddress, openAddress, parseAddress } from '../../place/address.ts';
+import { checkApart, formatAddress, openAddress, parseAddress } from '../../place/address.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 type Watch = { readonly onCheckpoint: () => Promise<void>; readonly signal: AbortSignal };
@@ -23,7 +23,7 @@ export async function copyAsIs(
   copy: (from: ChunkStorage, to: ChunkStorage, watch: Watch) => Promise<BackupReport>,
 ): Promise<ExitCode | undefined> {
   const shown = { from: formatAddress(from), to: formatAddress(to) };
-  if (shown.from === shown.to) throw new InvalidInputError('The two storages are the same one.');
+  checkApart(from, to);
   const source = await openAddress(from, { create: false });
   try {
     const target = await openAddress(to);

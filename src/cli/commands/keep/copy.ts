@@ -4,7 +4,7 @@ import { type ReplicateOptions, replicateStorage } from '../../../manager/backup
 import { StorageCopy } from '../../../manager/transfer/copy-storage.ts';
 import type { Command } from '../../base/command.ts';
 import type { Context } from '../../base/context.ts';
-import { formatAddress, parseAddress } from '../../place/address.ts';
+import { checkApart, formatAddress, parseAddress } from '../../place/address.ts';
 import { formatCount } from '../../terminal/format.ts';
 import { tellCopied, watchCopy } from './copied.ts';
 
@@ -40,7 +40,7 @@ with 3 in the end if one still is. What is deleted here is deleted there with --
       schema: input.text('toSchema'),
     });
     const shown = { from: formatAddress(from), to: formatAddress(to) };
-    if (shown.from === shown.to) throw new InvalidInputError('The two storages are the same one.');
+    checkApart(from, to);
     const opened = await context.open({ plain: 'allow' }); // the source first, so that nothing is made if it is the wrong one
     const named = context.globals.session === undefined ? undefined : [await opened.session()];
     const target = await context.openAt(to, { plain: input.flag('toPlain') ? 'make' : 'refuse' });
