@@ -39,6 +39,7 @@ const LINES: Readonly<Record<string, readonly string[]>> = {
   redact: ['--path', 'tone', '--dry-run'],
   export: [],
   copy: ['--to', 'copied.db'],
+  backup: ['kept'],
   repl: ['--eval', 'checkpoints'],
   doctor: [],
 };
@@ -50,6 +51,7 @@ const WITHOUT_STORAGE = [
   'memory',
   'workflow',
   'import',
+  'restore-backup',
   'init',
   'key',
   'config',

@@ -64,7 +64,7 @@ describe.each([80, 120])('screens of %d columns', (columns) => {
       expect([args, text.split('\n').filter((line) => widthOf(line) > columns)]).toEqual([args, []]);
       shown.push(`$ savestate ${args.join(' ')}${code === 0 ? '' : `   (exits with ${code})`}\n${normalise(text)}`);
       if (columns !== 80) continue;
-      const colored = await run(args, { folder, columns, env: { PAGER: 'cat' } });
+      const colored = await run([...args, '--progress', 'never'], { folder, columns, env: { PAGER: 'cat' } });
       expect(stripVTControlCharacters(colored.stdout + colored.stderr)).toBe(text);
     }
     await expect(shown.join('\n')).toMatchFileSnapshot(`./screens/${columns}.txt`);

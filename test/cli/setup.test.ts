@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
@@ -43,6 +43,18 @@ describe.concurrent('storage selection', () => {
     await ok(['copy', '--to', 'file:plain', '-s', 'other'], { folder });
     expect((await json('stats', ['--storage', 'plain'], { folder })).kind).toBe('file');
     expect((await json('stats', ['--storage', DATABASE], { folder })).kind).toBe('sqlite');
+  });
+
+  test('[cli.1] where no storage is, databases of this folder are offered', async () => {
+    const { folder } = await chat.copy();
+    renameSync(join(folder, DATABASE), join(folder, 'trip.db'));
+    for (const line of [['log'], ['log', 'trip.db']]) {
+      const { code, stderr } = await run(line, { folder });
+      expect(code).toBe(10);
+      expect(stderr).toMatch(
+        /There is no storage at .*checkpoints\.db\. Name another with --storage \(here: trip\.db\)/,
+      );
+    }
   });
 
   test('[cli.1] a session is named by option, variable or configuration; else the one saved to last is meant', async () => {

@@ -118,12 +118,12 @@ export const GLOBAL_ROWS: readonly (readonly [flags: string, description: string
   ['--tenant <name>', 'whose data this is, in PostgreSQL (SAVESTATE_TENANT)'],
   ['--schema <name>', 'where the tables are, in PostgreSQL'],
   ['-s, --session <id>', 'the session; default: the one saved to last (SAVESTATE_SESSION)'],
-  ['--json', 'answer as JSON'],
+  ['--json', 'print JSON'],
   ['--no-color', 'no colours; NO_COLOR does the same'],
-  ['--no-pager', 'no pager for long answers'],
-  ['-q, --quiet', 'only the answer, and errors'],
+  ['--no-pager', 'never page long output'],
+  ['-q, --quiet', 'print only the result and errors'],
   ['-y, --yes', 'do it without asking'],
-  ['--no-input', 'ask nothing'],
+  ['--no-input', 'never ask for input'],
   ['--progress <when>', 'show progress: auto, always or never'],
 ];
 

@@ -16,7 +16,7 @@ export async function openKeyed(
 ): Promise<ChunkStorage> {
   if (address.kind === 'remote') return openAddress(address, { create }); // the server has the keys
   const source = await findKeys(place);
-  const storage = await openAddress(address, { create });
+  const storage = await openAddress(address, { create, near: place.folder });
   try {
     const kind = await kindOf(storage);
     checkKind(kind, { plain, hasKeys: source !== undefined, shown: formatAddress(address) });

@@ -73,7 +73,7 @@ export function addressExists(address: Address): boolean {
 /** Opens what is there, for a person who waits. */
 export async function openAddress(
   address: Address,
-  options: { readonly create?: boolean } = {},
+  options: { readonly create?: boolean; readonly near?: string } = {},
 ): Promise<ChunkStorage> {
   if (address.kind === 'remote') return (await import('./remote.ts')).openRemote(address);
   const { openStorage } = await import('../../storage/open/open.ts');

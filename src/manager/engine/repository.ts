@@ -43,7 +43,7 @@ export class Repository {
   async #resolve(prefix: string): Promise<CheckpointId> {
     if (prefix === '' || 'chk_'.startsWith(prefix))
       throw new NotFoundError(
-        `${JSON.stringify(prefix)} says nothing of a checkpoint. Give its id, or "chk_" with as many characters as make it the only one.`,
+        `${JSON.stringify(prefix)} names no checkpoint. Pass an id, or the beginning of one that is long enough to be unique.`,
         { details: { prefix, candidates: [] } },
       );
     const wanted = prefix.startsWith('chk_') ? prefix : `chk_${prefix}`;

@@ -1,4 +1,5 @@
 import { NotFoundError } from '../../core/errors.ts';
+import { formatCount } from '../../core/format-count.ts';
 import { checkValue, string } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, isCheckpointId, type SessionId } from '../../core/record/id.ts';
@@ -75,7 +76,8 @@ async function openPrefix(engine: Engine, text: string): Promise<Checkpoint> {
 async function goBack({ storage }: Engine, from: Checkpoint, steps: number): Promise<Checkpoint> {
   let count = 0;
   for await (const checkpoint of readLive(storage, from)) if (count++ === steps) return checkpoint;
-  throw new NotFoundError(`There is no checkpoint ${steps} before ${from.id}: only ${count - 1} are.`);
+  const asked = formatCount(steps, 'checkpoint');
+  throw new NotFoundError(`Cannot go back ${asked} from ${from.id}: it has ${count - 1 || 'none'} before it.`);
 }
 
 async function openAtTime(engine: Engine, from: Checkpoint, text: string): Promise<Checkpoint> {

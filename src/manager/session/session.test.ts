@@ -76,7 +76,7 @@ test('[session.8] what does not fit the schema is not stored, neither at the beg
   expect([session.state.n, (await manager.session('s', { schema: small })).state.n]).toEqual([1, 1]);
   await session.update((state) => void state.n++);
   expect(await session.load('@')).toEqual({ n: 2, tag: 'none' });
-  await expect(session.find('@~99999999999999999999')).rejects.toThrow('only 1 are');
+  await expect(session.find('@~99999999999999999999')).rejects.toThrow('it has 1 before it');
 });
 
 describe('update', () => {

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { messageOf, NotFoundError, StorageError } from '../../core/errors.ts';
 import type { ChunkStorage } from '../contract.ts';
@@ -10,14 +11,16 @@ type OpenStorageOptions = {
   readonly create?: boolean;
   /** For a person who waits: few connections, and a server that does not answer is told of soon. */
   readonly isInteractive?: boolean;
+  /** Where the person is: if there is no storage, the databases of this folder are offered. */
+  readonly near?: string | undefined;
 };
 
 /** Opens the storage at an address. The driver of a database is loaded only if it is one. */
 export async function openStorage(
   address: StorageAddress,
-  { create = true, isInteractive = false }: OpenStorageOptions = {},
+  { create = true, isInteractive = false, near }: OpenStorageOptions = {},
 ): Promise<ChunkStorage> {
-  if (!create && !storageExists(address)) throw noStorage(address);
+  if (!create && !storageExists(address)) throw noStorage(address, near);
   switch (address.kind) {
     case 'memory': {
       const { InMemoryCheckpointStorage } = await import('../memory/memory-storage.ts');
@@ -65,10 +68,25 @@ function prepareFolder(path: string): void {
   }
 }
 
-function noStorage(address: StorageAddress): NotFoundError {
+const OFFERED = 3;
+
+function noStorage(address: StorageAddress, near: string | undefined): NotFoundError {
   const shown = formatStorageAddress(address);
+  const found = near === undefined ? [] : listDatabases(near);
+  const offer = found.length === 0 ? '' : ` (here: ${found.slice(0, OFFERED).join(', ')})`;
+  const make = `savestate init --storage ${/^[\w@%+=:,./~-]+$/.test(shown) ? shown : JSON.stringify(shown)}`;
   return new NotFoundError(
-    `There is no storage at ${shown}. Name another with --storage, or make this one: savestate init --storage ${/^[\w@%+=:,./~-]+$/.test(shown) ? shown : JSON.stringify(shown)}`,
-    { details: { kind: 'storage', storage: shown } },
+    `There is no storage at ${shown}. Name another with --storage${offer}, or make this one: ${make}`,
+    {
+      details: { kind: 'storage', storage: shown },
+    },
   );
+}
+
+function listDatabases(folder: string): string[] {
+  try {
+    return readdirSync(folder).filter((name) => /\.(db|sqlite3?)$/.test(name));
+  } catch {
+    return []; // a folder that may not be listed offers nothing
+  }
 }
