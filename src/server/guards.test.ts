@@ -240,6 +240,11 @@ describe('limits and errors', () => {
       detail: expect.stringContaining('"limit"'),
     });
     expect(await problem('/v1/sessions?limit=-3')).toMatchObject({ status: 400, code: 'INVALID_INPUT' });
+    for (const path of ['/v1/sessions?', '/v1/runs?', '/v1/sessions/x/effects?', '/v1/sessions/x/compare?a=x&b=x&'])
+      expect([path, await problem(`${path}cursor=-1`)]).toMatchObject([
+        path,
+        { status: 400, detail: expect.stringContaining('"next" of the page before') },
+      ]);
     expect(await problem('/v1/sessions/%00')).toMatchObject({ status: 400 });
     expect(await problem('/v1/nothing')).toMatchObject({ status: 404 });
     expect(await problem('/v1/memory?text=x')).toMatchObject({ status: 501, code: 'UNSUPPORTED' });

@@ -39,6 +39,14 @@ describe('the table of routes', () => {
     }
   });
 
+  test('[session.3] has no cursor that takes what is the end of no page', () => {
+    const cursors = (Object.values(ROUTES) as Route[]).flatMap(({ query }) => query?.cursor ?? []);
+    expect(cursors).toHaveLength(7);
+    for (const cursor of cursors)
+      for (const text of ['', 'zzz', '-1', '1.5', 'chk_0'])
+        expect([text, cursor.safeParse(text).success]).toEqual([text, false]);
+  });
+
   test('is an OpenAPI 3.1 document: every operation has an id of its own, its parameters and its replies', () => {
     const document = toOpenApi('1.0.0') as {
       openapi: string;

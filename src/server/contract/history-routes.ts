@@ -5,11 +5,11 @@ import {
   checkpointId,
   count,
   countIn,
-  cursor,
   flag,
   isoTime,
   json,
   name,
+  placeCursor,
   sessionId,
   totals,
 } from './shapes.ts';
@@ -103,7 +103,7 @@ export const HISTORY_ROUTES = {
       a: name.describe('A branch, or a checkpoint id'),
       b: name,
       limit: countIn(1, 10_000).optional().describe('At most so many steps; default 2,000'),
-      cursor,
+      cursor: placeCursor,
     },
     reply: z.strictObject({
       a: comparedRun,

@@ -1,6 +1,18 @@
 import { z } from 'zod';
 import type { RouteTable } from './route.ts';
-import { checkpointId, count, countIn, cursor, flag, isoTime, json, name, page, sessionId, timeMs } from './shapes.ts';
+import {
+  checkpointId,
+  count,
+  countIn,
+  flag,
+  idCursor,
+  isoTime,
+  json,
+  name,
+  page,
+  sessionId,
+  timeMs,
+} from './shapes.ts';
 
 const MODES = ['live', 'recorded', 'frozen'] as const;
 
@@ -102,7 +114,7 @@ export const RUN_ROUTES = {
     query: {
       kind: z.enum(['workflow_run', 'fleet', 'group_chat']).optional(),
       limit: countIn(1, 500).optional().describe('At most so many; default 50'),
-      cursor,
+      cursor: idCursor,
     },
     reply: page(run),
     errors: ['CORRUPT'],

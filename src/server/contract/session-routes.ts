@@ -5,8 +5,8 @@ import {
   checkpoint,
   count,
   countIn,
-  cursor,
   flag,
+  idCursor,
   isoTime,
   listIn,
   sessionId,
@@ -49,7 +49,7 @@ export const SESSION_ROUTES = {
     summary: 'Sessions, the last used first',
     query: {
       limit: countIn(1, 1_000).optional().describe('At most so many; default 100'),
-      cursor,
+      cursor: idCursor,
       text: z.string().optional().describe('Only those with this in their id, agent or user'),
       status: z.string().optional(),
       subgraphs: flag.optional().describe('List sessions of LangGraph subgraphs on their own'),
@@ -98,7 +98,7 @@ export const SESSION_ROUTES = {
     params: { session: sessionId },
     query: {
       limit: countIn(1, 200_000).optional().describe('At most so many; default 20,000'),
-      cursor,
+      cursor: idCursor,
       last: flag.optional().describe('The last ones instead of the first; `next` then goes back'),
       ids: listIn(500).optional().describe('Only these, with commas in between: for what events told of'),
     },

@@ -28,8 +28,15 @@ export const listIn = (max: number) =>
     return z.NEVER;
   });
 
-/** Where a list goes on. */
-export const cursor = z.string().max(2_000).optional().describe('The `next` of the page before');
+const cursorLike = (pattern: RegExp) =>
+  z
+    .string()
+    .regex(pattern, 'it must be the "next" of the page before')
+    .optional()
+    .describe('The `next` of the page before');
+/** Where a list goes on: after a checkpoint, or at a place in it. */
+export const idCursor = cursorLike(/^chk_\w{22}$/);
+export const placeCursor = cursorLike(/^\d{1,15}$/);
 
 /** One page of a list. */
 export const page = <Item extends z.ZodType>(item: Item) =>

@@ -158,7 +158,8 @@ test('what is wrong with an input is said', async () => {
       (error: Error) => error.message,
     );
   expect(await ask('log', { session: 'nobody' })).toContain('nobody');
-  expect(await ask('log', { session: ODD, cursor: 'nothing' })).toContain('There is no cursor "nothing"');
+  for (const cursor of ['nothing', `chk_${'0'.repeat(22)}`])
+    expect(await ask('log', { session: ODD, cursor })).toContain('"next" of the page before');
   expect(await ask('log', { session: ODD, limitt: 1 })).toContain('limitt');
   expect(await ask('sessions', { limit: 1_000 })).toContain('200');
   await expect(createMcp(manager, { allowChange: true } as McpOptions)).rejects.toThrow('allowChanges');
