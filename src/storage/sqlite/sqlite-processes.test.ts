@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { pathToFileURL } from 'node:url';
+import { build } from 'vite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { cleanUpLater } from '../../../test/support/clean-up.ts';
 import { builtFolder } from '../../../test/support/on-demand.ts';
 import { Builders, commitOf, contentOf, deletionOf } from '../../testing/contract/builders.ts';
 import { openDatabase } from '../database/sqlite-driver.ts';
@@ -13,6 +15,16 @@ import { SqliteCheckpointStorage } from './sqlite-storage.ts';
 
 /** Children run the compiled package, which `npm test` builds first. */
 const DIST = pathToFileURL(`${builtFolder()}/`);
+/** The builders for processes: the built library has them inside other modules only. */
+const BUILDERS = await bundle('../../testing/contract/builders.ts');
+
+async function bundle(source: string): Promise<string> {
+  const outDir = mkdtempSync(join(tmpdir(), 'savestate-builders-'));
+  cleanUpLater(async () => rmSync(outDir, { recursive: true }));
+  const ssr = join(import.meta.dirname, source);
+  await build({ configFile: false, logLevel: 'silent', build: { ssr, outDir, emptyOutDir: false } });
+  return pathToFileURL(join(outDir, 'builders.js')).href;
+}
 
 let folder: string;
 let path: string;
@@ -34,7 +46,7 @@ function start(script: string): ChildProcess {
   const source = `
     import { SqliteCheckpointStorage as S } from '${DIST}storage/sqlite/sqlite-storage.js';
     import { openDatabase } from '${DIST}storage/database/sqlite-driver.js';
-    import * as b from '${DIST}testing/contract/builders.js';
+    import * as b from '${BUILDERS}';
     const path = ${JSON.stringify(path)};
     const say = (text) => process.stdout.write(text + '\\n');
     ${script}`;
