@@ -108,3 +108,12 @@ test('bad input is refused, and nothing is changed', async () => {
   await new CheckpointManager({ storage }).save({ own: 1 }, { sessionId: 'ai-sdk/taken' });
   await expect(chats.load('taken')).rejects.toThrow('holds a state that is no transcript');
 });
+
+test('what cannot be kept is refused and not left out; maps and absent fields are as they were', async () => {
+  const chats = chatStore(new InMemoryCheckpointStorage());
+  const withData = (data: unknown) => ({ ...user('u'), metadata: { data, absent: undefined } });
+  await expect(chats.save('c', [withData(() => 1)])).rejects.toThrow('metadata.data');
+  expect(await chats.load('c')).toEqual([]);
+  await chats.save('c', [withData(new Map([['a', 1]]))]);
+  expect(await chats.load('c')).toEqual([{ ...user('u'), metadata: { data: new Map([['a', 1]]) } }]);
+});

@@ -10,7 +10,7 @@ import { encodePart } from '../session-name.ts';
 import type { Transcript, TranscriptView } from '../transcript/transcript.ts';
 import { isSameItems, type TranscriptEdit } from '../transcript/transcript-state.ts';
 import { Transcripts } from '../transcript/transcripts.ts';
-import { toPlain } from './plain.ts';
+import { withoutAbsent } from './plain.ts';
 import { streamSession } from './resumable-streams.ts';
 
 /** A message with the id of the one it follows; null for a first one. */
@@ -73,7 +73,7 @@ export class ChatStore<Message extends UIMessage = UIMessage> {
     checkOptions(options, { after: orNull(filledString) }, 'save()');
     checkMessages(messages);
     const transcript = this.#open(chatId);
-    const given = transcript.take(toPlain(messages) as unknown as Item[]);
+    const given = transcript.take(withoutAbsent(messages) as Item[]);
     const edit = (chat: Chat): TranscriptEdit | undefined => {
       if (typeof options.after === 'string') openOutline(chatId, chat, options.after);
       return merge(chat, given, options.after === undefined ? leafOf(chat) : options.after);

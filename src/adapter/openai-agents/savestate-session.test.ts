@@ -317,3 +317,8 @@ test('bad input is refused, and nothing is lost', async () => {
     'holds a state that is no transcript',
   );
 });
+
+test.each([[[null]], ['x'], [['x']]])('addItems refuses %j with what it takes', async (items) => {
+  const session = new SavestateSession(new InMemoryCheckpointStorage(), 'c');
+  await expect(session.addItems(items as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+});

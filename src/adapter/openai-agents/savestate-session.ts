@@ -12,7 +12,7 @@ import type {
   Tool,
 } from '@openai/agents-core';
 import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { checkOptions, flag, string } from '../../core/options.ts';
+import { accepts, checkOptions, checkValue, flag, isRecord, listOf, string } from '../../core/options.ts';
 import { name, parseName, type SessionId } from '../../core/record/id.ts';
 import { Branching } from '../../manager/branch/branching.ts';
 import type { Engine } from '../../manager/engine/engine.ts';
@@ -90,6 +90,7 @@ export class SavestateSession implements Session {
   }
 
   async addItems(items: AgentInputItem[]): Promise<void> {
+    checkValue(items, listOf(accepts('an item of a history, which is an object', isRecord)), 'The items of addItems()');
     await this.#append(items, {});
   }
 

@@ -1,6 +1,5 @@
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
 import { json } from '@codemirror/lang-json';
-import { defaultHighlightStyle, syntaxHighlighting } from '@codemirror/language';
 import { MergeView } from '@codemirror/merge';
 import { EditorState, type Extension } from '@codemirror/state';
 import { EditorView, keymap, lineNumbers } from '@codemirror/view';
@@ -40,7 +39,6 @@ function shared(): Extension[] {
     history(),
     keymap.of([...defaultKeymap, ...historyKeymap]),
     json(),
-    syntaxHighlighting(defaultHighlightStyle),
     EditorView.lineWrapping,
     ...(nonce === undefined ? [] : [EditorView.cspNonce.of(nonce)]),
   ];
