@@ -313,7 +313,7 @@ test('[input.1] errors name what is at fault: a codec, a symbol, a short id, a s
     readonly n = 1;
   }
   await expect(manager.save(new Emitting())).rejects.toThrow(/a symbol as key, Symbol\(.*\).*saveState/);
-  for (const prefix of ['', 'c', 'chk', 'chk_']) await expect(manager.restore(prefix)).rejects.toThrow('Give its id');
+  for (const prefix of ['', 'c', 'chk', 'chk_']) await expect(manager.restore(prefix)).rejects.toThrow('Pass an id');
   const members = [{ name: 'a', session, state: 1 }];
   await expect(new Workers(manager).saveGroup(members, { groupId: 's' })).rejects.toThrow("cannot be the group's too");
 });

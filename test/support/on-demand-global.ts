@@ -16,15 +16,17 @@ declare module 'vitest' {
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
+/** Each project of a run loads this module anew; what they build is one folder. */
+const run = globalThis as { savestateBuilt?: Promise<string> };
+
 /** Serves what is slow to make to the tests that ask for it, once a run. Vitest calls what it returns at the end of the run. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const servers = new Map<string, Promise<PostgresServer>>();
   const before = strayFolders();
-  let built: Promise<string> | undefined;
   const make = async (path: string): Promise<string> => {
     if (path !== '/built') return (await startFor(servers, path)).url();
-    built ??= build();
-    return built;
+    run.savestateBuilt ??= build();
+    return run.savestateBuilt;
   };
   const maker = createServer((request, response) => {
     make(request.url ?? '').then(
