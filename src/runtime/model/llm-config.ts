@@ -49,12 +49,19 @@ const SETTINGS = {
 
 const KEY_REFERENCE = /^env:[A-Za-z_][A-Za-z0-9_]*$/;
 
+/** The name of a reference that was JSON in between: a mark now, and an object in older files. */
+function nameOfSecret(value: unknown): string | undefined {
+  if (typeof value === 'string') return /^\[secret ([^\]\n]{1,80})\]$/.exec(value)?.[1];
+  const name = typeof value === 'object' && value !== null && 'name' in value ? value.name : undefined;
+  return typeof name === 'string' ? name : undefined;
+}
+
 /** A key found here is refused without being shown: it would be on its way into a checkpoint. */
 const apiKey = z.unknown().transform((value, context): string | SecretRef => {
   if (value instanceof SecretRef) return value;
   if (typeof value === 'string' && KEY_REFERENCE.test(value)) return value;
-  const name = typeof value === 'object' && value !== null && 'name' in value ? value.name : undefined;
-  if (typeof name === 'string') return new SecretRef(name);
+  const name = nameOfSecret(value);
+  if (name !== undefined) return new SecretRef(name);
   context.addIssue({
     code: 'custom',
     message:
