@@ -3,7 +3,8 @@ import { WORKERS } from './test/support/workers.ts';
 import { FAULT_LOOPS } from './vitest.faults.config.ts';
 
 /** Folders whose tests leave nothing running. */
-const SHARED = ['src/{adapter,cli,core,manager,memory,runtime,server,view}/**/*.test.ts'];
+const SHARED = ['adapter', 'cli', 'core', 'manager', 'memory', 'runtime', 'server', 'view'];
+const testsOf = (folder: string): string => `src/${folder}/**/*.test.ts`;
 const exclude = [...FAULT_LOOPS, 'node_modules/**'];
 const setupFiles = ['test/support/end-of-file.ts'];
 const shared = { testTimeout: 120_000, hookTimeout: 60_000, pool: 'forks', maxWorkers: WORKERS, setupFiles } as const;
@@ -14,15 +15,17 @@ export default defineConfig({
   test: {
     maxWorkers: WORKERS,
     projects: [
-      // Files that leave nothing running share processes, and load the modules they share once.
-      { test: { ...shared, name: 'shared', include: SHARED, exclude, globalSetup, isolate: false } },
+      // Files that leave nothing running share processes, and load the modules they share once. Each folder begins with an empty heap.
+      ...SHARED.map((name) => ({
+        test: { ...shared, name, include: [testsOf(name)], exclude, globalSetup, isolate: false },
+      })),
       // A process for each file: in a shared one, what a file leaves running slows down all that follow.
       {
         test: {
           ...shared,
           name: 'units',
           include: ['src/**/*.test.ts'],
-          exclude: [...exclude, ...SHARED],
+          exclude: [...exclude, ...SHARED.map(testsOf)],
           globalSetup,
         },
       },

@@ -16,12 +16,16 @@ declare module 'vitest' {
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** Each project of a run loads this module anew; what they build is one folder. */
-const run = globalThis as { savestateBuilt?: Promise<string> };
+/** Each project of a run loads this module anew; what they build and start is shared. */
+const run = globalThis as {
+  savestateBuilt?: Promise<string>;
+  savestateServers?: Map<string, Promise<PostgresServer>>;
+};
 
 /** Serves what is slow to make to the tests that ask for it, once a run. Vitest calls what it returns at the end of the run. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const servers = new Map<string, Promise<PostgresServer>>();
+  run.savestateServers ??= new Map();
+  const servers = run.savestateServers;
   const before = strayFolders();
   const make = async (path: string): Promise<string> => {
     if (path !== '/built') return (await startFor(servers, path)).url();
@@ -38,7 +42,9 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   project.provide('onDemand', `http://127.0.0.1:${(maker.address() as AddressInfo).port}`);
   return async () => {
     maker.close();
-    const started = await Promise.allSettled(servers.values());
+    const all = [...servers.values()];
+    servers.clear();
+    const started = await Promise.allSettled(all);
     await Promise.all(started.map((server) => (server.status === 'fulfilled' ? server.value.close() : undefined)));
     const stray = strayFolders().filter((name) => !before.includes(name));
     if (stray.length === 0) return;
