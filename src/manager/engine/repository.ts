@@ -23,6 +23,8 @@ export class Repository {
   readonly storage: ChunkStorage;
   /** What was found here when it was looked for. */
   #holds: 'plain' | 'nothing' | undefined;
+  /** Many sessions that are begun at once ask once. */
+  #asking: Promise<void> | undefined;
 
   constructor(storage: ChunkStorage) {
     this.storage = storage;
@@ -97,6 +99,13 @@ export class Repository {
    */
   async checkKeys(): Promise<void> {
     if (this.isKnown) return;
+    this.#asking ??= this.#ask().finally(() => {
+      this.#asking = undefined;
+    });
+    await this.#asking;
+  }
+
+  async #ask(): Promise<void> {
     const sealed = await findSession(this.storage, NAME_START);
     if (sealed !== undefined && isSealedName(sealed)) throw encryptedError();
     this.#holds = (sealed ?? (await findSession(this.storage))) === undefined ? 'nothing' : 'plain';
