@@ -3,7 +3,7 @@ import { WORKERS } from './test/support/workers.ts';
 import { FAULT_LOOPS } from './vitest.faults.config.ts';
 
 /** Folders whose tests leave nothing running. */
-const SHARED = ['adapter', 'cli', 'core', 'manager', 'memory', 'runtime', 'server', 'view'];
+const SHARED = ['adapter', 'cli', 'core', 'manager', 'memory', 'runtime', 'server', 'storage', 'view'];
 const testsOf = (folder: string): string => `src/${folder}/**/*.test.ts`;
 const exclude = [...FAULT_LOOPS, 'node_modules/**'];
 const setupFiles = ['test/support/end-of-file.ts'];
@@ -19,6 +19,9 @@ export default defineConfig({
       ...SHARED.map((name) => ({
         test: { ...shared, name, include: [testsOf(name)], exclude, globalSetup, isolate: false },
       })),
+      {
+        test: { ...shared, name: 'commands', include: ['test/cli/**/*.test.ts'], exclude, globalSetup, isolate: false },
+      },
       // A process for each file: in a shared one, what a file leaves running slows down all that follow.
       {
         test: {
@@ -29,7 +32,15 @@ export default defineConfig({
           globalSetup,
         },
       },
-      { test: { ...shared, name: 'whole', include: ['test/**/*.test.ts'], exclude, globalSetup } },
+      {
+        test: {
+          ...shared,
+          name: 'whole',
+          include: ['test/**/*.test.ts'],
+          exclude: [...exclude, 'test/cli/**'],
+          globalSetup,
+        },
+      },
     ],
   },
 });

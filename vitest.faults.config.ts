@@ -6,9 +6,22 @@ export const FAULT_LOOPS = [
   'test/faults/**/*.test.ts',
   'test/loop/crash-points.test.ts',
   'test/loop/processes.test.ts',
+  'test/loop/simulated-week.test.ts',
   'src/**/*.property.test.ts',
+  'test/support/postgres-pair.test.ts',
   'src/runtime/repair/trial-killed.test.ts',
   'src/storage/postgres/schema/postgres-tenancy.test.ts',
+];
+
+/** Ordinary tests that make fewer trials in `npm test`. */
+export const SHORTENED = [
+  'src/adapter/langgraph/{record/graph-ids,store/savestate-store,store/store-trie}.test.ts',
+  'src/adapter/openai-agents/savestate-session.test.ts',
+  'src/core/{codec/near-state,codec/plain-json,codec/state-check,diff/align,tree/list-trace,tree/text-pieces}.test.ts',
+  'src/manager/retention/retention.test.ts',
+  'src/runtime/loop/{recovery,retry,turn/operation,undone-turns}.test.ts',
+  'src/runtime/{chat/linear-pattern,drift/drift-snapshot,drift/odd-events,repair/intervene,run/work,workspace/ignore-list}.test.ts',
+  'test/loop/ordinary-work.test.ts',
 ];
 
 const isFull = process.env.SAVESTATE_TRIALS === 'full';
@@ -16,7 +29,8 @@ const isFull = process.env.SAVESTATE_TRIALS === 'full';
 /** The loops at their full counts one after the other, with n and failures for docs/GUARANTEES.md; or, for each change, at a tenth. */
 export default defineConfig({
   test: {
-    include: FAULT_LOOPS,
+    include: [...FAULT_LOOPS, ...SHORTENED],
+    env: { SAVESTATE_TRIALS: isFull ? 'full' : 'tenth' },
     testTimeout: isFull ? 3_600_000 : 300_000,
     hookTimeout: isFull ? 600_000 : 60_000,
     globalSetup: ['test/support/on-demand-global.ts'],

@@ -1,10 +1,15 @@
 /** Prints what rows find, and counts the targets. */
 export class Report {
-  #met = 0;
-  #missed = [];
+  met = 0;
+  missed = [];
+  /** What was printed, by row: for a document of it. */
+  sections = [];
+  /** Points of plots: plot, series, `[x, y]`. */
+  plots = {};
 
-  heading(text) {
-    console.log(`\n${text}`);
+  heading(title) {
+    this.sections.push({ title: title.trim(), lines: [], notes: [] });
+    console.log(`\n${title}`);
   }
 
   /**
@@ -13,29 +18,39 @@ export class Report {
    */
   line({ what, ratio, ratioP10, target, sides = {}, figures = [], unit = '' }) {
     const quiet = ratioP10 === undefined ? '' : ` (p10 ${formatNumber(ratioP10)}${unit})`;
-    const measured = `${formatNumber(ratio)}${unit}${quiet}`;
-    console.log(
-      `  ${what.padEnd(64)} ${formatTarget(target, unit).padEnd(8)} ${measured.padEnd(20)} ${this.#judge({ what, ratio, target, unit })}`,
-    );
+    const line = {
+      what,
+      target: formatTarget(target, unit),
+      measured: `${formatNumber(ratio)}${unit}${quiet}`,
+      verdict: this.#judge({ what, ratio, target, unit }),
+    };
+    this.sections.at(-1).lines.push(line);
+    console.log(`  ${what.padEnd(64)} ${line.target.padEnd(8)} ${line.measured.padEnd(20)} ${line.verdict}`);
     const raw = [...Object.entries(sides).map(formatSide), ...figures];
     if (raw.length > 0) console.log(`      ${raw.join(' · ')}`);
   }
 
   note(text) {
+    this.sections.at(-1).notes.push(text);
     console.log(`      ${text}`);
   }
 
+  point(plot, series, place) {
+    this.plots[plot] ??= {};
+    this.plots[plot][series] ??= [];
+    this.plots[plot][series].push(place);
+  }
+
   summary() {
-    const total = this.#met + this.#missed.length;
-    console.log(`\n${this.#met} of ${total} targets met`);
-    for (const missed of this.#missed) console.log(`  MISSED ${missed}`);
+    console.log(`\n${this.met} of ${this.met + this.missed.length} targets met`);
+    for (const missed of this.missed) console.log(`  MISSED ${missed}`);
   }
 
   #judge({ what, ratio, target, unit }) {
     if (target === undefined) return 'shown only';
     const isMet = target.atMost === undefined ? ratio >= target.atLeast : ratio <= target.atMost;
-    if (isMet) this.#met++;
-    else this.#missed.push(`${what}: ${formatNumber(ratio)}${unit}, target ${formatTarget(target, unit)}`);
+    if (isMet) this.met++;
+    else this.missed.push(`${what}: ${formatNumber(ratio)}${unit}, target ${formatTarget(target, unit)}`);
     return isMet ? 'ok' : 'MISSED';
   }
 }
@@ -56,7 +71,13 @@ export function formatMs(ms) {
 
 export function formatBytes(bytes) {
   if (bytes < 10_000) return `${Math.round(bytes)} B`;
-  return bytes < 10_000_000 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+  if (bytes < 10_000_000) return `${plain(bytes / 1000)} kB`;
+  return bytes < 10_000_000_000 ? `${plain(bytes / 1_000_000)} MB` : `${plain(bytes / 1_000_000_000)} GB`;
+}
+
+/** One digit after the point, none where it is 0. */
+function plain(value) {
+  return value.toFixed(1).replace('.0', '');
 }
 
 export function formatNumber(value) {

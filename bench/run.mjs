@@ -1,3 +1,6 @@
+import { cpus, loadavg } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { writeDocument } from './document.mjs';
 import { createFsyncProbe, interleave } from './measure.mjs';
 import { recall } from './memory/recall.mjs';
 import { formatMs, Report } from './report.mjs';
@@ -47,7 +50,7 @@ const ROWS = [
 ];
 
 const ids = ROWS.map(({ id }) => id);
-const { isQuick, wanted, said, exitCode } = readWords(process.argv.slice(2), ids);
+const { isQuick, isReported, wanted, said, exitCode } = readWords(process.argv.slice(2), ids);
 if (said !== undefined) {
   process.stdout.write(said);
   process.exit(exitCode);
@@ -60,7 +63,9 @@ process.once('SIGINT', () => {
 });
 
 try {
-  await printConditions();
+  const conditions = await readConditions();
+  console.log(`savestate bench: ${conditions.join(', ')}`);
+  console.log('what, target, measured ratio of medians (of tenth percentiles), verdict; below it the raw figures');
   for (const { id, title, run } of ROWS) {
     if (wanted.length > 0 && !wanted.some((word) => id.includes(word))) continue;
     report.heading(`${id}  ${title}`);
@@ -69,17 +74,20 @@ try {
     report.note(`(${((performance.now() - start) / 1000).toFixed(1)} s)`);
   }
   report.summary();
+  if (isReported) writeDocument(fileURLToPath(new URL('../docs', import.meta.url)), { report, conditions });
 } finally {
   workbench.remove();
 }
 
-async function printConditions() {
+/** The machine a run met. Its load counts the run itself, but not at the beginning. */
+async function readConditions() {
   const probe = createFsyncProbe(workbench.folder);
   const { fsync } = await interleave({ fsync: probe }, { rounds: 30 });
   probe.close();
-  const size = isQuick ? 'a tenth of the rounds; do not quote these figures' : 'full';
-  console.log(
-    `savestate bench (${size}): Node ${process.version}, ${process.platform}, fsync probe ${formatMs(fsync.median)} (p10 ${formatMs(fsync.p10)})`,
-  );
-  console.log('what, target, measured ratio of medians (of tenth percentiles), verdict; below it the raw figures');
+  return [
+    isQuick ? 'a tenth of the rounds: do not quote these figures' : 'all rounds',
+    `Node ${process.version}, ${process.platform}, ${cpus().length} cores`,
+    `load ${loadavg()[0].toFixed(1)} at the beginning`,
+    `fsync probe ${formatMs(fsync.median)} (p10 ${formatMs(fsync.p10)})`,
+  ];
 }

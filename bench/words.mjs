@@ -2,12 +2,19 @@
 export function readWords(words, ids) {
   const usage = `${USAGE}\nRows: ${ids.join(', ')}\n`;
   if (words.includes('--help') || words.includes('-h')) return { said: usage, exitCode: 0 };
-  const isKnown = (word) => (word.startsWith('-') ? word === '--quick' : ids.some((id) => id.includes(word)));
+  const isKnown = (word) => (word.startsWith('-') ? FLAGS.includes(word) : ids.some((id) => id.includes(word)));
   const unknown = words.filter((word) => !isKnown(word));
   if (unknown.length > 0) return { said: `The bench knows no ${unknown.join(', ')}.\n${usage}`, exitCode: 2 };
-  return { isQuick: words.includes('--quick'), wanted: words.filter((word) => !word.startsWith('-')) };
+  const wanted = words.filter((word) => !word.startsWith('-'));
+  const isReported = words.includes('--report');
+  if (isReported && wanted.length > 0)
+    return { said: `A report is of all rows: --report without ${wanted.join(', ')}.\n${usage}`, exitCode: 2 };
+  return { isQuick: words.includes('--quick'), isReported, wanted };
 }
+
+const FLAGS = ['--quick', '--report'];
 
 const USAGE = `npm run bench                  everything, a few minutes on a quiet machine
 npm run bench -- row3 row5     only rows whose id contains one of the words
-npm run bench -- --quick       a tenth of the rounds`;
+npm run bench -- --quick       a tenth of the rounds
+npm run bench -- --report      everything, written to docs/BENCHMARKS.md with plots`;

@@ -32,6 +32,11 @@ export class Workbench {
     return this.isQuick ? Math.max(5, Math.ceil(count / 10)) : count;
   }
 
+  /** Rounds that are not timed, of what is slow and a process of its own. */
+  warmup(count) {
+    return this.isQuick ? 1 : count;
+  }
+
   newPath(extension = 'db') {
     this.#files++;
     return join(this.#folder, `${this.#files}.${extension}`);

@@ -1,5 +1,4 @@
-export type { ErrorCode } from './core/errors.ts';
-export { hasErrorCode, SavestateError } from './core/errors.ts';
+export { type ErrorCode, hasErrorCode, SavestateError } from './core/errors.ts';
 export { Checkpoint } from './core/record/checkpoint.ts';
 export type { CheckpointId, SessionId } from './core/record/id.ts';
 export type { ClassCodec } from './core/value/class-codec.ts';

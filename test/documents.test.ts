@@ -129,7 +129,7 @@ describe('types', () => {
     const paths = Object.fromEntries(
       ENTRIES.filter(([, entry]) => entry.startsWith('src/')).map(([name, entry]) => [
         name.source.replaceAll(/['\\]/g, ''),
-        [join(ROOT, entry)],
+        [join(ROOT, entry.replace('src/', 'dist/').replace(/\.ts$/, '.d.ts'))],
       ]),
     );
     const compilerOptions = {

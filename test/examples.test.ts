@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
@@ -110,22 +110,6 @@ test('a client of the AI SDK that was cut off gets the whole answer from another
   const lines = await run('ai-sdk/reconnect.mjs');
   expect(part(lines, 2)).toEqual(['Your order left yesterday.']);
   expect(part(lines, 3)).toEqual(['null']);
-});
-
-test('the experiments come out as docs/EXPERIMENTS.md says', async () => {
-  const document = readFileSync(join(ROOT, 'docs/EXPERIMENTS.md'), 'utf8').replace(/[ ,*`]+/g, '');
-  const rows = async (name: string, ...args: string[]): Promise<string[][]> =>
-    (await run(`experiments/${name}.mjs`, ...args)).slice(1).map((line) => line.split(' | '));
-  const cost = await rows('save-cost', '100');
-  for (const [messages, state, , , written] of cost.slice(0, 2))
-    expect(document).toMatch(new RegExp(`\\|${messages}\\|${state}kB\\|[^|]*\\|${written}kB\\|`));
-  expect(cost.at(-1)).toEqual(['100 checkpoints can be loaded; verify: clean.']);
-  for (const [, ...cells] of (await rows('what-if')).slice(1, 3))
-    expect(document).toContain(`|${cells.join('|').replaceAll(' ', '')}|`);
-  for (const cells of await rows('drift'))
-    expect(document).toContain(`|${cells.join('|').replaceAll(' ', '').replaceAll('.0', '')}|`);
-  const crash = Object.fromEntries((await run('experiments/crash.mjs', '3')).map((line) => line.split(': ')));
-  expect(crash).toMatchObject({ paidTwice: '0', lost: '0', damaged: '0' });
 });
 
 test('mathchat solves its problem offline, and goes on from every checkpoint file', async () => {

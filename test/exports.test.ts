@@ -249,7 +249,7 @@ test.each(Object.keys(ENTRIES))('importing "%s" loads few files, and only the pa
 });
 
 /** Sources of entries that are of no use without a peer. */
-const NEEDS_PEER = /^(?:adapter|storage\/postgres|server\/mcp)\//;
+const NEEDS_PEER = /^(?:adapter|server\/mcp)\//;
 
 test('types hold with what is installed with the package', () => {
   const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {

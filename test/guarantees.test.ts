@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { FAULT_LOOPS } from '../vitest.faults.config.ts';
+import { FAULT_LOOPS, SHORTENED } from '../vitest.faults.config.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -45,13 +45,23 @@ describe('docs/GUARANTEES.md', () => {
   });
 });
 
-test('every fault loop of the configuration is a file that is there', () => {
+describe('the configuration of the fault loops', () => {
   const files = ['src', 'test'].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => relative(ROOT, join(entry.parentPath, entry.name))),
   );
-  expect(FAULT_LOOPS.filter((loop) => !files.some((file) => matches(file, loop)))).toEqual([]);
+
+  test('names files that are there', () => {
+    const named = [...FAULT_LOOPS, ...SHORTENED];
+    expect(named.filter((loop) => !files.some((file) => matches(file, loop)))).toEqual([]);
+  });
+
+  test('has every test that makes fewer trials elsewhere', () => {
+    const shorter = files.filter((file) => file.endsWith('.test.ts') && /^import .*trials\.ts'/m.test(read(file)));
+    const isNamed = (file: string) => [...FAULT_LOOPS, ...SHORTENED].some((loop) => matches(file, loop));
+    expect(shorter.filter((file) => !isNamed(file))).toEqual([]);
+  });
 });
 
 const matches = (file: string, pattern: string): boolean =>
@@ -59,5 +69,6 @@ const matches = (file: string, pattern: string): boolean =>
     `^${pattern
       .replaceAll('.', '\\.')
       .replaceAll('**/', '(.*/)?')
+      .replaceAll(/\{(.*?)\}/g, (_, ways: string) => `(${ways.replaceAll(',', '|')})`)
       .replaceAll(/(?<!\.)\*/g, '[^/]*')}$`,
   ).test(file);

@@ -77,18 +77,24 @@ function directorOf({ events }) {
   const thinks = events.some(({ agent, kind }) => agent === name && (kind === 'thought' || kind === 'plan'));
   return thinks && count >= DIRECTOR_SHARE * events.length ? name : undefined;
 }
-/** Under a director the workers' first acts set the course, but the very first is rarely the fatal one. */
+/**
+ * Under a director the workers' first acts set the course, but the very first is rarely the fatal one. A failure that ends a short run
+ * is what ended it; before one that ends a long run, the run had lost its way.
+ */
 function directedCandidates({ events, acts }, director) {
-  const work = acts.filter(({ agent }) => agent !== director);
   const last = events.at(-1);
-  if (last?.isError && work.includes(last))
-    return [{ event: last, weight: 1, reason: 'It failed, and the run ended.' }];
+  const isFatal = (event) => event === last && last.isAgent && last.isError;
+  const work = events.filter((event) => isFatal(event) || (acts.includes(event) && event.agent !== director));
   return work.map((event, at) => ({
     event,
-    weight: DECAY_PER_ACT ** Math.abs(at - FATAL_WORK_ORDINAL),
-    reason: `It is act ${at + 1} of those that ${director} directs, where runs take their course.`,
+    weight: DECAY_PER_ACT ** Math.abs(at - FATAL_WORK_ORDINAL) * (isFatal(event) ? FATAL_GAIN : 1),
+    reason: isFatal(event)
+      ? 'It failed, and the run ended.'
+      : `It is act ${at + 1} of those that ${director} directs, where runs take their course.`,
   }));
 }
+/** A failure that ends the run decides it, unless there were more than eight acts. */
+const FATAL_GAIN = 4;
 const FATAL_WORK_ORDINAL = 1;
 /** Agents that act by themselves go wrong with the first thing they try in earnest: code, or a call. */
 function workCandidates({ acts }) {

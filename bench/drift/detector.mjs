@@ -6,14 +6,13 @@ import { toDriftEvents } from './events.mjs';
 
 const { DriftDetector } = await importSource('runtime/drift/index.ts');
 const { textOf } = await importSource('runtime/drift/step/drift-event.ts');
+const { resemblance, sketchText } = await importSource('runtime/drift/step/text-sketch.ts');
 
-/** Weaker evidence does not name a step. */
-const MIN_STEP_NATS = 1;
-/** People call a step a repetition when it comes right after one that is this much the same, whatever it brings. */
-const MIN_REPEATED = 0.9;
-/** Of a longer input only the beginning is compared. */
-const MAX_CHARS = 4000;
-/** What is named step by step: failures and stalls are named once. */
+/** Calls that a call is compared with. */
+const MAX_CALLS = 6;
+/** How alike two calls are counts for how likely three words of the one all stand in the other: half the words say little. */
+const WORDS_AT_ONCE = 3;
+/** What is named step by step, and where it becomes an alarm: failures and stalls are named where they began. */
 const NAMED_KIND = 'loop';
 /** A goal may be left and taken up again: only what holds at the end counts. All else counts once it was alarming. */
 const FINAL_KINDS = ['goal'];
@@ -23,7 +22,7 @@ const REPEATING_KINDS = ['loop', 'stall', 'error'];
 export function detect(rows) {
   const detector = new DriftDetector();
   const events = toDriftEvents(rows);
-  const watch = new Watch(events);
+  const watch = new Watch();
   for (const [index, event] of events.entries()) {
     if (event.kind === 'call') watch.read(event, index);
     watch.see(detector.observe(event));
@@ -40,39 +39,30 @@ export function attribute(rows) {
 class Watch {
   #alarmed = new Map();
   #peaks = {};
-  #loopSum = 0;
   #steps = new Set();
   #last;
-  #evidence;
-  #events;
-  #lastCall;
+  #calls = [];
+  #likeness = [];
 
-  constructor(events) {
-    this.#events = events;
-  }
-
-  /** Names a call that repeats the one right before it. */
-  read({ name, input }, index) {
-    const words = new Set(
-      textOf(input)
-        .slice(0, MAX_CHARS)
-        .toLowerCase()
-        .match(/[\p{L}\p{N}_]+/gu),
-    );
-    const last = this.#lastCall;
-    if (name === last?.name && shareOf(words, last.words) >= MIN_REPEATED) this.#steps.add(index);
-    this.#lastCall = { name, words };
+  /** Names a call that has the words of the one right before it (so do people, whatever it returns), and notes how much it repeats any. */
+  read({ agent, name, input }, index) {
+    const { words, hash } = sketchText(textOf(input)).sketch;
+    const alike = (call) => (call?.name !== name ? 0 : call.hash === hash ? 1 : resemblance(call.words, words));
+    if (alike(this.#calls.at(-1)) === 1) this.#steps.add(index);
+    const own = this.#calls.filter((call) => call.agent === agent).map(alike);
+    this.#likeness.push(Math.max(0, ...own) ** WORDS_AT_ONCE);
+    this.#calls = [...this.#calls, { agent, name, words, hash }].slice(-MAX_CALLS);
   }
 
   see(assessment) {
     this.#last = assessment;
     const { scores, onset, index } = assessment;
-    this.#loopSum += scores.loop ?? 0;
     for (const kind in scores) {
       this.#peaks[kind] = Math.max(this.#peaks[kind] ?? 0, scores[kind]);
-      if (scores[kind] >= 1 && !this.#alarmed.has(kind)) this.#alarmed.set(kind, onset ?? index);
+      if (scores[kind] < 1 || this.#alarmed.has(kind)) continue;
+      this.#alarmed.set(kind, onset ?? index);
+      if (kind === NAMED_KIND) this.#steps.add(index);
     }
-    if (assessment.evidence !== this.#evidence) this.#note(assessment.evidence);
   }
 
   finish() {
@@ -92,27 +82,9 @@ class Watch {
     };
   }
 
-  #note(evidence) {
-    this.#evidence = evidence;
-    for (const { kind, steps, nats } of evidence)
-      if (kind === NAMED_KIND && nats >= MIN_STEP_NATS && this.#isClose(steps)) this.#steps.add(steps.at(-1));
-  }
-
-  #isClose(steps) {
-    const between = this.#events.slice(steps[0] + 1, steps.at(-1)).filter(({ kind }) => kind === 'call');
-    return between.length === 0;
-  }
-
-  /** To rank runs by: how much stood against the agent for a loop on average; of the rest the worst account, or the last. */
+  /** To rank runs by: how much the calls repeat others on average; of the rest the worst account, or the last. */
   #scores(final) {
-    return { loop: this.#loopSum / this.#events.length, stall: this.#peaks.stall ?? 0, goal: final.goal ?? 0 };
+    const sum = this.#likeness.reduce((all, one) => all + one, 0);
+    return { loop: sum / Math.max(1, this.#likeness.length), stall: this.#peaks.stall ?? 0, goal: final.goal ?? 0 };
   }
-}
-
-/** What part of all the words of two texts both have. */
-function shareOf(words, others) {
-  let both = 0;
-  for (const word of words) if (others.has(word)) both++;
-  const all = words.size + others.size - both;
-  return all === 0 ? 1 : both / all;
 }

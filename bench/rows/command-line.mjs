@@ -25,7 +25,7 @@ async function startUp(workbench) {
       '--version': { run: () => start([MAIN, '--version'], folder) },
       '--help': { run: () => start([MAIN, '--help'], folder) },
     },
-    { rounds: workbench.rounds(40), warmup: 3 },
+    { rounds: workbench.rounds(40), warmup: workbench.warmup(3) },
   );
   for (const name of ['--version', '--help']) {
     workbench.report.line({
@@ -52,7 +52,7 @@ async function log(workbench) {
       'graph many': side(paths.many, '--graph'),
       'graph few': side(paths.few, '--graph'),
     },
-    { rounds: workbench.rounds(40), warmup: 3 },
+    { rounds: workbench.rounds(40), warmup: workbench.warmup(3) },
   );
   const label = `${count.toLocaleString('en')} ÷ ${FEW.toLocaleString('en')} checkpoints`;
   for (const kind of ['', 'graph ']) {

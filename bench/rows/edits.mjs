@@ -88,18 +88,12 @@ async function timeEdit(workbench, { at, prepare, save, history, weigh }) {
   const files = openJsonFiles(join(workbench.folder, `edit-${at}`));
   const rows = openJsonRows(workbench.newPath());
   const probe = createFsyncProbe(workbench.folder);
-  const weights = { ours: [], naive: [] };
+  const weights = [];
   const stateNow = () => {
     collectYoungGarbage();
     return history.state;
   };
-  const probeAndWeigh = {
-    prepare: () => {
-      weights.ours.push(weigh());
-      weights.naive.push(jsonBytes(history.state));
-    },
-    run: probe.run,
-  };
+  const probeAndWeigh = { prepare: () => void weights.push(weigh()), run: probe.run };
   const sides = await interleave(
     {
       ours: { prepare, run: save },
@@ -107,11 +101,11 @@ async function timeEdit(workbench, { at, prepare, save, history, weigh }) {
       'JSON rows': { prepare: stateNow, run: rows.save },
       probe: probeAndWeigh,
     },
-    { rounds: workbench.rounds(ROUNDS), warmup: 2 },
+    { rounds: workbench.rounds(ROUNDS), warmup: workbench.warmup(2) },
   );
   rows.close();
   probe.close();
-  return { ...sides, bytes: summarise(weights.ours).median, naiveBytes: summarise(weights.naive).median };
+  return { ...sides, bytes: summarise(weights).median, naiveBytes: jsonBytes(history.state) };
 }
 
 function print(report, name, { ours, probe, bytes, naiveBytes, growth, ...sides }) {

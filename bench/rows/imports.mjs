@@ -37,7 +37,7 @@ async function run(workbench) {
       langgraph: importing('savestate/langgraph'),
       log: { measure: () => start(log, workbench) },
     },
-    { rounds: workbench.rounds(30), warmup: 2 },
+    { rounds: workbench.rounds(30), warmup: workbench.warmup(2) },
   );
   const line = (what, [side, floor], atMost) =>
     workbench.report.line({

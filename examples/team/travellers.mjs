@@ -4,6 +4,11 @@
 import { scriptedModel } from 'savestate/testing';
 
 const STEPS = ['walk up to the castle', 'take tram 28', 'eat pastries in Belém', 'watch the sun set by the river'];
+const DOUBTS = [
+  'The hill is steep. Is there a lift?',
+  'At noon it is full. Go before nine.',
+  'Belém is far: by train?',
+];
 const DELAY_MS = Number(process.env.DELAY_MS ?? 0);
 
 const model = scriptedModel(answer, { id: 'offline-travellers' });
@@ -32,5 +37,5 @@ function check(messages, said, system) {
   if (system.includes('strict')) return 'That is too much for one day. Start again.';
   if (said >= 3) return 'That is a full day. TERMINATE';
   const last = String(messages.at(-1)?.content);
-  return last.includes('sleep long') ? 'Good, nobody will be tired.' : `Is there time for that after step ${said}?`;
+  return last.includes('sleep long') ? 'Good, nobody will be tired.' : DOUBTS[said];
 }

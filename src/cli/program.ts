@@ -12,7 +12,7 @@ const DEFAULT_COLUMNS = 80;
 const OUTRO = `Revisions: an id or its beginning, a branch, a tag, @ (the head), @~3, name~2, #12, @{2h ago}, a..b, "message 3", "round 2", "before tool search"
 Start with: savestate demo, savestate init, savestate log --graph
 Where it is not on the PATH, as after npm install, write npx savestate.
-Exit codes: 0 done, 1 failed, 2 not understood, 3 done in part, 4 damage found, 10 no storage, 11 locked, 13 not found, 14 conflict, 15 unsupported, 16 replay mismatch, 17 model, 130 stopped`;
+Exit codes: 0 done, 1 failed, 2 not understood, 3 done in part, 4 damage found, 10 no storage, 11 locked, 13 not found, 14 conflict, 15 unsupported, 16 replay mismatch, 17 model, 18 key, 130 stopped`;
 
 /** The program with all its commands. */
 export const PROGRAM: Program = { commands: COMMANDS, run };
@@ -34,10 +34,32 @@ async function run(args: readonly string[], parts: ProgramParts): Promise<ExitCo
     define(commander, loaded);
     commander.action(async () => {
       const globals = readGlobalOptions([program, commander]);
-      code = (await parts.run(loaded, new CommandInput(commander.args, commander.opts()), globals)) ?? EXIT.ok;
+      const input = new CommandInput(commander.args, commander.opts());
+      if (globals.session !== undefined) checkSessionUsed(each.name, input);
+      code = (await parts.run(loaded, input, globals)) ?? EXIT.ok;
     });
   }
   return parse(program, args, () => code);
+}
+
+/** Commands that are not about one session. */
+const SESSIONLESS =
+  'sessions stats serve studio mcp verify gc import backup restore-backup key workflow init config doctor completion demo langgraph';
+
+/** Commands that are not about one session with these words. */
+const SESSIONLESS_WITH: Readonly<Record<string, (input: CommandInput) => boolean>> = {
+  follow: (input) => input.has('all'),
+  drift: (input) => input.word(0) !== undefined,
+  forget: (input) => input.has('wholeSession') || input.has('user'),
+  memory: (input) => !input.has('asOf'),
+};
+
+/** Throws where `--session` would be ignored. */
+function checkSessionUsed(name: string, input: CommandInput): void {
+  if (!SESSIONLESS.split(' ').includes(name) && SESSIONLESS_WITH[name]?.(input) !== true) return;
+  const words = SESSIONLESS_WITH[name] === undefined ? '' : ' with these words';
+  const more = name === 'backup' ? ' For one session: savestate copy -s <id> --to <address>.' : '';
+  throw new InvalidInputError(`"${name}"${words} does not go by --session. Leave --session out.${more}`);
 }
 
 async function parse(program: Commander, args: readonly string[], codeOf: () => ExitCode): Promise<ExitCode> {

@@ -109,3 +109,10 @@ export function isOutcomeUnknown(error: unknown): boolean {
 export function withoutAdvice(message: string): string {
   return message.replace(/ Run verify[^.;]*\./, '');
 }
+
+/** Damage of what somebody gave, not of what is stored: it is theirs to mend. Other errors stay as they are. */
+export function toInputError(error: unknown, outcome: string): unknown {
+  if (!hasErrorCode(error, 'CORRUPT')) return error;
+  const { message, details } = error as SavestateError;
+  return new InvalidInputError(`${outcome} ${withoutAdvice(message)}`, { cause: error, details });
+}

@@ -144,6 +144,11 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether a value is an object of any kind, a list too. */
+export function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
 /** Accepts what a test lets through; `allowed` ends the sentence "must be ...". */
 export function accepts(allowed: string, isAllowed: (value: unknown) => boolean): OptionCheck {
   return (value) => (isAllowed(value) ? undefined : `must be ${allowed}; found ${describeValue(value)}`);

@@ -1,28 +1,6 @@
 import { InvalidInputError } from '../core/errors.ts';
-import {
-  accepts,
-  anything,
-  callback,
-  checkOptions,
-  date,
-  delayFrom,
-  describeValue,
-  either,
-  filledString,
-  flag,
-  having,
-  isRecord,
-  listOf,
-  type OptionCheck,
-  type OptionChecks,
-  oneOf,
-  options,
-  positive,
-  record,
-  recordOf,
-  signal,
-  wholeFrom,
-} from '../core/options.ts';
+import * as is from '../core/options.ts';
+import { checkOptions, describeValue, isRecord, type OptionCheck, type OptionChecks } from '../core/options.ts';
 import { givenId, name } from '../core/record/id.ts';
 import { secretsOption } from '../core/secret/redaction.ts';
 import type { RestoreOptions } from './agent/agent-saving.ts';
@@ -41,68 +19,68 @@ import { SESSION_CHECKS } from './write/session-options.ts';
 
 /** A list is read at once. */
 const MAX_LIMIT = 1000;
-const number = accepts('a number of 0 or more', (value) => typeof value === 'number' && value >= 0);
+const number = is.accepts('a number of 0 or more', (value) => typeof value === 'number' && value >= 0);
 /** A limit of nothing would delete everything, which is never what an unset variable meant. */
-const limit = wholeFrom(1);
-const count = wholeFrom(0);
+const limit = is.wholeFrom(1);
+const count = is.wholeFrom(0);
 
 const { type: _type, agentId: _agentId, agentType: _agentType, ...SAVE_GROUP } = SAVE_CHECKS;
 
 const { branch: _branch, ...RECOVERED_SESSION } = SESSION_CHECKS;
 
-const PAGE = { limit: wholeFrom(1, MAX_LIMIT), offset: count };
+const PAGE = { limit: is.wholeFrom(1, MAX_LIMIT), offset: count };
 
 function isClassCodec(value: unknown): boolean {
   const { tag, class: instances, encode, decode } = isRecord(value) ? value : {};
-  return filledString(tag) === undefined && [instances, encode, decode].every((part) => typeof part === 'function');
+  return is.filledString(tag) === undefined && [instances, encode, decode].every((part) => typeof part === 'function');
 }
 
 const MANAGER: OptionChecks<CheckpointManagerOptions> = {
   storage: {
-    required: either(
+    required: is.either(
       'a storage, such as new SqliteCheckpointStorage({ path }), or an object with save(), load(), listByUser()',
-      having('commit', 'readCheckpoint', 'listCheckpoints'),
-      having('save', 'load', 'listByUser'),
+      is.having('commit', 'readCheckpoint', 'listCheckpoints'),
+      is.having('save', 'load', 'listByUser'),
     ),
   },
-  agents: recordOf(callback),
-  classes: listOf(accepts('a class codec: { tag, class, encode(), decode() }', isClassCodec)),
-  unknownClasses: oneOf('refuse', 'keep'),
-  limits: options({ maxDepth: limit, maxNodes: limit, maxBytes: limit }),
-  retention: options(RETENTION_CHECKS),
+  agents: is.recordOf(is.callback),
+  classes: is.listOf(is.accepts('a class codec: { tag, class, encode(), decode() }', isClassCodec)),
+  unknownClasses: is.oneOf('refuse', 'keep'),
+  limits: is.options({ maxDepth: limit, maxNodes: limit, maxBytes: limit }),
+  retention: is.options(RETENTION_CHECKS),
   schemaVersion: count,
-  migrations: listOf(options({ from: { required: count }, migrate: { required: callback } })),
+  migrations: is.listOf(is.options({ from: { required: count }, migrate: { required: is.callback } })),
   secrets: secretsOption,
   shadowBudgetBytes: count,
-  onHandlerError: callback,
-  telemetry: having('trace'),
-  now: callback,
-  random: callback,
-  setTimer: callback,
+  onHandlerError: is.callback,
+  telemetry: is.having('trace'),
+  now: is.callback,
+  random: is.callback,
+  setTimer: is.callback,
 };
 
 /** Accepts what may be done about differences between the code and a checkpoint. */
-export const onDifference = oneOf('fail', 'warn', 'accept');
+export const onDifference = is.oneOf('fail', 'warn', 'accept');
 
 const CHECKS = {
   'new CheckpointManager()': MANAGER,
   'open()': { ...MANAGER, storage: () => 'must be left out: the address says which it is' },
   'save()': { ...SAVE_CHECKS, sessionId: name },
   'restore()': {
-    into: accepts('an agent', (value) => isRecord(value) || typeof value === 'function'),
-    factory: callback,
-    as: accepts('a class', (value) => typeof value === 'function'),
-    allowOther: flag,
+    into: is.accepts('an agent', (value) => isRecord(value) || typeof value === 'function'),
+    factory: is.callback,
+    as: is.accepts('a class', (value) => typeof value === 'function'),
+    allowOther: is.flag,
     onDifference,
   } satisfies OptionChecks<RestoreOptions>,
   'session()': SESSION_CHECKS,
   'recoverAbandoned()': {
-    ttlMs: delayFrom(1),
+    ttlMs: is.delayFrom(1),
     maxAttempts: limit,
-    backoffMs: either(
+    backoffMs: is.either(
       '{ firstMs, factor, maxMs } or a function',
-      callback,
-      options({
+      is.callback,
+      is.options({
         firstMs: { required: number },
         factor: { required: number },
         maxMs: { required: number },
@@ -111,33 +89,33 @@ const CHECKS = {
     concurrency: limit,
     limit,
     owner,
-    everyMs: delayFrom(1),
-    signal,
-    session: options(RECOVERED_SESSION),
-    isGone: callback,
-    isMine: callback,
-    onPoisoned: callback,
-    onError: callback,
+    everyMs: is.delayFrom(1),
+    signal: is.signal,
+    session: is.options(RECOVERED_SESSION),
+    isGone: is.callback,
+    isMine: is.callback,
+    onPoisoned: is.callback,
+    onError: is.callback,
   } satisfies OptionChecks<RecoveryOptions>,
-  'abandoned()': { limit, isGone: callback } satisfies OptionChecks<AbandonedOptions>,
+  'abandoned()': { limit, isGone: is.callback } satisfies OptionChecks<AbandonedOptions>,
   'saveGroup()': {
     ...SAVE_GROUP,
     groupId: { required: name },
-    timeoutMs: positive,
-    pollMs: positive,
+    timeoutMs: is.positive,
+    pollMs: is.positive,
   } satisfies OptionChecks<SaveGroupOptions>,
   'restoreGroup()': {
-    into: record,
-    factory: recordOf(callback),
-    only: listOf(name),
-    allowOther: flag,
+    into: is.record,
+    factory: is.recordOf(is.callback),
+    only: is.listOf(name),
+    allowOther: is.flag,
     onDifference,
   } satisfies OptionChecks<RestoreGroupOptions>,
   'joinGroup()': {
-    onCut: { required: callback },
-    onError: { required: callback },
-    pollMs: positive,
-    signal,
+    onCut: { required: is.callback },
+    onError: { required: is.callback },
+    pollMs: is.positive,
+    signal: is.signal,
   } satisfies OptionChecks<JoinOptions>,
   'a filter of checkpoints': {
     sessionId: name,
@@ -146,33 +124,33 @@ const CHECKS = {
     userId: givenId,
     type: name,
     status: name,
-    from: date,
-    to: date,
-    metadata: record,
+    from: is.date,
+    to: is.date,
+    metadata: is.record,
   } satisfies OptionChecks<ListFilter>,
   'list()': {
     ...PAGE,
-    order: oneOf('newest', 'oldest'),
-    cursor: filledString,
+    order: is.oneOf('newest', 'oldest'),
+    cursor: is.filledString,
   } satisfies OptionChecks<ListPage>,
   'listByUser()': PAGE,
   'fork()': FORK_CHECKS,
   'rewind()': FORK_CHECKS,
   'prune()': { ...PRUNE_CHECKS, sessionId: name },
   'cleanupOldCheckpoints()': { maxAgeDays: { required: limit } },
-  'delete()': { reason: anything },
-  'gc()': { signal },
-  'verify()': { readData: flag },
-  'on()': { await: flag, from: oneOf('here', 'everywhere') },
+  'delete()': { reason: is.anything },
+  'gc()': { signal: is.signal },
+  'verify()': { readData: is.flag },
+  'on()': { await: is.flag, from: is.oneOf('here', 'everywhere') },
 } as const;
 
 /** Accepts the options of a lease, as a part of others. */
-export const leaseOptions: OptionCheck = options(LEASE_CHECKS);
+export const leaseOptions: OptionCheck = is.options(LEASE_CHECKS);
 
 /** Accepts a CheckpointManager. */
-export const manager: OptionCheck = accepts(
+export const manager: OptionCheck = is.accepts(
   'a CheckpointManager',
-  (value) => having('session', 'restore', 'prune')(value) === undefined,
+  (value) => is.having('session', 'restore', 'prune')(value) === undefined,
 );
 
 /** Methods of the manager that take arguments only. */

@@ -106,6 +106,28 @@ describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
     await manager.close();
   });
 
+  test('[restore.1] the branch that a restored agent is saved to is the current one from then on', async () => {
+    const manager = createManager(create().storage);
+    const agent = { agentId: 'x', n: 'good' };
+    const good = await manager.save(agent);
+    agent.n = 'drifted';
+    const drifted = await manager.save(agent);
+    await manager.restore(good);
+    await manager.restore(good, { into: agent });
+    expect(await manager.currentBranch('x')).toBe('main');
+    agent.n = 'good work';
+    const back = await manager.save(agent);
+    expect(await manager.currentBranch('x')).toBe('fork-1');
+    expect((await manager.session('x')).state).toMatchObject({ n: 'good work' });
+    expect((await manager.latest({ agentId: 'x' }))?.id).toBe(back);
+    const next = await manager.save({ agentId: 'x', n: 'of another object' });
+    expect((await manager.get(next))?.parentId).toBe(back);
+    await manager.restore(drifted, { into: agent });
+    await manager.save(agent);
+    expect(await manager.currentBranch('x')).toBe('main');
+    await manager.close();
+  });
+
   test('[session.1] a session is resumed where it was left', async () => {
     const { storage, reopen } = create();
     const manager = createManager(storage);

@@ -20,7 +20,7 @@ import { checkCall, takeNoOptions, WITHOUT_OPTIONS } from './call-options.ts';
 import { dropAllRecordings, dropRecordings } from './effect/recording-drop.ts';
 import { Engine } from './engine/engine.ts';
 import type { EventHandler, EventName } from './engine/events.ts';
-import { type RestoreReport, readState } from './engine/loading.ts';
+import { createReport, findLeftOutSecrets, type RestoreReport, readState } from './engine/loading.ts';
 import type { LineageEntry } from './engine/records.ts';
 import type { StoredCheckpoint } from './engine/repository.ts';
 import type { SaveOptions } from './engine/save-options.ts';
@@ -29,7 +29,7 @@ import type { CheckpointManagerOptions } from './manager-options.ts';
 import { clearUserHistory, deleteSession } from './retention/forgetting.ts';
 import { type PruneOptions, type PruneResult, RetentionRunner } from './retention/retention-runner.ts';
 import { findRevision, type Revision } from './revision/revision.ts';
-import { openSession, type Session, type SessionHost } from './session/session.ts';
+import { openSession, Session, type SessionHost } from './session/session.ts';
 import { exportCheckpoint, exportSession } from './transfer/export.ts';
 import type { ImportResult } from './transfer/import.ts';
 import type { VerifyReport } from './verify/verify.ts';
@@ -89,7 +89,8 @@ export class CheckpointManager {
 
   /**
    * Brings a checkpoint back: into a live agent, a new one from a factory or a registered type, or, if it was saved
-   * from plain data, as that data. Saving it afterwards goes on from there, in a new branch if history had moved on.
+   * from plain data, as that data. Saving it afterwards goes on from there, in a new branch if history had
+   * moved on; that branch is current from then on.
    */
   restore<Agent extends object>(
     revision: Revision,
@@ -107,8 +108,10 @@ export class CheckpointManager {
     return this.#saving.restore(await this.#open(revision), options);
   }
 
-  /** What the restore of this agent could not put back. */
+  /** What the restore of this agent could not put back, or which secrets the state of this session lacks. */
   reportOf(agent: object): RestoreReport | undefined {
+    if (agent instanceof Session && agent.head !== undefined)
+      return createReport(agent.head.id, findLeftOutSecrets(agent.state), []);
     return this.#saving.reportOf(agent);
   }
 

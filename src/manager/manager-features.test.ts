@@ -501,6 +501,20 @@ test('[session.5] a checkpoint that is deleted and collected while it is read is
   await expect(reader.load(old)).rejects.toMatchObject({ code: 'NOT_FOUND' });
 });
 
+test('[session.1] a state that cannot be known again says its session, or is refused', async () => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  for (const state of [5, 'text', null, undefined, true, Object.freeze({ n: 1 })])
+    await expect(manager.save(state)).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringContaining('manager.session(id)'),
+    });
+  expect((await manager.list()).checkpoints).toEqual([]);
+  await manager.save(5, { agentId: 'a' });
+  await manager.save(6, { agentId: 'a' });
+  await manager.save(7, { sessionId: 'a' });
+  expect((await manager.list({ sessionId: 'a' })).checkpoints.map(({ sequence }) => sequence)).toEqual([3, 2, 1]);
+});
+
 function bind(target: object, name: string | symbol): unknown {
   const value: unknown = Reflect.get(target, name);
   return typeof value === 'function' ? value.bind(target) : value;

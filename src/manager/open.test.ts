@@ -7,7 +7,8 @@ import { open } from './open.ts';
 
 test.each([
   ['a file', 'agent.db', 'agent.db'],
-  ['a scheme', 'sqlite:deep/agent.db', 'deep/agent.db'],
+  ['a scheme', 'sqlite:agent.sqlite', 'agent.sqlite'],
+  ['the folder of a project', '.savestate/checkpoints.db', '.savestate/checkpoints.db'],
   ['a folder', 'states/', 'states/format.json'],
 ])('[session.7] open makes and opens a storage by %s', async (_what, address, made) => {
   const folder = await temporaryFolder();
@@ -44,6 +45,16 @@ test.each<[string, RegExp]>([
     message: expect.stringMatching(message),
   });
 });
+
+test.each(['agent.db', 'states/'])(
+  '[session.7] open makes no folder around %s: a mistyped path is refused',
+  async (name) => {
+    const missing = join(await temporaryFolder(), 'mistyped');
+    const refusal = { code: 'INVALID_INPUT', message: expect.stringContaining(`${missing} does not exist`) };
+    await expect(open(`${missing}/${name}`)).rejects.toMatchObject(refusal);
+    expect(existsSync(missing)).toBe(false);
+  },
+);
 
 test('[session.7] open says what is wrong with an option, and makes nothing', async () => {
   const path = join(await temporaryFolder(), 'agent.db');

@@ -7,7 +7,8 @@ import type { CheckpointManagerOptions } from './manager-options.ts';
 
 /**
  * Opens the storage at an address, and a manager on it: `agent.db` (SQLite), `./folder/` (files), `memory:`, or
- * `postgres://host/database?tenant=acme`. What is not there yet is made. Closing the manager closes the storage.
+ * `postgres://host/database?tenant=acme`. It is made if it is not there yet; the folder
+ * around it is not, unless it is `.savestate`. Closing the manager closes the storage.
  */
 export async function open(
   address: string,

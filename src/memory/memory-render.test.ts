@@ -110,3 +110,11 @@ test('[memory.10] without a question the newest are shown, and what is supersede
   expect(text).toContain('Berlin');
   expect(text).not.toMatch(/Paris|pass/);
 });
+
+test('[memory.10] what is known and shares no word with the question follows what does, while there is room', async () => {
+  const memory = openMemory();
+  await memory.add('I prefer trains to planes. I am allergic to nuts.', { userId: 'ann' });
+  const { text } = await memory.render('{memory}', { scope: { userId: 'ann' }, query: 'Plan my dinner' });
+  expect(text).toContain('trains');
+  expect(text).toContain('nuts');
+});

@@ -1,7 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { request as send } from 'node:http';
+import { connect } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { startServer, type TestServer } from '../../test/support/server.ts';
 import { temporaryFolder } from '../../test/support/storages.ts';
 import { CheckpointManager } from '../manager/checkpoint-manager.ts';
@@ -255,6 +256,23 @@ describe('limits and errors', () => {
     expect(await post('{"readDta":true}')).toMatchObject({ status: 400, detail: expect.stringContaining('readDta') });
   });
 
+  test('what a request does not take is refused, and nothing is done: a body, a parameter given twice, a version of no session', async () => {
+    const { ask, manager } = await startServer();
+    await (await manager.session('kept')).save({ messages: [] });
+    const refused = async (path: string, init?: Parameters<typeof ask>[1]) => {
+      const { status, detail } = (await (await ask(path, init)).json()) as { status: number; detail: string };
+      return `${status} ${detail}`;
+    };
+    expect(
+      await refused('/v1/sessions/kept', { method: 'DELETE', headers: JSON_TYPE, body: '{"dryRun":true}' }),
+    ).toMatch(/^400 .*takes no body/);
+    expect(await manager.list({ sessionId: 'kept' })).toMatchObject({ checkpoints: [{ sessionId: 'kept' }] });
+    expect(await refused('/v1/sessions?limit=1&limit=2')).toMatch(/^400 .*"limit".* more than once/);
+    const headers = { ...JSON_TYPE, 'if-match': '"x"' };
+    const body = '{"policy":{"keepLast":1},"expect":0}';
+    expect(await refused('/v1/prune', { method: 'POST', headers, body })).toMatch(/^400 .*If-Match/);
+  });
+
   test('a body that is too large, with or without its length, is refused; one that is not needed is not read', async () => {
     const { ask } = await startServer({ maxBodyBytes: 1_000 });
     const body = JSON.stringify({ readData: true, more: 'x'.repeat(5_000) });
@@ -268,6 +286,40 @@ describe('limits and errors', () => {
       duplex: 'half',
     } as RequestInit & { headers: Record<string, string> });
     expect(streamed.status).toBe(413);
+  });
+
+  test('who is still sending a body that is too large gets to read the reply, and the connection goes on', async () => {
+    const { ask, url, token } = await startServer({ maxBodyBytes: 1_000 });
+    const { hostname, port, host } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    onTestFinished(() => void socket.destroy());
+    let received = '';
+    socket.setEncoding('utf8').on('data', (text) => {
+      received += text;
+    });
+    const head = (method: string, more = '') =>
+      `${method} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${token}\r\n${more}\r\n`;
+    socket.write(head('POST /v1/verify', 'content-type: application/json\r\ncontent-length: 5000\r\n'));
+    socket.write('x'.repeat(2_500));
+    for (let asked = 0; asked < 20; asked++) await (await ask('/v1/sessions')).arrayBuffer();
+    expect(received).toBe('');
+    socket.write(`${'x'.repeat(2_500)}${head('GET /v1/sessions')}`);
+    await expect
+      .poll(() => received.match(/HTTP\/1.1 \d+/g), { timeout: 30_000 })
+      .toEqual(['HTTP/1.1 413', 'HTTP/1.1 200']);
+  });
+
+  test('an edit of very many values is refused before they are made', async () => {
+    const { manager, ask } = await startServer();
+    const id = await (await manager.session('a')).save({ n: 1 });
+    const body = `{"state":{"text":",,\\",,","list":[${'0,'.repeat(100_001)}0]}}`;
+    for (const path of ['fork', 'fork/preview']) {
+      const reply = await ask(`/v1/checkpoints/${id}/${path}`, { method: 'POST', headers: JSON_TYPE, body });
+      expect([reply.status, await reply.json()]).toMatchObject([
+        400,
+        { detail: expect.stringContaining('100000 values') },
+      ]);
+    }
   });
 
   test('what takes too long ends with 504', async () => {

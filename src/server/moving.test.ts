@@ -68,6 +68,11 @@ describe('changes', () => {
       status: 400,
       message: expect.stringContaining('the patch copies more than'),
     });
+    for (const state of [{ $: ['Date', 'x'] }, { $: 0 }, { a: { $: ['Map', 5] } }])
+      await expect(client.request(fork, { ...at, body: { state } })).rejects.toMatchObject({
+        status: 400,
+        code: 'INVALID_INPUT',
+      });
     for (const set of ['{ "__proto__": 1 }', '{ "$.plan.tone": "warm", "__proto__": 1 }'])
       await expect(client.request(fork, { ...at, body: { set: JSON.parse(set) } })).rejects.toThrow('"__proto__"');
   });
@@ -175,8 +180,22 @@ describe('keeping', () => {
     expect(imported).toMatchObject({ sessionId: SESSION, checkpoints: 2 });
     expect(await to.manager.load(from.head)).toEqual(await from.manager.load(from.head));
     await expect(to.client.request('POST /v1/import', { body: lines.replace('cool', 'evil') })).rejects.toMatchObject({
-      code: expect.stringMatching(/CORRUPT|CONFLICT/),
+      code: 'INVALID_INPUT',
+      status: 400,
+      details: { line: expect.any(Number) },
     });
+    for (const body of [
+      'garbage',
+      'null\n',
+      '\xff',
+      lines.slice(0, lines.length / 2),
+      lines.replace(/\n.*\n$/, '\n'),
+      `${lines}{}\n`,
+    ])
+      await expect(to.client.request('POST /v1/import', { body })).rejects.toMatchObject({
+        code: 'INVALID_INPUT',
+        status: 400,
+      });
     await to.client.request('DELETE /v1/sessions/{session}', { params });
     await expect(to.client.request('GET /v1/sessions/{session}', { params })).rejects.toMatchObject({ status: 404 });
     const fork = await from.client.request('POST /v1/checkpoints/{checkpoint}/fork', {

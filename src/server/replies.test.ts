@@ -154,6 +154,7 @@ async function keep({ client }: TestServer): Promise<void> {
   const checkpoint = fork.head?.id ?? '';
   await expect(client.request('DELETE /v1/checkpoints/{checkpoint}', { params: { checkpoint } })).resolves.toEqual({
     isDeleted: false,
+    reason: expect.stringMatching(/^It is the checkpoint of branch "\w+"\. /),
   });
 }
 

@@ -1,7 +1,6 @@
 /** What one needs to write a byte-level storage. */
 
-export type { Chunk, ChunkContent, Digest } from '../core/tree/chunk.ts';
-export { formatChunk, parseChunk } from '../core/tree/chunk.ts';
+export { type Chunk, type ChunkContent, type Digest, formatChunk, parseChunk } from '../core/tree/chunk.ts';
 export type {
   CheckpointQuery,
   CheckpointRow,

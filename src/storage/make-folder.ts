@@ -16,6 +16,11 @@ export function makeFolder(path: string): void {
   }
 }
 
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+/** Whether there is a folder at a path, as far as it may be looked at. */
+export function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false; // also below a file, where nothing can be
+  }
 }

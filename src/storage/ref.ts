@@ -1,4 +1,5 @@
 import { CorruptError } from '../core/errors.ts';
+import { groupBy } from '../core/group-by.ts';
 import { digestText } from '../core/tree/chunk.ts';
 import type { Ref } from './contract.ts';
 
@@ -42,21 +43,11 @@ export class Holders<Session> {
 
   /** The refs that go with a checkpoint when it is deleted; undefined if one of them protects it. With `force` nothing protects. */
   release(session: Session, id: string, force: boolean): readonly Name[] | undefined {
-    const byTarget = this.#sessions.get(session) ?? groupByTarget(this.#readRefs(session));
+    const byTarget = this.#sessions.get(session) ?? groupBy(this.#readRefs(session), ({ target }) => target);
     this.#sessions.set(session, byTarget);
     const holders = byTarget.get(id) ?? [];
     return !force && holders.some(({ kind }) => isProtecting(kind)) ? undefined : holders;
   }
-}
-
-function groupByTarget(refs: Iterable<Name>): Map<string, Name[]> {
-  const groups = new Map<string, Name[]>();
-  for (const ref of refs) {
-    const group = groups.get(ref.target);
-    if (group === undefined) groups.set(ref.target, [ref]);
-    else group.push(ref);
-  }
-  return groups;
 }
 
 /** Whether the refs of a session are exactly those expected, in whatever order. */

@@ -28,7 +28,7 @@ function describeMove({ kind, name, expect }: RefChange, found: string | undefin
   if (kind === 'log' && found !== undefined)
     return `Another writer recorded a step on branch "${name}" meanwhile: number ${found}, after ${expect ?? 'none'}. Let one write at a time, with session.lease(), or give each a branch of its own.`;
   if (expect === null)
-    return `${title} exists already, at ${found}. Choose another name, or read it and go on from there.`;
+    return `${title} exists already, at ${found}: another writer may have begun it. Read it and go on from there, or choose another name.`;
   if (found === undefined) return `${title} is gone; it was expected at ${expect}. Read the session again and retry.`;
   return `${title} moved from ${expect} to ${found} meanwhile. Read it again and retry, or save to a branch of its own.`;
 }

@@ -4,11 +4,10 @@ import { parseEffect, type RecordedEffect } from '../manager/effect/effect-recor
 import { StateReader } from '../manager/engine/state-reader.ts';
 import { readLive } from '../manager/revision/rounds.ts';
 import { fieldsOf, listMessages } from '../manager/revision/transcript.ts';
-import type { DriftAssessment } from '../runtime/drift/drift-detector.ts';
-import { DriftDetector } from '../runtime/drift/drift-detector.ts';
+import { type DriftAssessment, DriftDetector } from '../runtime/drift/drift-detector.ts';
 import type { DriftEvent } from '../runtime/drift/step/drift-event.ts';
 import type { Watch } from './history.ts';
-import { toEvents } from './message-events.ts';
+import { type MessageCall, readParts, roleOf } from './messages.ts';
 
 type Status = DriftAssessment['status'];
 type Evidence = {
@@ -200,4 +199,27 @@ function toCallEvents(effect: RecordedEffect, agent: string): DriftEvent[] {
   if (status === 'started') return [call];
   const output = result?.text ?? '';
   return [call, { kind: 'result', name, callId, output, isError: status === 'failed', at: startedAtMs + durationMs }];
+}
+
+const ROLES: Readonly<Record<string, string>> = { human: 'user', ai: 'agent', chat: 'agent' };
+
+/** A message as what a drift detector watches: the calls of its turn, their results, and what was said. */
+export function toEvents(message: unknown, time: Date): DriftEvent[] {
+  const role = roleOf(message);
+  if (role === undefined) return [];
+  const { speaker: agent, text, calls, results } = readParts(message);
+  const at = time.getTime();
+  const said: DriftEvent[] = text === '' ? [] : [{ kind: 'message', agent, text, at, role: ROLES[role] ?? role }];
+  return [
+    ...calls.map((call): DriftEvent => ({ kind: 'call', agent, ...named(call), input: call.input, at })),
+    ...results.map((result): DriftEvent => {
+      const { output, isError } = result;
+      return { kind: 'result', ...named(result), output, isError, at };
+    }),
+    ...said,
+  ];
+}
+
+function named({ id, name }: MessageCall): { readonly name: string; readonly callId?: string } {
+  return { name, ...(id !== undefined && { callId: id }) };
 }

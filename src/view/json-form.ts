@@ -37,3 +37,12 @@ function mapFields(value: object): unknown {
 export function formatValue(value: unknown): string {
   return JSON.stringify(toJsonForm(value)) ?? 'undefined';
 }
+
+/** What JSON says, or the words themselves. */
+export function parseJsonOrText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -54,9 +54,10 @@ export async function labelOf(manager: CheckpointManager, checkpoint: Checkpoint
 
 const SHOWN_FIELDS = 3;
 
-/** The first of some paths. */
+/** The first of some paths, and how many more there are. */
 export function formatFields(paths: readonly string[]): string {
-  return paths.slice(0, SHOWN_FIELDS).join(', ');
+  const more = paths.length - SHOWN_FIELDS;
+  return [...paths.slice(0, SHOWN_FIELDS), ...(more > 0 ? [`+${more} more`] : [])].join(', ');
 }
 
 function clip(text: string): string {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { toEvents } from './message-events.ts';
+import { toEvents } from './drift-history.ts';
 import { readParts } from './messages.ts';
 
 const CALL = { id: 'c1', name: 'search', input: { q: 'x' } };

@@ -1,3 +1,4 @@
+import { isRecord } from '../core/options.ts';
 import { channelsOf, fieldsOf } from '../manager/revision/transcript.ts';
 
 /** How people look at a kind of state: where the conversation is, and what only the program needs. */
@@ -47,11 +48,7 @@ function never(): boolean {
 /** Whether a state is that of an agent loop. */
 export function isLoopState(state: unknown): boolean {
   const { loop, mailbox, context } = fieldsOf(state);
-  return isObject(loop) && isObject(mailbox) && isObject(context) && 'turn' in loop;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
+  return isRecord(loop) && isRecord(mailbox) && isRecord(context) && 'turn' in loop;
 }
 
 /** A reply that was appended is in the conversation. */

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { SavestateSessionStore } from '../../src/adapter/claude/index.ts';
@@ -65,6 +65,27 @@ test('local transcripts of Claude are imported, once, and are sessions like any 
   const again = new SqliteCheckpointStorage({ path: join(folder, 'c.db') });
   expect(await new SavestateSessionStore(again).load(key)).toHaveLength(4);
   await again.close();
+});
+
+test('links are not followed, and each is named', async () => {
+  const folder = newFolder();
+  const projects = localTranscripts(folder);
+  const linked = [
+    join(projects, '-shop', 'linked.jsonl'),
+    join(projects, '-shop', 's1', 'subagents', 'agent-b.jsonl'),
+    join(projects, 'away'),
+    join(projects, '-shop', 'gone.jsonl'),
+  ];
+  symlinkSync(join(projects, '-desk', 's2.jsonl'), linked[0] ?? '');
+  symlinkSync(join(projects, '-desk', 's2.jsonl'), linked[1] ?? '');
+  symlinkSync(folder, linked[2] ?? '');
+  symlinkSync(join(folder, 'nothing'), linked[3] ?? '');
+  writeFileSync(join(projects, '-desk', 's2.jsonl'), toLines([said(3)]));
+  const { code, stdout, stderr } = await run(['import', 'claude', projects, '--storage', 'c.db', '--json'], { folder });
+  const { skipped, ...counts } = JSON.parse(stdout) as { skipped: { file: string; reason: string }[] };
+  expect([code, counts]).toEqual([3, { sessions: 2, subagents: 1, entries: 7, present: 0 }]);
+  expect(skipped.map(({ file }) => file).sort()).toEqual(linked.sort());
+  expect(stderr).toContain(`Skipped ${linked[0]}: it is a link`);
 });
 
 test('what cannot be imported is said', async () => {

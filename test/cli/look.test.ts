@@ -3,6 +3,8 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import { toGrowth } from '../../src/view/growth.ts';
+import { formatFields } from '../../src/view/label.ts';
 import { json, ok, run } from './support/cli.ts';
 import { CHAT, DATABASE, ROUNDS, sharedChat } from './support/fixture.ts';
 import { newFolder } from './support/folder.ts';
@@ -37,6 +39,11 @@ describe.concurrent('sessions', () => {
   });
 });
 
+test('[cli.6] of many changed paths the first are named, and how many more there are', () => {
+  expect(formatFields(['$.a', '$.b', '$.c'])).toBe('$.a, $.b, $.c');
+  expect(formatFields(['$.a', '$.b', '$.c', '$.d', '$.e'])).toBe('$.a, $.b, $.c, +2 more');
+});
+
 describe('a session that only recorded steps', () => {
   test('[cli.5] is listed, and every command says what there is of it', async () => {
     const folder = newFolder();
@@ -49,16 +56,17 @@ describe('a session that only recorded steps', () => {
     const at = ['--storage', 'r.db'];
     const [listed] = await json('sessions', at, { folder });
     expect(listed).toMatchObject({ id: 'report', branches: [], sequence: 0, steps: 2 });
-    expect(await ok(['sessions', ...at], { folder })).toContain('2 steps, no checkpoint');
+    const [row = ''] = (await ok(['sessions', ...at], { folder })).split('\n');
+    expect(row.replace(/\t[^\t]*:\d\d\t/, '\t')).toBe('report\tmain\t0\tnone\t2 steps, no checkpoint');
     const said = 'Session "report" has no checkpoint yet; it recorded 2 steps.';
     expect(await run(['log', ...at], { folder })).toMatchObject({ code: 0, stderr: expect.stringContaining(said) });
-    for (const args of [['show'], ['diff'], ['show', '--session', 'report']])
+    for (const args of [['show'], ['diff'], ['continue'], ['show', '--session', 'report']])
       expect(await run([...args, ...at], { folder })).toMatchObject({
         code: 13,
         stderr: expect.stringContaining(said),
       });
     expect(await ok(['log', '--steps', ...at], { folder })).toMatch(
-      /^#2\twrite\tdone\t\d s\t"a report"\n#1\tcollect\tdone\t\d s\t\{"facts":3\}\n$/,
+      /^#2\twrite\tdone\t[\d.]+ m?s\t"a report"\n#1\tcollect\tdone\t[\d.]+ m?s\t\{"facts":3\}\n$/,
     );
     expect(JSON.parse(await ok(['log', '--steps', '--json', '-n', '1', ...at], { folder }))).toMatchObject([
       { name: 'write', ordinal: 1, status: 'done', result: 'a report' },
@@ -202,6 +210,20 @@ describe.concurrent('diff', () => {
     expect(text).toContain('$.plan[0]\n  - greet');
   });
 
+  test('[cli.8] goes through the state from top to bottom, whatever happened to a field', async () => {
+    const folder = newFolder();
+    const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'd.db') }) });
+    const counts = Array.from({ length: 12 }, (_, at) => at);
+    await manager.save({ alpha: 1, gone: 2, zone: { b: 1 }, counts }, { sessionId: 'd' });
+    const now = counts.map((count) => (count === 2 || count === 10 ? `new ${count}` : count));
+    await manager.save({ alpha: 3, zone: { a: 1 }, counts: now, beta: 4 }, { sessionId: 'd' });
+    await manager.close();
+    const text = await ok(['diff', '--storage', 'd.db', '-s', 'd'], { folder });
+    const paths = text.split('\n').filter((line) => line.startsWith('$'));
+    const expected = ['$.alpha', '$.beta', '$.counts[2]', '$.counts[10]', '$.gone', '$.zone.a', '$.zone.b'];
+    expect([...new Set(paths)]).toEqual(expected);
+  });
+
   test('[cli.8] compares with the parent, two revisions or a range; counts; looks at one path; makes a patch', async () => {
     const { folder, ids } = await chat.get();
     const parent = await json('diff', ['#6'], { folder });
@@ -254,11 +276,21 @@ describe.concurrent('grep', () => {
 });
 
 describe.concurrent('stats', () => {
+  test('[cli.5] growth begins with the first checkpoint and ends with the last', () => {
+    const saves = [0, 60_000, 90_000].map((timeMs) => ({ timeMs, bytes: 1 }));
+    expect(toGrowth(saves).map(({ until, logicalBytes }) => [Date.parse(until), logicalBytes])).toEqual([
+      [0, 1],
+      [45_000, 1],
+      [90_000, 3],
+    ]);
+    expect([toGrowth([]), toGrowth(saves.slice(1, 2))]).toMatchObject([[], [{ checkpoints: 1, logicalBytes: 1 }]]);
+  });
+
   test('[cli.5] shows logical and stored bytes, what sharing saves, and growth as a chart', async () => {
     const { folder } = await chat.get();
     const stats = await json('stats', [], { folder });
     expect(stats).toMatchObject({ kind: 'sqlite', sessions: 2, checkpoints: ROUNDS + 2, tombstones: 0 });
-    expect(stats.saved).toBeCloseTo(1 - stats.storedBytes / stats.logicalBytes, 10);
+    expect(stats.saved).toBeCloseTo(Math.max(0, 1 - stats.storedBytes / stats.logicalBytes), 10);
     expect(stats.growth.at(-1)).toMatchObject({ checkpoints: ROUNDS + 2, logicalBytes: stats.logicalBytes });
     expect(await ok(['stats'], { folder })).toMatch(
       /^storage +sqlite:.*\nholds +10 checkpoints of 2 sessions, .*\nlogical .*\nstored .*\ngrowth +[▁▂▃▄▅▆▇█]{10}\n.*UTC/,

@@ -31,6 +31,10 @@ describe.concurrent('fork', () => {
       checkpoint: { parentId: ids[4], author: 'ann', reason: 'kinder', trigger: 'edited' },
       state: { tone: 'kind', plan: [{ do: 1 }, 'help'], extra: [true] },
     });
+    const slips = await run(['fork', 'v1', '--set', 'tne=kind', '--set', 'tone=[1]', '--set', 'plan[1]=x'], { folder });
+    expect(slips.stderr).toMatch(
+      /^\$\.tne is new: the state had no such key\.\n\$\.tone was a string, and is a list now\.\nSee/,
+    );
     expect(await json('show', ['v1:tone'], { folder })).toMatchObject({ value: 'dry and to the point, mostly' });
     expect((await run(['fork', '-b', 'plain'], { folder })).code).toBe(14);
   });

@@ -138,7 +138,8 @@ test('[cli.1] the token comes from the fragment, a file or the environment, and 
       expect(stdout + stderr).not.toContain(token);
     }
   const ran = await run(['run', '--remote', address, '--team', TEAM, '-n', '1', 'Plan a day'], { folder });
-  expect(ran.stdout).toContain(`savestate continue --remote ${url} --team`);
+  expect(ran.stdout).toMatch(/savestate continue --session \S+ --remote /);
+  expect(ran.stdout).toContain(`--remote ${url} --team`);
   expect(ran.stdout + ran.stderr).not.toContain(token);
   const wrong: [args: string[], code: number, said: string][] = [
     [['--remote', url], 2, 'needs one. Set SAVESTATE_TOKEN'],

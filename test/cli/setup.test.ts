@@ -57,6 +57,12 @@ describe.concurrent('storage selection', () => {
     }
   });
 
+  test('[cli.1] where many databases are, it is said how many are not named', async () => {
+    const folder = newFolder();
+    for (const name of 'abcde') writeFileSync(join(folder, `${name}.db`), '');
+    expect((await run(['log'], { folder })).stderr).toContain('(here: a.db, b.db, c.db and 2 more)');
+  });
+
   test('[cli.1] a session is named by option, variable or configuration; else the one saved to last is meant', async () => {
     const { folder } = await chat.copy();
     const session = async (args: string[], env = {}) =>

@@ -32,14 +32,14 @@ describe.concurrent('run', () => {
     expect(saved).toHaveLength(4);
     const text = await run(['run', '-s', 'trip', '-n', '1', 'We', 'are', 'tired'], { folder });
     expect(text.stdout).toBe(
-      '\nuser: We are tired\n\nplanner: Step 3: sleep long, then eat pastries in Belém.\n\nEnded: 1 of 1 round was run. For more: savestate continue -n 5\n',
+      '\nuser: We are tired\n\nplanner: Step 3: sleep long, then eat pastries in Belém.\n\nEnded: 1 of 1 round was run. For more: savestate continue --session trip -n 5\n',
     );
     expect(text.stderr).toMatch(/^session trip, branch main, chk_/);
     expect(text.code).toBe(0);
     writeFileSync(join(folder, 'savestate.yaml'), '');
     const flags = ['--team', 'team.yaml', '--storage', 'sqlite:other.db'];
     const hint = (await ok(['run', ...flags, '-n', '1', 'Hello'], { folder })).match(/For more: savestate (.*)\n/)?.[1];
-    expect(hint).toBe('continue --storage sqlite:other.db --team team.yaml -n 5');
+    expect(hint).toMatch(/^continue --session chat-\S+ --storage sqlite:other.db --team team.yaml -n 5$/);
     expect((await run((hint ?? '').split(' '), { folder })).code).toBe(0);
   });
 
@@ -122,6 +122,20 @@ describe.concurrent('run', () => {
     expect([foreign.code, foreign.stderr]).toEqual([2, expect.stringContaining('does not hold a conversation')]);
     writeFileSync(join(folder, 'damaged.db'), readFileSync(join(other, DATABASE)).fill(0xa5, 100));
     expect((await run(['run', '--storage', 'damaged.db', PROMPT], { folder })).code).toBe(4);
+  });
+});
+
+describe.concurrent("a program's own session", () => {
+  test('[cli.25] cannot be continued here, with or without a team: what to do instead is said', async () => {
+    const { folder } = await chat.get();
+    const team = createTeamFolder();
+    for (const args of [['continue'], ['resume', '@~2'], ['continue', '--team', join(team, 'team.yaml')]]) {
+      const { code, stderr } = await run(args, { folder });
+      expect([args, code, stderr]).toEqual([args, 15, expect.stringContaining('run it again')]);
+      for (const words of ['was saved by a program', 'savestate log', 'savestate show', 'savestate fork <revision>'])
+        expect(stderr).toContain(words);
+      expect(stderr).not.toContain('team here');
+    }
   });
 });
 

@@ -58,6 +58,33 @@ describe.concurrent('workflows', () => {
     expect([failed.code, failed.stdout]).toEqual([1, expect.stringContaining('Failed at agree')]);
   });
 
+  test('[cli.24] an answer goes to the session that was told to give it, or is refused with the names of all that ask', async () => {
+    const folder = createTeamFolder('');
+    const { stdout } = await run(['run', 'packing.yaml', '-s', 'ann', ...INPUT], { folder });
+    expect(stdout).toContain("Answer with: savestate continue --session ann --answer 'agree=...'");
+    await run(['run', 'packing.yaml', '-s', 'bob', ...INPUT], { folder });
+    const unnamed = await run(['continue', '--answer', 'agree=approve'], { folder });
+    expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining('to "agree": ann, bob.')]);
+    expect((await json('continue', ['-s', 'ann', '--answer', 'agree=approve'], { folder })).status).toBe('completed');
+    expect(await json('continue', ['--answer', 'agree=approve', '-s', 'bob'], { folder })).toMatchObject({
+      sessionId: 'bob',
+      status: 'completed',
+    });
+  });
+
+  test('[cli.24] an answer to a run whose workflow was changed is refused with it, and not kept', async () => {
+    const folder = createTeamFolder('');
+    await run(['run', 'packing.yaml', '-s', 'bag', ...INPUT], { folder });
+    const [file, answer] = [join(folder, 'packing.yaml'), ['-s', 'bag', '--answer', 'agree=approve']];
+    const text = readFileSync(file, 'utf8');
+    writeFileSync(file, text.replace('Take a coat', 'Take two coats'));
+    const refused = await run(['continue', ...answer], { folder });
+    expect([refused.code, refused.stderr]).toEqual([15, expect.stringContaining('was changed since this run began')]);
+    writeFileSync(file, text);
+    expect(await json('continue', ['-s', 'bag'], { folder, code: 3 })).toMatchObject({ status: 'waiting' });
+    expect(await json('continue', answer, { folder })).toMatchObject({ status: 'completed' });
+  });
+
   test('[cli.24] continue and resume find a run whose workflow file names its storage, by its name and as the last one', async () => {
     const folder = createTeamFolder('');
     writeFileSync(join(folder, 'savestate.yaml'), '');

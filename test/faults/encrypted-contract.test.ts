@@ -6,6 +6,7 @@ import type { ChunkStorage } from '../../src/storage/contract.ts';
 import { encrypted } from '../../src/storage/encryption/encrypted.ts';
 import { Keyring } from '../../src/storage/encryption/keyring.ts';
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
+import { InMemoryCheckpointStorage } from '../../src/storage/memory/memory-storage.ts';
 import { PostgresCheckpointStorage } from '../../src/storage/postgres/postgres-storage.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { storageContract } from '../../src/testing/storage-contract.ts';
@@ -43,3 +44,10 @@ for (const [kind, openBelow] of Object.entries(BELOW)) {
     },
   });
 }
+
+storageContract('encrypted(memory) with several key names', {
+  describe,
+  test,
+  open: async () =>
+    encrypted(new InMemoryCheckpointStorage(), { keys: keys.add('other').add('other'), keyFor: () => 'other' }),
+});

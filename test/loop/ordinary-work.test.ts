@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { type DriftAssessment, DriftDetector, type DriftEvent } from '../../src/runtime/drift/index.ts';
+import { trials } from '../support/trials.ts';
 
 const MINUTE = 60_000;
-const TURNS = 10_000;
+const TURNS = trials(100_000);
 const GOAL = 'Keep the orders of the shop moving and the customers informed';
 
 const PARTS = 'left right upper lower first last open closed width height'.split(' ');

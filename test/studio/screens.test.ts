@@ -107,5 +107,6 @@ test('[studio.1] without the token the page says how to get in', async () => {
   const studio = await openStudio();
   const page = await (await browser.open()).newPage();
   await page.goto(`${studio.url}/s`);
-  await page.getByText('Open the address that the server printed').waitFor();
+  await page.getByText('Open the address that the server printed').first().waitFor();
+  await page.getByLabel('Address or token').waitFor();
 });

@@ -7,7 +7,7 @@ import { openStudio, startBrowser, visit } from './studio.ts';
 
 const browser = startBrowser();
 
-test('[studio.1] when the server is gone the page says so and keeps what it shows; when it is back, with another token, it says that', async () => {
+test('[studio.1] when the server is gone the page says so and keeps what it shows; when it is back with another token, the page says that and takes the new one', async () => {
   const studio = await openStudio();
   const { page } = await visit(await browser.open(), studio, '/s/pricing-report');
   await page.getByText('No progress for a long time').first().waitFor();
@@ -18,9 +18,15 @@ test('[studio.1] when the server is gone the page says so and keeps what it show
   expect(await page.getByText('No progress for a long time').count()).toBeGreaterThan(0);
   const again = createServer(studio.manager, { studio: join(builtFolder(), 'studio') });
   await again.listen({ port: Number(new URL(studio.url).port) });
-  await page.reload();
-  await page.getByText('The token is missing').first().waitFor();
-  await page.goto(`${studio.url}/s/pricing-report#token=${again.token}`);
+  await page.getByText('The token of this page is no longer valid').waitFor();
+  expect(await page.getByText('Reconnecting').count()).toBe(0);
+  await page.getByLabel('Address or token').fill('not-the-token');
+  await page.keyboard.press('Enter');
+  await page.getByText('This is not the token of this server').waitFor();
+  await page.getByLabel('Address or token').fill(`${studio.url}/#token=${again.token}`);
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: /^Live/ }).waitFor();
+  await expect.poll(() => page.getByRole('alert').count(), { timeout: 30_000 }).toBe(0);
   await page.getByText('No progress for a long time').first().waitFor();
   await again.close();
 });
@@ -99,4 +105,24 @@ test('[studio.1] a storage that another program has locked: reading goes on, a c
   await page.getByRole('treegrid', { name: 'Checkpoints' }).getByRole('row').first().waitFor();
   other.exec('ROLLBACK');
   other.close();
+});
+
+test('[studio.1] a branch without a checkpoint of its own is counted, named at its place and chosen; one that is not there is said', async () => {
+  const studio = await openStudio();
+  const session = await studio.manager.session('pricing-report');
+  await studio.manager.fork(session.head?.id ?? '', { branch: 'no-edit' });
+  const { page } = await visit(await browser.open(), studio, '/s/pricing-report?branch=no-edit');
+  await page.getByRole('row', { name: /branch no-edit/ }).waitFor();
+  expect(await page.getByLabel('Branch', { exact: true }).inputValue()).toBe('no-edit');
+  await page.getByLabel('Overview of no-edit').waitFor();
+  const { branches } = await studio.manager.tree('pricing-report');
+  expect(await page.getByLabel('Branches').locator('.count').textContent()).toBe(String(branches.length));
+  await page.goto(`${studio.url}/s/pricing-report?branch=gone`);
+  await page.getByText('There is no branch gone').waitFor();
+  await page.goto(`${studio.url}/s/pricing-report/compare?a=main&b=gone`);
+  await page.getByText(/branch "gone"/).waitFor();
+  expect(await page.getByRole('combobox').nth(1).inputValue()).toBe('gone');
+  await page.goto(`${studio.url}/s/pricing-report/fork?at=chk_gone`);
+  await page.getByText('There is no checkpoint chk_gone').waitFor();
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Fork');
 });

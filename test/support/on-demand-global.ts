@@ -68,9 +68,19 @@ function startFor(servers: Map<string, Promise<PostgresServer>>, worker: string)
   return server;
 }
 
-/** The folder of the built library; it is built if a source is newer than the last build. */
+/** What says how the library is built. */
+const RECIPES = [
+  'package.json',
+  'tsconfig.build.json',
+  'tsconfig.json',
+  'vite.library.config.ts',
+  'vite.studio.config.ts',
+];
+
+/** The folder of the built library; it is built if a source, or how it is built, is newer than the last build. */
 async function build(): Promise<string> {
-  if (newestBelow('src') > timeOf('dist/studio/index.html'))
+  const builtMs = Math.min(timeOf('dist/index.d.ts'), timeOf('dist/studio/index.html')); // the bench builds no types
+  if (Math.max(newestBelow('src'), ...RECIPES.map(timeOf)) > builtMs)
     await promisify(execFile)('npm', ['run', '--silent', 'build'], { cwd: ROOT }).catch(({ stdout, stderr }) => {
       throw new Error(`The library cannot be built:\n${stdout}${stderr}`);
     });

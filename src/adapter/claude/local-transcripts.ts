@@ -1,5 +1,5 @@
 import { createReadStream, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { SessionKey, SessionStoreEntry } from '@anthropic-ai/claude-agent-sdk';
 import { messageOf, NotFoundError } from '../../core/errors.ts';
@@ -8,13 +8,16 @@ import type { SavestateSessionStore } from './savestate-session-store.ts';
 /** A transcript on disk, and the key that the SDK has for it. */
 type LocalTranscript = { readonly path: string; readonly key: SessionKey };
 
-/** What became of local transcripts. `present` counts entries that were there already, `skipped` names lines that are none. */
+/** What was left out, and why: a line, or, without one, a whole file or folder. */
+type Skipped = { readonly file: string; readonly line?: number; readonly reason: string };
+
+/** What became of local transcripts. `present` counts entries that were there already, `skipped` names lines that are none, and links. */
 export type LocalImport = {
   readonly sessions: number;
   readonly subagents: number;
   readonly entries: number;
   readonly present: number;
-  readonly skipped: readonly { readonly file: string; readonly line: number; readonly reason: string }[];
+  readonly skipped: readonly Skipped[];
 };
 
 type ImportOptions = { readonly onFile?: (done: number, total: number) => void; readonly signal?: AbortSignal };
@@ -28,9 +31,10 @@ export async function importLocalTranscripts(
   place: string,
   { onFile, signal }: ImportOptions = {},
 ): Promise<LocalImport> {
-  const found = findTranscripts(place);
+  const folders = new LocalFolders();
+  const found = folders.find(place);
   const counts = { sessions: 0, subagents: 0, entries: 0, present: 0 };
-  const skipped: LocalImport['skipped'][number][] = [];
+  const { skipped } = folders;
   for (const [at, { path, key }] of found.entries()) {
     signal?.throwIfAborted();
     const read = await readTranscript(path);
@@ -44,44 +48,73 @@ export async function importLocalTranscripts(
   return { ...counts, skipped };
 }
 
-/** The transcripts at a place, main ones before those of their subagents. */
-function findTranscripts(place: string): LocalTranscript[] {
-  const found = statSync(place, { throwIfNoEntry: false });
-  const projects = join(place, 'projects');
-  if (found === undefined) throw new NotFoundError(`There is no folder or file ${place}.`, { details: { place } });
-  if (found.isFile()) return sessionAt(dirname(place), basename(place));
-  const transcripts = existsSync(projects) ? foldersIn(projects).flatMap(projectAt) : projectAt(place);
-  const all = transcripts.length > 0 ? transcripts : foldersIn(place).flatMap(projectAt);
-  if (all.length > 0) return all;
-  throw new NotFoundError(
-    `There are no transcripts (*${SUFFIX}) in ${place}. Name the folder of the SDK, such as ~/.claude/projects, one project in it, or one file.`,
-    { details: { place } },
-  );
+/** Looks for transcripts, and notes what is left out on the way. */
+class LocalFolders {
+  readonly skipped: Skipped[] = [];
+
+  /** The transcripts at a place, main ones before those of their subagents. */
+  find(place: string): LocalTranscript[] {
+    const found = statSync(place, { throwIfNoEntry: false });
+    const projects = join(place, 'projects');
+    if (found === undefined) throw new NotFoundError(`There is no folder or file ${place}.`, { details: { place } });
+    if (found.isFile()) return this.#sessionAt(dirname(place), basename(place));
+    const folder = existsSync(projects) ? projects : place;
+    const { folders } = this.#look(folder);
+    const transcripts = folder === place ? this.#projectAt(place) : [];
+    const all = transcripts.length > 0 ? transcripts : folders.flatMap((path) => this.#projectAt(path));
+    if (all.length > 0 || this.skipped.length > 0) return all;
+    throw new NotFoundError(
+      `There are no transcripts (*${SUFFIX}) in ${place}. Name the folder of the SDK, such as ~/.claude/projects, one project in it, or one file.`,
+      { details: { place } },
+    );
+  }
+
+  #projectAt(folder: string): LocalTranscript[] {
+    return this.#look(folder).files.flatMap((path) => this.#sessionAt(folder, basename(path)));
+  }
+
+  #sessionAt(folder: string, file: string): LocalTranscript[] {
+    const main = { projectKey: basename(folder), sessionId: basename(file, SUFFIX) };
+    const below = join(folder, main.sessionId);
+    const subagents = existsSync(below) ? this.#filesBelow(below) : [];
+    return [
+      { path: join(folder, file), key: main },
+      ...subagents.map((path) => ({
+        path,
+        key: { ...main, subpath: relative(below, path).slice(0, -SUFFIX.length).replaceAll('\\', '/') },
+      })),
+    ];
+  }
+
+  #filesBelow(folder: string): string[] {
+    const { files, folders } = this.#look(folder);
+    return [...files, ...folders.flatMap((path) => this.#filesBelow(path))];
+  }
+
+  /** What is in a folder. Links may lead anywhere, or in circles: they are not followed. */
+  #look(folder: string): { readonly files: string[]; readonly folders: string[] } {
+    const [files, folders]: [string[], string[]] = [[], []];
+    const entries = readdirSync(folder, { withFileTypes: true });
+    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const path = join(folder, entry.name);
+      const isTranscript = entry.name.endsWith(SUFFIX);
+      const isLink = entry.isSymbolicLink();
+      if (entry.isDirectory()) folders.push(path);
+      else if (isTranscript && entry.isFile()) files.push(path);
+      else if (isTranscript || (isLink && isFolder(path))) this.#skip(path, isLink ? LINK : 'it is no file');
+    }
+    return { files, folders };
+  }
+
+  #skip(file: string, reason: string): void {
+    if (!this.skipped.some((known) => known.file === file)) this.skipped.push({ file, reason });
+  }
 }
 
-function foldersIn(folder: string): string[] {
-  const folders = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  return folders.map(({ name }) => join(folder, name)).sort();
-}
+const LINK = 'it is a link, and links are not followed: name what it points at to import that';
 
-function projectAt(folder: string): LocalTranscript[] {
-  const files = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile());
-  const names = files.map(({ name }) => name).filter((name) => name.endsWith(SUFFIX));
-  return names.sort().flatMap((name) => sessionAt(folder, name));
-}
-
-function sessionAt(folder: string, file: string): LocalTranscript[] {
-  const main = { projectKey: basename(folder), sessionId: basename(file, SUFFIX) };
-  const below = join(folder, main.sessionId);
-  const inner = existsSync(below) ? readdirSync(below, { recursive: true, encoding: 'utf8' }) : [];
-  const subagents = inner.filter((name) => name.endsWith(SUFFIX)).sort();
-  return [
-    { path: join(folder, file), key: main },
-    ...subagents.map((name) => ({
-      path: join(below, name),
-      key: { ...main, subpath: name.slice(0, -SUFFIX.length).replaceAll('\\', '/') },
-    })),
-  ];
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 type ReadTranscript = { entries: SessionStoreEntry[]; skipped: { line: number; reason: string }[] };

@@ -1,18 +1,13 @@
 /** LangGraph.js: threads as sessions, long-term memory as a session. */
 
-export type { SavestateSaverOptions } from './codec/saver-options.ts';
-export { langGraphClasses } from './codec/saver-options.ts';
+export { langGraphClasses, type SavestateSaverOptions } from './codec/saver-options.ts';
 export { SavestateSaver } from './saver/savestate-saver.ts';
-export type { SavestateStoreOptions } from './store/savestate-store.ts';
-export { SavestateStore } from './store/savestate-store.ts';
+export { SavestateStore, type SavestateStoreOptions } from './store/savestate-store.ts';
 export { SavestateThreads } from './threads/savestate-threads.ts';
-export type { PostgresSaverOptions } from './transfer/postgres-saver-database.ts';
-export { openPostgresSaverDatabase } from './transfer/postgres-saver-database.ts';
+export { openPostgresSaverDatabase, type PostgresSaverOptions } from './transfer/postgres-saver-database.ts';
 export type { SaverDatabaseOptions } from './transfer/saver-database.ts';
 export { openSqliteSaverDatabase } from './transfer/sqlite-saver-database.ts';
-export type { ExportOptions } from './transfer/thread-export.ts';
-export { exportThreads } from './transfer/thread-export.ts';
-export type { ImportOptions } from './transfer/thread-import.ts';
-export { importThreads } from './transfer/thread-import.ts';
+export { type ExportOptions, exportThreads } from './transfer/thread-export.ts';
+export { type ImportOptions, importThreads } from './transfer/thread-import.ts';
 export type { ThreadSource } from './transfer/thread-source.ts';
 export type { TransferReport } from './transfer/thread-transfer.ts';

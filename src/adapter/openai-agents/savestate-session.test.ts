@@ -12,6 +12,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { STORAGES } from '../../../test/support/storages.ts';
+import { drawn } from '../../../test/support/trials.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
@@ -293,7 +294,7 @@ test('random operations leave what a MemorySession has', async () => {
     for (const step of steps) expect(await apply(ours, step)).toEqual(await apply(oracle, step));
     expect(await ours.getItems()).toEqual(await oracle.getItems());
   });
-  await fc.assert(property, { numRuns: 40 });
+  await fc.assert(property, drawn(400));
 });
 
 test('bad input is refused, and nothing is lost', async () => {

@@ -42,6 +42,24 @@ describe.each(STORAGES)('a transcript in %s', (_, create) => {
     expect(await again.load(9)).toEqual(items(0, 4));
   });
 
+  test('[retention.7] on a branch that is in use stays when retention ends the forgotten ones', async () => {
+    let nowMs = Date.UTC(2026, 0, 1);
+    const manager = new CheckpointManager({ storage: create().storage, now: () => nowMs });
+    const transcripts = new Transcripts<Item>(manager.engine, 'test');
+    const main = transcripts.open(SESSION);
+    await main.append(items(0, 2));
+    for (const branch of ['used', 'forgotten']) await main.fork({ branch });
+    const used = transcripts.open(SESSION, 'used');
+    await used.append([item(2)]);
+    nowMs += 40 * 86_400_000;
+    await main.append([item(3)]);
+    await manager.cleanupOldCheckpoints({ maxAgeDays: 30 });
+    expect((await manager.branches(SESSION)).map(({ branch }) => branch).toSorted()).toEqual(['main', 'used']);
+    await used.append([item(4)]);
+    expect(await used.load()).toEqual([...items(0, 3), item(4)]);
+    await manager.close();
+  });
+
   test('pops, clears and replaces a suffix that is as expected', async () => {
     const { storage } = create();
     const transcript = open(storage);

@@ -78,7 +78,8 @@ export class Transcript<Item = unknown> implements ShadowHolder {
   readonly sessionId: SessionId;
   readonly #engine: Engine;
   readonly #adapter: string;
-  readonly #branch: string | undefined;
+  /** Absent if it follows the session's current one. */
+  readonly branch: string | undefined;
   readonly #serial = new Serial();
   #tip: Tip | undefined;
   /** Chunks that no commit has brought for certain: the next one may refer to them, so it brings them. */
@@ -89,7 +90,7 @@ export class Transcript<Item = unknown> implements ShadowHolder {
     this.#engine = engine;
     this.#adapter = adapter;
     this.sessionId = sessionId;
-    this.#branch = branch;
+    this.branch = branch;
   }
 
   get isIdle(): boolean {
@@ -302,11 +303,11 @@ export class Transcript<Item = unknown> implements ShadowHolder {
   async #findHead(): Promise<BranchHead> {
     const { sessionId } = this;
     const refs = await this.#engine.repository.readRefs({ sessionId });
-    const branch = this.#branch ?? findCurrentBranch(refs);
+    const branch = this.branch ?? findCurrentBranch(refs);
     const branches = refs.filter(({ kind }) => kind === 'branch');
     const found = branches.find(({ name }) => name === branch);
     if (found === undefined && (await settleImport(this.#engine, sessionId))) return this.#findHead();
-    if (found === undefined && this.#branch !== undefined && branches.length > 0)
+    if (found === undefined && this.branch !== undefined && branches.length > 0)
       throw new NotFoundError(
         `Session "${sessionId}" has no branch "${branch}" (it has: ${branches.map(({ name }) => name).join(', ')}). Make it with fork.`,
         { details: { sessionId, branch } },

@@ -46,6 +46,12 @@ export class Transcripts<Item> implements SessionKeeper {
     return run();
   }
 
+  get openBranches(): Iterable<{ readonly id: SessionId; readonly branch: string }> {
+    return [...this.#open.values()].flatMap(({ sessionId: id, branch }) =>
+      branch === undefined ? [] : [{ id, branch }],
+    );
+  }
+
   #of(sessionId: SessionId): Transcript<Item>[] {
     return [...this.#open.values()].filter((transcript) => transcript.sessionId === sessionId);
   }

@@ -13,6 +13,7 @@ import {
   ownFolderOf,
   readConfig,
 } from '../place/project.ts';
+import { cutLongLines } from '../terminal/format.ts';
 import { ProgressBar, showBusy, type Work } from '../terminal/progress-bar.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import type { Program } from './command.ts';
@@ -192,13 +193,17 @@ export class Context {
     return this.globals.json;
   }
 
-  /** Prints the answer: as JSON if that was asked for, else as text. */
-  async answer(json: unknown, text: () => string): Promise<undefined> {
-    if (this.isJson) this.printJson(json);
-    else await this.show(text());
+  /** Prints the answer: as JSON if that was asked for, else as text; very long lines are cut on a screen unless `isWhole`. */
+  async answer(json: unknown, text: () => string, { isWhole = false } = {}): Promise<undefined> {
+    if (this.isJson) return this.printJson(json);
+    const whole = text();
+    const shown = this.terminal.isScreen && !isWhole ? cutLongLines(whole) : whole;
+    await this.show(shown);
+    if (shown !== whole)
+      this.say('Very long lines were cut. --json has all, or one value: savestate show <revision>:<path>');
   }
 
-  printJson(json: unknown): void {
+  printJson(json: unknown): undefined {
     this.terminal.printWhole(`${JSON.stringify(json, undefined, 2)}\n`);
   }
 

@@ -1,12 +1,11 @@
 import { sessionOf } from '../../adapter/langgraph/record/thread-session.ts';
 import { sessionsBelow } from '../../adapter/session-name.ts';
-import { withoutUndefined } from '../../core/defined.ts';
 import { NotFoundError } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
-import type { CheckpointPage, ListFilter } from '../../manager/branch/history.ts';
+import { eachCheckpoint, type ListFilter } from '../../manager/branch/history.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
@@ -51,6 +50,13 @@ export class OpenStorage {
         ? 'This storage has no checkpoints yet. Save one from a program, or run "savestate run" or "savestate demo".'
         : `This storage holds only stores of LangGraph, such as ${store}. Name one with --session.`,
     );
+  }
+
+  /** Like `session`; throws if there is nothing of it. */
+  async knownSession(): Promise<SessionId> {
+    const found = await this.session();
+    if ((await hasSession(this, found)) || (await this.describeUnsaved()) !== undefined) return found;
+    throw await this.#noSuchSession(found);
   }
 
   /** Like `session`, but undefined where there is nothing yet. */
@@ -117,13 +123,8 @@ export class OpenStorage {
   }
 
   /** Every checkpoint that fits, page by page. */
-  async *list(filter: ListFilter): AsyncGenerator<Checkpoint> {
-    let cursor: string | undefined;
-    do {
-      const page: CheckpointPage = await this.manager.list(filter, withoutUndefined({ limit: 1_000, cursor }));
-      yield* page.checkpoints;
-      cursor = page.nextCursor;
-    } while (cursor !== undefined);
+  list(filter: ListFilter): AsyncGenerator<Checkpoint> {
+    return eachCheckpoint(this.manager, filter);
   }
 
   async close(): Promise<void> {

@@ -169,7 +169,8 @@ async function findNamed(sources: Sources): Promise<Address> {
   const text = config?.config.storage;
   checkConfigured(text, config);
   if (text === undefined && wanted !== undefined) return withTenant(wanted, sources);
-  const configured = withTenant(parse(text ?? DEFAULT_STORAGE, baseOf(sources), sources), sources);
+  const found = parse(text ?? DEFAULT_STORAGE, baseOf(sources), sources);
+  const configured = withTenant('path' in found ? { ...found, isConfigured: true } : found, sources);
   checkSame(configured, wanted ?? configured, sources);
   return configured;
 }

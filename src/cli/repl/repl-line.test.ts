@@ -111,6 +111,8 @@ test.each([
   'undo everything',
   'quit smoking',
   'shwo',
+  'lgo',
+  'lgo --graph',
   'sesions',
   'chekpoints 5',
   'rseume @~2',
@@ -122,6 +124,14 @@ test.each([
   'savestate lgo',
 ])('[repl.2] "%s" is neither: it is explained, and not said', async (line) => {
   expect(await read(line)).toEqual({ kind: 'unclear', explanation: expect.stringContaining(`"${line}"`) });
+});
+
+test.each([
+  ['lgo', 'log'],
+  ['shwo', 'show'],
+  ['savestate lgo', 'log'],
+])('[repl.2] "%s" comes with a suggestion', async (line, meant) => {
+  expect(await read(line)).toMatchObject({ explanation: expect.stringContaining(`Did you mean "${meant}"?`) });
 });
 
 test('[repl.2] a line in quotes is said, whatever it begins with', async () => {

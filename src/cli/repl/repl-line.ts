@@ -83,9 +83,14 @@ function explainUnknown(text: string, first: string, known: ReplWords): ReplLine
   return { kind: 'unclear', explanation: `There is no command "${first}".${meant} ${notSaid(text)}` };
 }
 
-/** One slip of the finger away; short words are near many. */
+/** One slip of the finger away; a word of three letters is near many, so it must have the same ones. */
 function nearest(word: string, { names }: ReplWords): string | undefined {
+  if (word.length === 3) return names.find((name) => sortLetters(name) === sortLetters(word));
   return /^[a-z-]{4,}$/.test(word) ? suggest(word, names, 1) : undefined;
+}
+
+function sortLetters(word: string): string {
+  return [...word].sort().join('');
 }
 
 type Known = { readonly words: readonly string[]; readonly grammar: Grammar };

@@ -4,7 +4,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { type Fields, fieldsOf, listMessages } from '../../manager/revision/transcript.ts';
-import { formatValue, toJsonForm } from '../../view/json-form.ts';
+import { formatValue, parseJsonOrText, toJsonForm } from '../../view/json-form.ts';
 import { type MessageCall, type MessageResult, readParts } from '../../view/messages.ts';
 
 const VERSION = 'ATIF-v1.7';
@@ -109,17 +109,9 @@ function partAt(content: unknown, type: string, nth: number): Fields {
 
 /** Arguments are an object there. */
 function toArguments(input: unknown): Fields {
-  const value: unknown = toJsonForm(typeof input === 'string' ? parseOr(input) : input);
+  const value: unknown = toJsonForm(typeof input === 'string' ? parseJsonOrText(input) : input);
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields;
   return value === undefined ? {} : { input: value };
-}
-
-function parseOr(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text; // a tool that takes words
-  }
 }
 
 /** A result belongs to the step with its call; without one, to the step before it. */

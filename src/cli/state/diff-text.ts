@@ -35,6 +35,9 @@ export function formatDiff(diff: DiffOutput, terminal: Terminal, talks?: Talks):
   return sides + (said ?? '') + shown.map(({ text }) => text).join('') + note;
 }
 
+/** Top to bottom: `[2]` is before `[10]`; at one path, what went is before what came. */
+const BY_PATH = new Intl.Collator('en', { numeric: true });
+
 type Block = { readonly path: string; readonly text: string; readonly value?: unknown };
 
 function toBlocks(diff: DiffOutput, style: Style): Block[] {
@@ -44,11 +47,11 @@ function toBlocks(diff: DiffOutput, style: Style): Block[] {
     value,
   });
   return [
-    ...diff.removed.map(({ path, oldValue }) => block(path, formatSigned('-', oldValue, { style }))).reverse(),
+    ...diff.removed.map(({ path, oldValue }) => block(path, formatSigned('-', oldValue, { style }))),
     ...diff.moved.map(({ from, path }) => ({ path, text: `${style.bold(path)} ${style.dim(`moved from ${from}`)}\n` })),
     ...diff.modified.map((change) => block(change.path, formatChange(change, style), change.newValue)),
     ...diff.added.map(({ path, newValue }) => block(path, formatSigned('+', newValue, { style }))),
-  ];
+  ].sort((a, b) => BY_PATH.compare(a.path, b.path));
 }
 
 function isBelow(path: string, base: string | undefined): boolean {

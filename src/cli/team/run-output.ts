@@ -31,7 +31,7 @@ export async function holdTalk(
   try {
     const result = await work({ team, talk, following: follow(context) });
     const isKept = await context.keepsRuns();
-    await tellEnd(context, result, isKept ? commandWords(undefined, flagWords(context, input)) : UNKEPT);
+    await tellEnd(context, result, isKept ? commandWords(result.sessionId, flagWords(context, input)) : UNKEPT);
     if (isKept)
       context.say(`session ${result.sessionId}, branch ${result.branch}, ${result.checkpointId ?? 'no checkpoint'}`);
     return exitCodeOfRun(result);

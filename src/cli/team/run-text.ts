@@ -26,13 +26,13 @@ export function flagWords({ globals }: Pick<Context, 'globals'>, input?: Command
   return `${formatFlags({ storage, remote, 'token-file': tokenFile, tenant, schema, team, registry, memory })}${code}`;
 }
 
-/** On the command line; a session that is not the one used last is named. */
-export function commandWords(named?: string, flags = ''): NextWords {
-  const goOn = `savestate continue${named === undefined ? '' : ` --session ${named}`}${flags}`;
+/** On the command line; the session is named, so that a hint stays right when another one was used since. */
+export function commandWords(session: string, flags = ''): NextWords {
+  const goOn = `savestate continue${formatFlags({ session })}${flags}`;
   return {
     goOn,
     more: `${goOn} -n 5`,
-    say: (sessionId) => `savestate run --session ${sessionId}${flags} <words>`, // no shell runs it as it stands
+    say: (sessionId) => `savestate run${formatFlags({ session: sessionId })}${flags} <words>`, // no shell runs it as it stands
     answer: (id, answers) => `${goOn} --answer '${id}=...'${answers === '' ? '' : `\nAnswers: ${answers}`}`,
   };
 }

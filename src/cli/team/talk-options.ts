@@ -39,13 +39,14 @@ export function readOnDifference(input: CommandInput): OnDifference | undefined 
 
 /** Reads answers of the form `id=text`. */
 export function parseAnswers(texts: readonly string[]): Readonly<Record<string, string>> {
-  return Object.fromEntries(texts.map(parseAnswer));
+  return Object.fromEntries(texts.map((text) => splitPair(text, '--answer', 'id=text')));
 }
 
-function parseAnswer(text: string): readonly [id: string, answer: string] {
+/** The two sides of an option of the form `agent=value`. */
+export function splitPair(text: string, option: string, form: string): readonly [name: string, value: string] {
   const at = text.indexOf('=');
   if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
-  throw new InvalidInputError(`--answer must be id=text; found "${text}".`);
+  throw new InvalidInputError(`${option} must be ${form}; found "${text}".`);
 }
 
 /** A name for a new session that sorts by time, and that people can read: `chat-20260131-080000`. */

@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 import fc from 'fast-check';
 import stringWidth from 'string-width';
 import { expect, test } from 'vitest';
-import { clip, formatRows, formatTable, wrapWords } from './format.ts';
+import { clip, cutLongLines, formatDuration, formatRows, formatTable, wrapWords } from './format.ts';
 import { createStyle } from './style.ts';
 import { createTerminal, type Terminal } from './terminal.ts';
 import { widthOf } from './width.ts';
@@ -37,6 +37,23 @@ test('[cli.3] a word that is longer than the screen is broken where it ends, bet
       for (const line of wrapWords(text, columns).split('\n')) expect(stringWidth(line)).toBeLessThanOrEqual(columns);
     }),
   );
+});
+
+test('[cli.3] a very long word is broken in time that grows with its length, and cut with how much it lacks', () => {
+  const { green } = createStyle(true);
+  const long = 'x'.repeat(3_000_000); // with time that grows with its square this takes minutes
+  const lines = wrapWords(`  + ${long}`, 80).split('\n');
+  expect(lines.length).toBe(Math.ceil(long.length / 76));
+  expect(lines.map((line) => line.slice(4)).join('')).toBe(long);
+  const text = `  ${green(`+ ${long}`)}\nshort\n`;
+  expect(cutLongLines(text)).toBe(`  ${green(`+ ${'x'.repeat(3_996)}… 2,996,004 more characters`)}\nshort\n`);
+  const painted = green('x').repeat(1_000);
+  expect(cutLongLines(painted)).toBe(painted);
+});
+
+test('[cli.5] a duration is rounded to the nearest, not up', () => {
+  const shown = [0, 0.004, 1.001, 1.012, 1.26, 9.96, 12.4, 59.4, 61.2, 3_700].map(formatDuration);
+  expect(shown).toEqual('0 s,4 ms,1 s,1 s,1.3 s,10 s,12 s,59 s,1 min 1 s,1 h 1 min'.split(','));
 });
 
 test('[cli.3] a narrow screen does without columns that are of no use in part', () => {

@@ -1,8 +1,8 @@
+import { formatCount } from '../../core/format-count.ts';
 import { ESCAPE, SEALED, writeOut } from './style.ts';
 import { charactersOf, widthOf } from './width.ts';
 
-export { formatCount } from '../../core/format-count.ts';
-export { widthOf };
+export { formatCount, widthOf };
 
 const SIZE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 const SIZE_STEP = 1000;
@@ -23,9 +23,11 @@ export function formatTime(time: Date): string {
   return time.toISOString().slice(0, 'yyyy-mm-ddThh:mm:ss'.length).replace('T', ' ');
 }
 
-/** A duration of seconds in its two greatest units. */
+/** A duration of seconds in its two greatest units, rounded to the nearest. */
 export function formatDuration(seconds: number): string {
-  const whole = Math.ceil(seconds);
+  if (seconds > 0 && seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 10) return `${Number(seconds.toFixed(1))} s`;
+  const whole = Math.round(seconds);
   if (whole < 60) return `${whole} s`;
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
@@ -39,8 +41,23 @@ export function clip(text: string, columns: number): string {
   const parts = splitAt(SEALED, text).map((part, at) => (at % 2 === 1 ? part : part.replaceAll(UNSEEN, ' ')));
   const line = writeOut(parts.join('').trim());
   if (widthOf(line) <= columns) return line;
-  const kept = takeColumns(splitAt(SEALED, line), columns - 1);
-  return `${kept}…${(line.slice(kept.length).match(SEALED) ?? []).join('')}`; // none is left on
+  return cutAt(line, columns - 1, () => '…');
+}
+
+function cutAt(line: string, columns: number, toMark: (left: string) => string): string {
+  const kept = takeColumns(splitAt(SEALED, line), columns);
+  const left = line.slice(kept.length);
+  if (left === '') return line;
+  return `${kept}${toMark(left)}${(left.match(SEALED) ?? []).join('')}`; // no colour is left on
+}
+
+/** Far more than anybody reads on a screen, such as an image in base64. */
+const MAX_CHARS = 4_000;
+
+/** Lines without what nobody reads on a screen: each says how much it lacks. */
+export function cutLongLines(text: string): string {
+  const toMark = (left: string) => `… ${formatCount(left.replaceAll(SEALED, '').length, 'more character')}`;
+  return text.replaceAll(/[^\n]+/g, (line) => (line.length > MAX_CHARS ? cutAt(line, MAX_CHARS, toMark) : line));
 }
 
 const UNSEEN = /[\p{Cc}\s]+/gu;
@@ -88,21 +105,29 @@ function wrapLine(line: string, columns: number): string {
   const lead = widthOf(LEAD.exec(line.replaceAll(COLOR, ''))?.[0] ?? '');
   const indent = ' '.repeat(lead * 2 > columns ? 0 : lead);
   const lines: string[] = [];
-  let open = '';
+  let [open, width] = ['', 0];
+  const breakBefore = (taken: number): boolean => {
+    if (width <= indent.length || width + taken <= columns) return false;
+    lines.push(open);
+    [open, width] = [indent, indent.length];
+    return true;
+  };
   for (const [part] of line.matchAll(PART)) {
-    const isFull = widthOf(open + part) > columns;
-    if (isFull && widthOf(open) > indent.length) {
-      lines.push(open);
-      open = indent + part.trimStart();
-    } else open += part;
-    while (widthOf(open) > columns && !part.startsWith(' savestate ')) {
-      const kept = takeColumns(splitAt(COLOR, open), columns);
-      if (kept.length <= indent.length) break; // a character that is wider than the screen
-      lines.push(kept);
-      open = indent + open.slice(kept.length);
+    const word = breakBefore(widthOf(part)) ? part.trimStart() : part;
+    for (const character of unbroken(word, part.startsWith(' savestate '))) {
+      const taken = widthOf(character);
+      breakBefore(taken);
+      open += character;
+      width += taken;
     }
   }
   return [...lines, open].join('\n');
+}
+
+/** What of a part may not be broken: its characters and colours, or all of a command. */
+function* unbroken(part: string, isCommand: boolean): Iterable<string> {
+  if (isCommand) return yield part;
+  for (const [at, piece] of splitAt(COLOR, part).entries()) yield* at % 2 === 1 ? [piece] : charactersOf(piece);
 }
 
 const BARS = '▁▂▃▄▅▆▇█';

@@ -53,6 +53,7 @@ export async function runWorkflow(
   const executor = new WorkflowExecutor({ manager, registry: { ...registry, workflows }, humanInTheLoop });
   const flags = flagWords(context, input);
   await tendRuns(context, executor, { name: workflow.name, place, sessionId, flags });
+  if (answers.length > 0) await executor.check(run); // what is refused takes no answer
   for (const [requestId, answer] of answers)
     await executor.answer({ sessionId, requestId, answer, by: context.author ?? 'user' });
   const where = isKept ? await noteBegun(context, sessionId, place) : '';
@@ -108,7 +109,7 @@ async function tendRuns(
   await tendCutOff(context, {
     isOurs: ({ kind, workflow }, id) => kind === 'workflow_run' && workflow === name && isSamePlace(begun.find(id)),
     recover: async (session, { lease, signal }) =>
-      describeEnd(toOutput(await executor.recover(session, { lease, signal }), true), flags, session.id).trimEnd(),
+      describeEnd(toOutput(await executor.recover(session, { lease, signal }), true), flags).trimEnd(),
     goOn: (id) => commandWords(id, flags).goOn,
     sessionId,
   });
@@ -154,7 +155,7 @@ async function supervise(
   } catch (error) {
     if (limit?.aborted !== true || context.signal.aborted) throw error;
     const next = (await context.keepsRuns())
-      ? `What has ended is kept; go on with: ${context.command('continue')}`
+      ? `What has ended is kept; go on with: ${context.command('continue', run.sessionId)}`
       : NOT_KEPT;
     context.say(`Stopped after ${seconds} s (timeout_seconds). ${next}`);
     return undefined;
@@ -204,9 +205,9 @@ function describeWorkflow(output: RunOutput, flags: string): string {
 }
 
 /** Without a checkpoint nothing was kept, and nothing can be continued. */
-function describeEnd(run: RunOutput, flags: string, named?: string): string {
-  const { status, output, failure, questions, timers, checkpointId } = run;
-  const { goOn } = commandWords(named, flags);
+function describeEnd(run: RunOutput, flags: string): string {
+  const { sessionId, status, output, failure, questions, timers, checkpointId } = run;
+  const { goOn } = commandWords(sessionId, flags);
   const next = (words: string): string => (checkpointId === null ? '' : `${words}\n`);
   switch (status) {
     case 'completed':

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { withoutUndefined } from '../../core/defined.ts';
-import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { InvalidInputError, NotFoundError, UnsupportedError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -104,8 +104,8 @@ export async function openWorkflowRegistry(context: Context, path: string | unde
 }
 
 /**
- * The workflow of a checkpoint; undefined if it holds something else. Its file and module are what the command line, this machine or
- * savestate.yaml name, never what the checkpoint says.
+ * The workflow of a checkpoint; undefined if a team saved it. What a program saved can only be continued by that program. The file and
+ * module of a workflow are what the command line, this machine or savestate.yaml name, never what the checkpoint says.
  */
 export async function findWorkflowPlace(
   context: Context,
@@ -113,7 +113,9 @@ export async function findWorkflowPlace(
   { id, sessionId, metadata, agentId }: Checkpoint,
 ): Promise<WorkflowPlace | undefined> {
   const { manager } = await context.open();
-  if (fieldsOf(await manager.load(id)).kind !== 'workflow_run') return undefined;
+  const { kind } = fieldsOf(await manager.load(id));
+  if (kind === 'group_chat' || kind === 'fleet') return undefined;
+  if (kind !== 'workflow_run') throw programsOwn(sessionId);
   const [file, registry] = ['workflow', 'registry'].map((name) => {
     const named = input.text(name);
     return named === undefined ? undefined : resolve(context.folder, named);
@@ -124,6 +126,14 @@ export async function findWorkflowPlace(
   const hint = typeof metadata?.workflowFile === 'string' ? `, from a file "${metadata.workflowFile}"` : '';
   throw new NotFoundError(
     `Session "${sessionId}" is a run of the workflow "${agentId}"${hint}, which was not begun here, and files that a checkpoint names are not loaded. Name the file yourself: savestate run <file> --session ${sessionId}, or --workflow <file> with --registry <module> for its code.`,
+    { details: { sessionId } },
+  );
+}
+
+function programsOwn(sessionId: SessionId): UnsupportedError {
+  return new UnsupportedError(
+    `Session "${sessionId}" was saved by a program of yours, not by a team or a workflow, so only that program can continue it: run it again, and it goes on from the head of the current branch.
+To look: savestate log, savestate show. To go on from elsewhere: savestate rewind <revision>, or savestate fork <revision> and savestate switch <branch>; then run it.`,
     { details: { sessionId } },
   );
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { anyState, isSameValue, trials } from '../../../test/support/values.ts';
+import { drawn } from '../../../test/support/trials.ts';
+import { anyState, isSameValue } from '../../../test/support/values.ts';
 import type { ChunkContent, Digest } from '../tree/chunk.ts';
 import type { ClassCodec } from '../value/class-codec.ts';
 import { type EncodedState, encodedKeys, encodedPart, findIn, StateCodec } from './state-codec.ts';
@@ -44,7 +45,7 @@ describe('[value.3] what is known of a state need not be read again', () => {
         expect(isSameValue(codec.decode(encoded.root, findIn(chunksOf(encoded)), known), state)).toBe(true);
         expect(isSameValue(codec.decode(another.root, findIn(chunksOf(another)), known), other)).toBe(true);
       }),
-      { numRuns: trials(1000) },
+      drawn(1000),
     );
   });
 

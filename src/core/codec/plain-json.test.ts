@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { anyState, isSameValue, trials } from '../../../test/support/values.ts';
+import { drawn } from '../../../test/support/trials.ts';
+import { anyState, isSameValue } from '../../../test/support/values.ts';
 import { copyPlainJson } from './plain-json.ts';
 import { StateCodec } from './state-codec.ts';
 
@@ -14,7 +15,7 @@ test('[value.1] the short way to the JSON form of a value leads to the same as t
       expect(JSON.stringify(codec.encodeJson(value))).toBe(JSON.stringify(thorough.encodeJson(value)));
       expect(isSameValue(codec.decodeJson(codec.encodeJson(value)), value)).toBe(true);
     }),
-    { numRuns: trials(1000) },
+    drawn(1000),
   );
 });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { anyState, anyValue, isSameValue, trials } from '../../../test/support/values.ts';
+import { drawn } from '../../../test/support/trials.ts';
+import { anyState, anyValue, isSameValue } from '../../../test/support/values.ts';
 import { type ChunkContent, checkChunk, type Digest } from '../tree/chunk.ts';
 import { type EncodedState, findIn, StateCodec } from './state-codec.ts';
 
@@ -21,7 +22,7 @@ test('[value.1] what is decoded is what was encoded', () => {
       const { root } = store(chunks, codec.encode(value));
       expect(isSameValue(codec.decode(root, findIn(chunks)), value)).toBe(true);
     }),
-    { numRuns: trials(10_000) },
+    drawn(10_000),
   );
 });
 
@@ -147,7 +148,7 @@ test('[value.2] the same state has the same digest, whatever edits led to it, an
       }
       expect(isSameValue(codec.decode(encoded.root, findIn(chunks)), state)).toBe(true);
     }),
-    { numRuns: trials(10_000) },
+    drawn(10_000),
   );
 });
 
@@ -166,7 +167,7 @@ test('[save.2] what is composed is what was captured, whatever became of the liv
         keepReachable(chunks, encoded.root);
       }
     }),
-    { numRuns: trials(2_000) },
+    drawn(2_000),
   );
 });
 
@@ -184,6 +185,16 @@ test('[value.2] a state that was decoded for editing is saved like one that neve
       expect(after.root.digest).toBe(codec.encode(loaded.state).root.digest);
       expect(isSameValue(codec.decode(after.root, findIn(chunks)), loaded.state)).toBe(true);
     }),
-    { numRuns: trials(2_000) },
+    drawn(2_000),
   );
+});
+
+test('[value.1] a state with 150,000 chunks is saved and read', () => {
+  const codec = new StateCodec();
+  const state = { list: Array.from({ length: 150_000 }, (_, at) => ({ at, text: 'x'.repeat(70) })) };
+  const { root, chunks } = codec.encode(state);
+  expect(chunks.length).toBeGreaterThan(150_000);
+  const read = codec.decode(root, findIn(new Map(chunks.map((chunk) => [chunk.digest, chunk])))) as typeof state;
+  expect(read.list.length).toBe(150_000);
+  expect(read.list.at(-1)).toEqual(state.list.at(-1));
 });

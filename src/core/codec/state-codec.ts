@@ -145,6 +145,11 @@ export class StateCodec {
     return this.decode({ text: JSON.stringify(json), refs: [] }, findIn(new Map()));
   }
 
+  /** @internal A copy as saving and loading would make it, which shares nothing with the value. */
+  copy<Value>(value: Value): Value {
+    return this.decodeJson(this.encodeJson(value)) as Value;
+  }
+
   /** Decodes a state. Every call makes new objects, but for those of `parts`: nothing is shared with another call or with what was saved. */
   decode(root: ChunkContent, find: FindChunk, parts?: Parts): unknown {
     return new Decoder(find, { codecs: this.#classes, limits: this.limits, parts }).decode(root);

@@ -2,7 +2,7 @@ import { InvalidInputError, SavestateError } from '../errors.ts';
 import { formatPath, type PathStep } from '../path.ts';
 import { noteChange } from '../tree/alignment.ts';
 import { type Look, withTraces } from '../tree/list-trace.ts';
-import { countExactly, countSame, isSame, isSameList, replaceIfNew } from '../tree/sameness.ts';
+import { countExactly, countKept, countSame, isSame, isSameList, replaceIfNew } from '../tree/sameness.ts';
 import {
   frozenItems,
   isFrozenChild,
@@ -253,7 +253,8 @@ export class Walker {
     const most = Math.min(items.length, old.children.length);
     const end = keys === undefined || keys === old.keys ? most : countSame(keys, old.keys, most);
     const frozen = frozenItems(old);
-    if (frozen !== undefined) return old.holdsZero ? countExactly(items, frozen, end) : countSame(items, frozen, end);
+    const count = old.holdsZero ? countExactly : countSame;
+    if (frozen !== undefined) return countKept(source, old.source) ?? count(items, frozen, end);
     let at = old.traces?.countUntouched(items, end, this.#options.look) ?? 0;
     // What was frozen since it was last seen is walked once more, which takes note of that.
     const isFrozen = Object.isFrozen(source);

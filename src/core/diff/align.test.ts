@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { trials } from '../../../test/support/values.ts';
+import { drawn } from '../../../test/support/trials.ts';
 import { align, findIncreasing } from './align.ts';
 import { placeMoves } from './list-moves.ts';
 
@@ -19,7 +19,7 @@ test('[diff.3] matches are equal, in order and not overlapping', () => {
         expect(before.slice(match.before, b)).toEqual(after.slice(match.after, a));
       }
     }),
-    { numRuns: trials(2_000) },
+    drawn(2_000),
   );
 });
 
@@ -42,7 +42,7 @@ test('[diff.3] short sequences are aligned with as many matches as there can be'
       const found = align(before, after).reduce((sum, { length }) => sum + length, 0);
       expect(found).toBe(longestCommon(before, after));
     }),
-    { numRuns: trials(2_000) },
+    drawn(2_000),
   );
 });
 
@@ -78,6 +78,6 @@ test('[diff.3] moves made one after the other lead to the later order', () => {
       }
       expect(list).toEqual(after);
     }),
-    { numRuns: trials(2_000) },
+    drawn(2_000),
   );
 });

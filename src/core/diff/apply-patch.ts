@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { InvalidInputError } from '../errors.ts';
+import { isObject } from '../options.ts';
 import { parsePointer } from '../path.ts';
 import { setField } from '../value/grammar.ts';
 import type { JsonPatchOperation } from './change.ts';
@@ -163,10 +164,6 @@ function weighAll(value: unknown): number {
 function weigh(part: unknown): number {
   const bytes = typeof part === 'string' ? part.length : ArrayBuffer.isView(part) ? part.byteLength : 0;
   return 1 + bytes / WEIGHED_BYTES;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }
 
 function readPointer(pointer: unknown, name: string): string[] {

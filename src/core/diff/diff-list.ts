@@ -1,3 +1,4 @@
+import { groupBy } from '../group-by.ts';
 import { findIncreasing } from './align.ts';
 import type { ChunkSource, Steps } from './chunk-source.ts';
 import { type Comparison, type InnerDelta, openValues } from './delta.ts';
@@ -179,15 +180,4 @@ function coupleByPlace(olds: readonly Member[], news: readonly Member[]): Couple
     const now = news[at];
     return now !== undefined && old.kind === now.kind && old.id === now.id ? [[old.element, now.element] as const] : [];
   });
-}
-
-function groupBy<Key>(elements: readonly Loose[], keyOf: (element: Loose) => Key): Map<Key, Loose[]> {
-  const groups = new Map<Key, Loose[]>();
-  for (const element of elements) {
-    const key = keyOf(element);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [element]);
-    else group.push(element);
-  }
-  return groups;
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { anyState, anyValue, isSameValue, trials } from '../../../test/support/values.ts';
+import { drawn } from '../../../test/support/trials.ts';
+import { anyState, anyValue, isSameValue } from '../../../test/support/values.ts';
 import { findIn, StateCodec } from '../codec/state-codec.ts';
 import type { ChunkContent, Digest } from '../tree/chunk.ts';
 import { applyPatch, diffStates, diffText, type StateDiff, toPatch } from './index.ts';
@@ -161,14 +162,14 @@ test('[diff.1] applying the diff to the earlier state gives the later one, for a
       const after = history.reduce((value, { steps, edit }) => editAt(value, steps, edit), before);
       await expectPatched(before, after);
     }),
-    { numRuns: trials(10_000) },
+    drawn(10_000),
   );
 });
 
 test('[diff.1] applying the diff to the earlier state gives the later one, for any two states', async () => {
   await fc.assert(
     fc.asyncProperty(anything, anything, async (before, after) => await expectPatched(before, after)),
-    { numRuns: trials(10_000) },
+    drawn(10_000),
   );
 });
 
@@ -176,7 +177,7 @@ test('[diff.1] applying the diff gives the later state for two values of one kin
   const pairs = fc.oneof(...[anyState, largeObject, largeMap, longList].map((kind) => fc.tuple<unknown[]>(kind, kind)));
   await fc.assert(
     fc.asyncProperty(pairs, async ([before, after]) => await expectPatched(before, after)),
-    { numRuns: trials(5_000) },
+    drawn(5_000),
   );
 });
 
@@ -185,7 +186,7 @@ test('[diff.1] equal states have no changes', async () => {
     fc.asyncProperty(anything, async (state) => {
       expect((await diff(state, state)).changes).toEqual([]);
     }),
-    { numRuns: trials(10_000) },
+    drawn(10_000),
   );
 });
 
@@ -201,6 +202,6 @@ test('[diff.7] the parts of a text diff put together are the two texts', () => {
       expect(join('add')).toBe(after);
       expect(changes.every(({ op }, at) => op !== changes[at + 1]?.op)).toBe(true);
     }),
-    { numRuns: trials(10_000) },
+    drawn(10_000),
   );
 });

@@ -31,11 +31,6 @@ export function findLeftOut(value: unknown, marks?: Pick<ReadonlySet<string>, 'h
   return place;
 }
 
-/** The first place of a value that holds a `SecretRef`; undefined if there is none. */
-export function findSecretRef(value: unknown): string | undefined {
-  return findLeftOut(value);
-}
-
 /** The marks that stand in the strings of a value, and what stands for its secrets elsewhere. */
 export function marksIn(value: unknown): Set<string> {
   const marks = new Set<string>();

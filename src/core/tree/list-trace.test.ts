@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { trials } from '../../../test/support/values.ts';
+import { drawn } from '../../../test/support/trials.ts';
 import { type EncodedState, StateCodec } from '../codec/state-codec.ts';
 import type { ClassCodec } from '../value/class-codec.ts';
 
@@ -85,7 +85,7 @@ test('[value.2] a list of instances that is changed in place anywhere is encoded
         expect(encoded.root.digest).toBe(codec.encode({ list }).root.digest);
       }
     }),
-    { numRuns: trials(3_000) },
+    drawn(3_000),
   );
 });
 
@@ -99,7 +99,7 @@ test('[value.2] states that are each encoded against the same one before do not 
         expect(codec.encode({ list: fork }, before).root.digest).toBe(codec.encode({ list: fork }).root.digest);
       }
     }),
-    { numRuns: trials(3_000) },
+    drawn(3_000),
   );
 });
 
@@ -142,7 +142,7 @@ test('[value.2] an object with many keys that is changed anywhere is encoded as 
         expect(encoded.sizeBytes).toBe(codec.encode({ docs }).sizeBytes);
       }
     }),
-    { numRuns: trials(2_000) },
+    drawn(2_000),
   );
 });
 

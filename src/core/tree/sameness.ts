@@ -54,3 +54,24 @@ export function shareKeys(keys: readonly string[]): readonly string[] {
   sharedKeys.set(first, keys);
   return keys;
 }
+
+/** What a list was made of: held weakly, or each would hold all before it. */
+const origins = new WeakMap<object, { readonly from: WeakRef<object>; readonly keep: number }>();
+
+/**
+ * A frozen list that keeps the first parts of another and gets more. A walk from one to the other need not look at what was kept.
+ * Copied first: of a frozen list `concat` takes three times as long, `slice` fifty times.
+ */
+export function growList<Part>(parts: readonly Part[], keep: number, more: readonly Part[]): readonly Part[] {
+  const copy = [...parts];
+  copy.length = keep;
+  const grown = Object.freeze(copy.concat(more));
+  origins.set(grown, { from: new WeakRef(parts), keep });
+  return grown;
+}
+
+/** How many parts a list kept of another that it was grown from; undefined if it was not. */
+export function countKept(list: unknown, from: unknown): number | undefined {
+  const origin = typeof list === 'object' && list !== null ? origins.get(list) : undefined;
+  return origin !== undefined && origin.from.deref() === from ? origin.keep : undefined;
+}

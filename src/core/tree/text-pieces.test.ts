@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { trials } from '../../../test/support/values.ts';
+import { drawn } from '../../../test/support/trials.ts';
 import { cutBytes, cutText } from './text-pieces.ts';
 
 /** A long text of few different characters: long enough for stretches, with pieces of all lengths. */
@@ -31,7 +31,7 @@ test('[value.2] a text that is cut on from another one has the pieces it has by 
         before = { whole: text, ends };
       }
     }),
-    { numRuns: trials(200) },
+    drawn(200),
   );
 });
 

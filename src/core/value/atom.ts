@@ -108,11 +108,14 @@ const SIMPLE: Record<string, (args: readonly unknown[]) => unknown> = {
 
 /** More digits take seconds to read and write. */
 export const MAX_BIGINT_DIGITS = 100_000;
-const BIGINT_END = 10n ** BigInt(MAX_BIGINT_DIGITS);
+/** Made when it is needed, because that takes milliseconds. */
+let bigintEnd: bigint | undefined;
 
 /** Whether a bigint has more digits than can be saved. */
 export function isTooLong(value: bigint): boolean {
-  return value >= BIGINT_END || value <= -BIGINT_END;
+  if (BigInt.asIntN(64, value) === value) return false;
+  bigintEnd ??= 10n ** BigInt(MAX_BIGINT_DIGITS);
+  return value >= bigintEnd || value <= -bigintEnd;
 }
 
 function parseBigint(written: string): bigint {

@@ -62,9 +62,9 @@ export type PreparedRestore = {
   readonly onDifference?: OnDifference | undefined;
 };
 
-/** A frozen state is saved once; the next one is another object, and would silently begin another session. */
-const UNNAMED_FROZEN =
-  'A frozen state does not say which session it belongs to. Use manager.session(id), or save(state, { sessionId }).';
+/** Whoever saves one of these twice would begin another session each time: a frozen state is another object next time, a number none. */
+const UNNAMED =
+  'A state that is frozen, or no object, does not say which session it belongs to. Use manager.session(id), or save(state, { sessionId }).';
 
 /** Saves and restores live objects, and remembers which session each belongs to. */
 export class AgentSaving {
@@ -99,7 +99,8 @@ export class AgentSaving {
     const { codec } = this.#engine;
     const described: SaveOptions = { ...said, ...describeAgent(agentOrState, said, codec) };
     if (typeof agentOrState !== 'object' || agentOrState === null) {
-      return (await this.#sessions.shared(this.#toSessionId(sessionId))).save(agentOrState, described);
+      const place = this.#toSessionId(agentOrState, sessionId ?? toText(described.agentId));
+      return (await this.#sessions.shared(place)).save(agentOrState, described);
     }
     const { sessionId: place, defaults, before } = this.#assign(agentOrState, sessionId, toText(described.agentId));
     const whole: SaveOptions = { ...defaults, ...described };
@@ -143,21 +144,21 @@ export class AgentSaving {
   #assign(agent: object, sessionId: string | undefined, agentId: string | undefined): Assignment {
     const known = this.#agentSessions.get(agent);
     if (known !== undefined && (sessionId === undefined || sessionId === known.sessionId)) return known;
-    const name = sessionId ?? agentId;
-    if (name === undefined && Object.isFrozen(agent)) throw new InvalidInputError(UNNAMED_FROZEN);
-    const id = this.#toSessionId(name);
+    const id = this.#toSessionId(agent, sessionId ?? agentId);
     const assignment = { sessionId: id, open: () => this.#sessions.shared(id) };
     this.#agentSessions.assign(agent, assignment);
     return assignment;
   }
 
-  #toSessionId(name: string | undefined): SessionId {
+  #toSessionId(saved: unknown, name: string | undefined): SessionId {
+    if (name === undefined && Object.isFrozen(saved)) throw new InvalidInputError(UNNAMED);
     return parseSessionId(name ?? `ses_${this.#engine.ports.nextId().slice(4)}`);
   }
 
   /**
    * Brings a checkpoint back: into a live agent, a new one from a factory or a registered type, or, if it was saved
-   * from plain data, as that data. Saving it afterwards goes on from there, in a new branch if history had moved on.
+   * from plain data, as that data. Saving it afterwards goes on from there, in a new branch if history had
+   * moved on; that branch is current from then on.
    */
   async restore(stored: StoredCheckpoint, options: RestoreOptions): Promise<unknown> {
     const { checkpoint } = stored;
@@ -211,7 +212,10 @@ export class AgentSaving {
   /** The session of an agent that takes the state of another one: its own as before, by its id, or a new one. */
   #elsewhere({ sessionId }: Checkpoint, agent: object): Assignment {
     const names = [this.#agentSessions.get(agent)?.sessionId, this.#identify(agent).agentId];
-    const id = this.#toSessionId(names.find((name) => name !== undefined && name !== sessionId));
+    const id = this.#toSessionId(
+      {},
+      names.find((name) => name !== undefined && name !== sessionId),
+    );
     return { sessionId: id, open: () => this.#sessions.shared(id) };
   }
 

@@ -1,5 +1,5 @@
 import { messageOf } from '../../core/errors.ts';
-import { describeValue, isRecord } from '../../core/options.ts';
+import { describeValue, isObject, isRecord } from '../../core/options.ts';
 import { formatPath, type PathStep } from '../../core/path.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import { findLeftOutSecrets, isSecretSet, type RestoreProblem } from '../engine/loading.ts';
@@ -250,10 +250,6 @@ export function objectsWithCode(agent: object): ReadonlySet<object> {
 /** Whether a saved value is there, and another one than the agent has. */
 function isNews(live: unknown, saved: unknown): boolean {
   return saved !== undefined && saved !== null && saved !== live;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }
 
 /** Whether an object is more than data: of a class of the caller's, or with a method, getter or setter of its own. */

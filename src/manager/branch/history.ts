@@ -12,7 +12,7 @@ import type { JsonValue } from '../../core/value/json.ts';
 import type { CheckpointQuery } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
-import { PendingImports } from '../engine/import-claim.ts';
+import { withoutPending } from '../engine/import-claim.ts';
 import {
   type LineageEntry,
   parseRow,
@@ -73,14 +73,26 @@ export type BranchHead = { readonly sessionId: SessionId; readonly branch: strin
 
 const DEFAULT_LIMIT = 50;
 
+/** Every checkpoint that fits, page by page. */
+export async function* eachCheckpoint(
+  manager: Pick<History, 'list'>,
+  filter: ListFilter,
+  order: 'newest' | 'oldest' = 'newest',
+): AsyncGenerator<Checkpoint> {
+  let cursor: string | undefined;
+  do {
+    const page = await manager.list(filter, { limit: 1_000, order, ...(cursor !== undefined && { cursor }) });
+    yield* page.checkpoints;
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+}
+
 /** Looks at checkpoints without loading states. */
 export class History {
   readonly #engine: Engine;
-  readonly #imports: PendingImports;
 
   constructor(engine: Engine) {
     this.#engine = engine;
-    this.#imports = new PendingImports(engine.storage);
   }
 
   async list(filter: ListFilter, page: ListPage = {}): Promise<CheckpointPage> {
@@ -92,7 +104,7 @@ export class History {
     for (let more: Partial<CheckpointQuery> = {}; ; ) {
       const wanted = limit - checkpoints.length;
       const rows = await this.#engine.storage.listCheckpoints({ ...query, ...more, limit: wanted + 1 });
-      const there = await this.#imports.leaveOut(rows.slice(0, wanted), query.sessionId);
+      const there = await withoutPending(this.#engine.storage, rows.slice(0, wanted));
       const { checkpoints: found, damaged } = await parseRows(there);
       // Of one session all must be sound; what is damaged elsewhere does not stand in the way of the rest.
       if (named.sessionId !== undefined) damaged.map(parseRow);
@@ -137,7 +149,7 @@ export class History {
     const nodes = new Map<CheckpointId, SessionTreeNode>();
     const place = { sessionId: id, order: 'oldest', include: 'all' } as const;
     for await (const rows of readPages(this.#engine.storage, place))
-      for (const row of await this.#imports.leaveOut(rows, id)) addNode(nodes, toEntry(row)); // a parent comes before its children
+      for (const row of await withoutPending(this.#engine.storage, rows)) addNode(nodes, toEntry(row)); // a parent comes before its children
     const roots: CheckpointId[] = [];
     const leaves: CheckpointId[] = [];
     for (const node of nodes.values()) {

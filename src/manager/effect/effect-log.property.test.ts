@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { trials } from '../../../test/support/trials.ts';
+import { drawn } from '../../../test/support/trials.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import type { Session } from '../session/session.ts';
@@ -76,5 +76,5 @@ test('[effect.3] in any order, side by side or not: what is done is not done aga
     const keys = since.map((one) => ranBefore.get(idOf(one))?.[0]);
     expect(new Set(keys).size).toBe(since.length);
   });
-  await fc.assert(property, { numRuns: trials(150) });
+  await fc.assert(property, drawn(150));
 });

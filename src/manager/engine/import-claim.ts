@@ -136,37 +136,35 @@ function timeOf({ target }: Ref): number {
   return Number(target.split('.').at(-1));
 }
 
-/** At most so many sessions are remembered. */
-const MAX_SETTLED = 10_000;
+/** Of so many sessions claims are looked up one by one; of more, all there are at once. */
+const FEW = 20;
 
-/** Tells sessions that are there from those of which an import has stored some checkpoints, and no names yet. */
-export class PendingImports {
-  readonly #storage: ChunkStorage;
-  readonly #settled = new Set<SessionId>();
+/**
+ * The rows without those of sessions of which an import has stored some checkpoints, and no names yet. Nothing is remembered: a session
+ * that was there may have been deleted since, and be on its way in again.
+ */
+export async function withoutPending(
+  storage: Pick<ChunkStorage, 'readRefs'>,
+  rows: readonly CheckpointRow[],
+): Promise<readonly CheckpointRow[]> {
+  const sessions = [...new Set(rows.map(({ sessionId }) => sessionId))];
+  const { kind } = CLAIM;
+  const claims =
+    sessions.length > FEW
+      ? await storage.readRefs({ kind })
+      : (
+          await Promise.all(sessions.map((sessionId) => storage.readRefs({ sessionId, kind }).catch(noneOfDamaged)))
+        ).flat();
+  const pending = new Set<SessionId>();
+  for (const { sessionId } of claims)
+    if ((await storage.readRefs({ sessionId })).every(isClaim)) pending.add(sessionId); // else somebody began it beside the import
+  return pending.size === 0 ? rows : rows.filter((row) => !pending.has(row.sessionId));
+}
 
-  constructor(storage: ChunkStorage) {
-    this.#storage = storage;
-  }
-
-  /** The rows, of one session or of all, without those of such sessions. */
-  async leaveOut(rows: readonly CheckpointRow[], sessionId: string | undefined): Promise<readonly CheckpointRow[]> {
-    const unknown = rows.filter((row) => !this.#settled.has(row.sessionId));
-    if (unknown.length === 0) return rows;
-    const pending = await this.#readPending(sessionId);
-    if (this.#settled.size > MAX_SETTLED) this.#settled.clear();
-    for (const row of unknown) if (!pending.has(row.sessionId)) this.#settled.add(row.sessionId);
-    return rows.filter((row) => !pending.has(row.sessionId));
-  }
-
-  async #readPending(sessionId: string | undefined): Promise<ReadonlySet<SessionId>> {
-    const place = sessionId === undefined ? {} : { sessionId };
-    const pending = new Set<SessionId>();
-    for (const claim of await this.#storage.readRefs({ ...place, kind: CLAIM.kind })) {
-      const refs = await this.#storage.readRefs({ sessionId: claim.sessionId });
-      if (refs.every(isClaim)) pending.add(claim.sessionId); // else somebody began it beside the import
-    }
-    return pending;
-  }
+/** A damaged session keeps its rows: whoever opens it is told, and the rest is listed. */
+function noneOfDamaged(error: unknown): [] {
+  if (hasErrorCode(error, 'CORRUPT')) return [];
+  throw error;
 }
 
 function isClaim({ kind, name }: Pick<Ref, 'kind' | 'name'>): boolean {

@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { describeValue } from '../../core/options.ts';
+import { describeValue, isObject } from '../../core/options.ts';
 
 /** What a function was given that changes a state or returns a new one. */
 export type Given = {
@@ -27,8 +27,4 @@ export function takeReturned(returned: unknown, { state, isChanged, name }: Give
   throw new InvalidInputError(
     `${name} must change the state, or return a whole new one; it ${hasChanged ? 'changed the state and ' : ''}returned ${describeValue(returned)}. Change what it is given, and put its body into braces so that it returns nothing.`,
   );
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }

@@ -1,21 +1,7 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import {
-  accepts,
-  anything,
-  checkOptions,
-  checkValue,
-  describeValue,
-  either,
-  having,
-  listOf,
-  type OptionCheck,
-  type OptionChecks,
-  options,
-  record,
-  recordOf,
-  wholeFrom,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, checkValue, describeValue, type OptionCheck, type OptionChecks } from '../../core/options.ts';
 import { name, parseName, type SessionId } from '../../core/record/id.ts';
 import type { SavingSession } from '../agent/agent.ts';
 import type { AgentSaving } from '../agent/agent-saving.ts';
@@ -61,11 +47,14 @@ export type MemberSaving = { readonly engine: Engine; readonly saving: AgentSavi
 const MAX_MEMBERS = 256;
 
 const session: OptionCheck = (value) =>
-  having('save', 'step', 'lease')(value) === undefined
+  is.having('save', 'step', 'lease')(value) === undefined
     ? undefined
     : `must be a session, as manager.session() returns it; found ${describeValue(value)}`;
 
-const messages = options({ count: { required: wholeFrom(0) }, unconfirmed: { required: listOf(anything) } });
+const messages = is.options({
+  count: { required: is.wholeFrom(0) },
+  unconfirmed: { required: is.listOf(is.anything) },
+});
 
 const sent: OptionCheck = (value) => {
   const problem = messages(value);
@@ -75,13 +64,13 @@ const sent: OptionCheck = (value) => {
 };
 
 const MEMBER: OptionChecks<GivenMember> = {
-  agent: accepts('an agent or a state', (value) => value !== null),
+  agent: is.accepts('an agent or a state', (value) => value !== null),
   sessionId: name,
   session,
-  state: anything,
-  options: options(SAVE_CHECKS),
-  sent: recordOf(sent),
-  received: recordOf(wholeFrom(0)),
+  state: is.anything,
+  options: is.options(SAVE_CHECKS),
+  sent: is.recordOf(sent),
+  received: is.recordOf(is.wholeFrom(0)),
 };
 
 const NAMED_MEMBER: OptionChecks = { ...MEMBER, name: { required: name } };
@@ -106,8 +95,8 @@ function findSessionProblem({ agent, sessionId, state }: GivenMember): string | 
 
 /** The names of a group's members, in order; throws unless they are members, and different ones. */
 export function parseMembers(members: readonly GroupMember[], groupId: SessionId): string[] {
-  const member = either('a name, or an object with a name and an agent, or a session and a state', name, record);
-  checkValue(members, listOf(member), 'The members of saveGroup()');
+  const member = is.either('a name, or an object with a name and an agent, or a session and a state', name, is.record);
+  checkValue(members, is.listOf(member), 'The members of saveGroup()');
   const names = members.map((member) => parseName(typeof member === 'string' ? member : member.name, 'A member name'));
   const double = names.find((name, at) => names.indexOf(name) !== at);
   if (double !== undefined) throw new InvalidInputError(`There are two members with the name "${double}".`);
@@ -148,9 +137,8 @@ export async function saveMember({ engine, saving }: MemberSaving, member: Given
 
 /** A copy of the messages without secrets: the caller may go on changing them. */
 function captureChannels({ codec }: Engine, { sent = {}, received = {} }: GivenChannels): Channels {
-  const copy = <Value>(value: Value): Value => codec.decodeJson(codec.encodeJson(value)) as Value;
   const copied = Object.entries(withoutUndefined(sent)).map(([to, { count, unconfirmed }]) => {
-    return [to, { count, unconfirmed: copy(unconfirmed) }] as const;
+    return [to, { count, unconfirmed: codec.copy(unconfirmed) }] as const;
   });
   return { sent: new Map(copied), received: new Map(Object.entries(withoutUndefined(received))) };
 }

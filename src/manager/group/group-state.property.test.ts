@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { trials } from '../../../test/support/trials.ts';
+import { drawn } from '../../../test/support/trials.ts';
 import { hasErrorCode } from '../../core/errors.ts';
 import { type Channels, findInFlight } from './group-state.ts';
 
@@ -104,7 +104,7 @@ function expectEachOnce(members: ReadonlyMap<Name, Member>, received: ReadonlyMa
   }
 }
 
-const RUNS = { numRuns: trials(20_000) };
+const RUNS = drawn(20_000);
 const happenings = fc.array(happening, { maxLength: 120 });
 
 test('[group.5] members that are cut one after the other, and send nothing meanwhile, lose and repeat no message', () => {

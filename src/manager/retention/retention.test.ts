@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { drawn } from '../../../test/support/trials.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { checkOptions } from '../../core/options.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
@@ -314,7 +315,7 @@ test('[retention.9] the verdicts depend on nothing but the input: not on its ord
       expect(kept.length).toBeLessThanOrEqual(Math.max(policy.maxCheckpoints ?? Infinity, pinned.length));
       expect(Object.values(reasons).every((reason) => reason.length > 0)).toBe(true);
     }),
-    { numRuns: 500 },
+    drawn(5_000),
   );
 });
 

@@ -1,3 +1,4 @@
+import { groupBy } from '../../core/group-by.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { Breather } from '../../storage/breather.ts';
@@ -340,20 +341,6 @@ function ownerOf({ type, agentId, userId, sessionId }: CheckpointHeader): string
 
 function formatOwner({ agentId, sessionId }: CheckpointHeader): string {
   return agentId === undefined ? `session ${sessionId}` : `agent ${agentId}`;
-}
-
-function groupBy<Key>(
-  headers: readonly CheckpointHeader[],
-  keyOf: (header: CheckpointHeader) => Key,
-): Map<Key, CheckpointHeader[]> {
-  const groups = new Map<Key, CheckpointHeader[]>();
-  for (const header of headers) {
-    const key = keyOf(header);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [header]);
-    else group.push(header);
-  }
-  return groups;
 }
 
 function formatOrdinal(count: number): string {

@@ -1,3 +1,4 @@
+import { isRecord } from '../../core/options.ts';
 import { ForeignInstance } from '../../core/value/class-codec.ts';
 
 /** The fields of an object, by name. */
@@ -6,17 +7,13 @@ export type Fields = Readonly<Record<string, unknown>>;
 /** The fields of an object, or of an instance whose class is not known here; none of anything else. */
 export function fieldsOf(value: unknown): Fields {
   if (value instanceof ForeignInstance) return fieldsOf(value.data);
-  return isObject(value) && !Array.isArray(value) ? value : {};
-}
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null;
+  return isRecord(value) ? value : {};
 }
 
 /** The channels of a state that LangGraph saved; undefined for any other state. */
 export function channelsOf(state: unknown): Fields | undefined {
   const { channel_values: values, channel_versions: versions } = fieldsOf(state);
-  return isObject(values) && isObject(versions) ? values : undefined;
+  return isRecord(values) && isRecord(versions) ? values : undefined;
 }
 
 /** The list of messages of a state: of a group chat, of a fleet, of a thread of LangGraph, or of any state with a list of that name. */

@@ -18,6 +18,30 @@ async function chatOf(manager: CheckpointManager, ...messages: string[]): Promis
   return session;
 }
 
+describe('another writer', () => {
+  test.each([['was begun'], ['moved from', 'a']])(
+    '[save.3] the conflict says what to do: %s',
+    async (change, ...before) => {
+      const manager = open();
+      await chatOf(manager, ...before);
+      const [first, second] = [
+        await manager.session<Chat>('s', { initial }),
+        await manager.session<Chat>('s', { initial }),
+      ];
+      await first.update((chat) => chat.messages.push('b'));
+      for (const late of [() => second.update((chat) => chat.messages.push('c')), () => second.save()]) {
+        const error = await late().catch((thrown: unknown) => thrown);
+        expect(error).toMatchObject({ code: 'CONFLICT', details: { kind: 'branch', name: 'main' } });
+        for (const words of ['writes session "s"', change, 'manager.session(id)', 'session.lease()'])
+          expect(String(error)).toContain(words);
+      }
+      const again = await manager.session<Chat>('s', { initial });
+      await again.update((chat) => chat.messages.push('c'));
+      expect(again.state.messages.slice(-2)).toEqual(['b', 'c']);
+    },
+  );
+});
+
 describe('state', () => {
   test('[session.8] is the initial one, copied, and afterwards what was saved', async () => {
     const manager = open();
@@ -38,6 +62,26 @@ describe('state', () => {
     expect(session.state).toBeUndefined();
     await session.save(undefined);
     expect(session.head?.sequence).toBe(1);
+  });
+
+  test('[secret.1] the report of a resumed session names what was left out', async () => {
+    const manager = open();
+    await (await manager.session('s', { initial: { n: 1, secret: 'the word is apple' } })).save();
+    const again = await manager.session('s');
+    expect(manager.reportOf(again)).toMatchObject({ status: 'partial', problems: [{ path: '$.secret' }] });
+    await (await manager.session('t', { initial: { n: 1 } })).save();
+    expect(manager.reportOf(await manager.session('t'))).toMatchObject({ status: 'complete' });
+  });
+
+  test('[session.8] a state is not replaced by undefined, which a misspelt field is', async () => {
+    const session = await open().session<{ n: number }>('s', { initial: { n: 1 } });
+    const result: { state?: { n: number } } = {};
+    await expect(session.save(result.state as { n: number })).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      message: expect.stringContaining('save() saves session.state'),
+    });
+    await session.save();
+    expect([session.state, session.head?.sequence]).toEqual([{ n: 1 }, 1]);
   });
 
   test('[session.8] a schema gives it its type, and refuses what does not fit by path and checkpoint', async () => {
@@ -129,6 +173,22 @@ describe('update', () => {
     expect([session.state.t, session.head?.sequence]).toEqual(['b', 3]);
   });
 
+  test('[session.9] a change that makes a cycle or an endless depth is refused, and the state stays', async () => {
+    const session = await open().session<{ self?: unknown }>('s', { initial: {} });
+    let deep: unknown = {};
+    for (let level = 0; level < 50_000; level++) deep = { deep };
+    const plain: { self?: unknown } = {};
+    plain.self = plain;
+    for (const itself of [undefined, plain, deep]) {
+      const change = (draft: { self?: unknown }) => Object.assign(draft, { self: itself ?? draft });
+      await expect(session.update(change)).rejects.toMatchObject({
+        code: 'INVALID_INPUT',
+        message: expect.stringContaining('cycle'),
+      });
+    }
+    expect(session.state).toEqual({});
+  });
+
   test('[session.9] the promise of an async function is refused, and does not end the process', async () => {
     const session = await chatOf(open(), 'a');
     const unhandled: unknown[] = [];
@@ -138,6 +198,8 @@ describe('update', () => {
       await Promise.resolve();
       chat.messages.push('b');
     };
+    // @ts-expect-error A returned state has every field.
+    void (() => session.update(() => ({})));
     await expect(session.update(change as () => unknown)).rejects.toThrow('must not be async');
     await new Promise((resolve) => setImmediate(resolve));
     process.off('unhandledRejection', note);

@@ -34,12 +34,16 @@ export type HistoryOptions = {
   readonly limit?: number | undefined;
 };
 
-/** What the function of `update` may not return: a promise, which nobody would await. */
-type NotAsync<Returned> = [Returned] extends [never]
+/** What the function of `update` may not return: a promise, which nobody would await, and a state that lacks fields. */
+type Returnable<Returned, State> = [Returned] extends [never]
   ? unknown
   : Returned extends PromiseLike<unknown>
     ? never
-    : unknown;
+    : Returned extends Partial<State>
+      ? [Returned] extends [State]
+        ? unknown
+        : never
+      : unknown;
 
 const DEFAULT_LIMIT = 50;
 const HISTORY_CHECKS: OptionChecks<HistoryOptions> = { from: anything, limit: wholeFrom(1) };
@@ -88,7 +92,7 @@ export class Session<State = unknown> {
     return this.#writer.head;
   }
 
-  /** The state: `initial`, what was loaded, or what was last saved. It is yours to change and `save`; after `update` it is frozen. */
+  /** The state: `initial`, what was loaded, or what was last saved. It is yours to change and `save`; after `update` it is frozen, and only `update` changes it. */
   get state(): State {
     return this.#writer.state as State;
   }
@@ -102,6 +106,8 @@ export class Session<State = unknown> {
   save(state: State, options?: SaveOptions): Promise<CheckpointId>;
   save(...given: [state?: State, options?: SaveOptions]): Promise<CheckpointId> {
     const [state, options = {}] = given.length === 0 ? [this.state] : given;
+    if (state === undefined && this.state !== undefined)
+      return Promise.reject(new InvalidInputError('save(undefined) would lose the state. save() saves session.state.'));
     return this.#writer.save(state, options);
   }
 
@@ -110,7 +116,7 @@ export class Session<State = unknown> {
    * save that fails, leave the state as it was.
    */
   update<Change extends (draft: Draft<State>) => unknown>(
-    change: Change & NotAsync<ReturnType<Change>>,
+    change: Change & Returnable<ReturnType<Change>, State>,
     options: SaveOptions = {},
   ): Promise<CheckpointId> {
     return this.#writer.update(change, options);

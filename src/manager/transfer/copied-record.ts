@@ -40,15 +40,6 @@ export function toNewCheckpoint(row: CheckpointRowWithRoot & { readonly root: Ch
   return { header, body: row.body, digest: row.digest, root: row.root };
 }
 
-/** What is put in for a deleted checkpoint, to be deleted at once: a record cannot begin as a tombstone. */
-export function toPlaceholder(row: CheckpointRow): NewCheckpoint {
-  readParent(row); // which checks it
-  const { id, sessionId, branch, timestampMs, sequence, stateDigest } = parseObject(row.body);
-  const header = { id, sessionId, branch, sequence, timestampMs, stateDigest, type: 'deleted', stateBytes: 0 };
-  const root = { text: 'null', refs: [] };
-  return { header: header as CheckpointHeader, body: JSON.stringify(header), digest: row.digest, root };
-}
-
 /** Whether a copy was killed before it could delete what it had put in for a tombstone. */
 export function isPlaceholder({ isDeleted, body }: CheckpointRow): boolean {
   return !isDeleted && body.includes('"type":"deleted"') && parseObject(body).stateBytes === 0;

@@ -16,9 +16,9 @@ import { checkRef } from '../../storage/ref.ts';
 import { isRefused } from '../../storage/refusal.ts';
 import { formatTombstone, isFoldedInto, parseRow, readPages } from '../engine/records.ts';
 import type { Beside, ChunkMover } from './chunk-mover.ts';
-import { isPlaceholder, isSealedRow, readFold, readParent, toNewCheckpoint, toPlaceholder } from './copied-record.ts';
+import { isPlaceholder, isSealedRow, readFold, readParent, toNewCheckpoint } from './copied-record.ts';
 import { copyEffects, type SettledSteps } from './copy-effects.ts';
-import { isExportedKind } from './export.ts';
+import { isExportedKind, toPlaceholder } from './export.ts';
 
 /** What a copy did. */
 export type CopyCounts = { checkpoints: number; present: number; deleted: number; chunks: number };
@@ -105,6 +105,7 @@ export class SessionCopier {
     if (row === undefined) return; // deleted since, and folded
     if (!row.isDeleted && row.root !== undefined) return this.#copyLive({ ...row, root: row.root });
     const { to } = this.#chunks;
+    readParent(row); // which checks it
     await to.commit({ sessionId: this.#sessionId, checkpoint: toPlaceholder(row) });
     await to.deleteCheckpoints([{ id: row.id, body: row.body }]);
   }

@@ -1,4 +1,5 @@
 import { ConflictError, hasErrorCode, InvalidInputError, isLost, messageOf, NotFoundError } from '../../core/errors.ts';
+import { groupBy } from '../../core/group-by.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { isSealedName } from '../../core/record/sealed-name.ts';
 import type { ChunkStorage, Ref } from '../../storage/contract.ts';
@@ -99,14 +100,8 @@ export class StorageCopy {
 
   /** All names at one moment, by session. */
   async #readNames(): Promise<Map<SessionId, Ref[]>> {
-    const names = new Map<SessionId, Ref[]>();
-    if (this.#options.sessions !== undefined) return names;
-    for (const ref of await this.#chunks.from.readRefs()) {
-      const own = names.get(ref.sessionId);
-      if (own === undefined) names.set(ref.sessionId, [ref]);
-      else own.push(ref);
-    }
-    return names;
+    const refs = this.#options.sessions === undefined ? await this.#chunks.from.readRefs() : [];
+    return groupBy(refs, ({ sessionId }) => sessionId);
   }
 
   async #attempt(

@@ -1,8 +1,9 @@
 import { CorruptError, NotFoundError } from '../../core/errors.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { Checkpoint, type CheckpointJson, parseCheckpointBody } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader, Tombstone } from '../../core/record/checkpoint-header.ts';
 import { parseSessionId, type SessionId } from '../../core/record/id.ts';
-import { type Chunk, type ChunkContent, createChunk, type Digest, digestText } from '../../core/tree/chunk.ts';
+import { type Chunk, type ChunkContent, type Digest, digestText } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { CheckpointRowWithRoot, EffectRow, NewCheckpoint, Ref, RefKind } from '../../storage/contract.ts';
 import { parseEffect } from '../effect/effect-record.ts';
@@ -33,7 +34,21 @@ export function isExportedKind(kind: unknown): boolean {
   return typeof kind === 'string' && EXPORTED_KINDS.has(kind);
 }
 
-/** Chains the digests of lines, so that a missing, changed or reordered line is noticed at the end. */
+/** Writes the lines of a session, and at the end how many they are: what is missing, changed or out of its order is noticed there. */
+export async function* writeLines(values: AsyncIterable<ExportStart | ExportLine>): AsyncGenerator<string> {
+  let digest: Digest | '' = '';
+  let lines = 0;
+  for await (const value of values) {
+    const line = JSON.stringify(value);
+    digest = chainLine(digest, line);
+    lines++;
+    yield `${line}\n`;
+  }
+  const end: ExportEnd = { end: { lines, digest: digest as Digest } };
+  yield `${JSON.stringify(end)}\n`;
+}
+
+/** Chains the digests of lines. */
 export function chainLine(digest: Digest | '', line: string): Digest {
   return digestText(`${digest}\n${line}`);
 }
@@ -47,26 +62,19 @@ export async function* exportSession(engine: Engine, sessionId: string): AsyncGe
   const refs = all.filter(({ kind }) => isExportedKind(kind));
   if (refs.length === 0)
     throw new NotFoundError(`There is no session "${id}" to export.`, { details: { sessionId: id } });
-  let digest: Digest | '' = '';
-  let lines = 0;
-  const format = (value: unknown): string => {
-    const line = JSON.stringify(value);
-    digest = chainLine(digest, line);
-    lines++;
-    return `${line}\n`;
-  };
-  const start: ExportStart = { ...EXPORT_START, sessionId: id };
-  yield format(start);
   const breather = new Breather();
-  for await (const line of exportLines(engine, id, refs)) {
-    yield format(line);
+  for await (const line of writeLines(exportLines(engine, id, refs))) {
+    yield line;
     if (breather.isDue) await breather.breathe();
   }
-  const end: ExportEnd = { end: { lines, digest: digest as Digest | '' as Digest } };
-  yield `${JSON.stringify(end)}\n`;
 }
 
-async function* exportLines(engine: Engine, sessionId: SessionId, refs: readonly Ref[]): AsyncGenerator<ExportLine> {
+async function* exportLines(
+  engine: Engine,
+  sessionId: SessionId,
+  refs: readonly Ref[],
+): AsyncGenerator<ExportStart | ExportLine> {
+  yield { ...EXPORT_START, sessionId };
   const written = new Set<Digest>();
   const known = new Set<string>();
   yield* exportCheckpoints(engine, sessionId, { written, known });
@@ -102,15 +110,10 @@ async function* exportEffects(
   written: Set<Digest>,
 ): AsyncGenerator<ExportLine> {
   const marks = new Map(refs.filter(({ kind }) => kind === 'log').map(({ name, target }) => [name, Number(target)]));
-  const rows = new Map<string, EffectRow[]>([...marks.keys()].map((branch) => [branch, []]));
-  for (const row of await engine.storage.readEffects({ sessionId })) {
-    const known = rows.get(row.branch);
-    if (known === undefined) rows.set(row.branch, [row]);
-    else known.push(row);
-  }
-  for (const [branch, found] of rows) {
+  const rows = groupBy(await engine.storage.readEffects({ sessionId }), ({ branch }) => branch);
+  for (const branch of new Set([...marks.keys(), ...rows.keys()])) {
     const count = marks.get(branch) ?? 0;
-    const own = found.filter(({ ordinal }) => ordinal < count);
+    const own = (rows.get(branch) ?? []).filter(({ ordinal }) => ordinal < count);
     // A branch without a mark began after the marks were read, or its mark is lost.
     const isNew = count === 0 && (await engine.repository.readRef(sessionId, 'log', branch)) !== undefined;
     if (own.length !== count || (count === 0 && !isNew)) throw hiddenEffects(sessionId, branch);
@@ -187,34 +190,19 @@ export async function exportCheckpoint({ repository, codec }: Engine, idOrPrefix
 }
 
 /** A record as a storage takes it. Of a deleted checkpoint an empty one is put in, and deleted again with the text that stays. */
-export type TransferRecord = { readonly checkpoint: NewCheckpoint; readonly tombstone?: string };
-
-/** Gathers the chunks of lines that were checked, for the record that comes after them. */
-export class TransferChunks {
-  #chunks: Chunk[] = [];
-
-  add({ chunk }: Extract<ExportLine, { chunk: unknown }>): void {
-    this.#chunks.push(createChunk(chunk));
-  }
-
-  take(): Chunk[] {
-    const chunks = this.#chunks;
-    this.#chunks = [];
-    return chunks;
-  }
-}
+type TransferRecord = { readonly checkpoint: NewCheckpoint; readonly tombstone?: string };
 
 /** What a line that was checked brings into a storage. */
 export function toRecord(line: Extract<ExportLine, { checkpoint: unknown } | { tombstone: unknown }>): TransferRecord {
-  if ('tombstone' in line) return toDeleted(line.tombstone);
+  if ('tombstone' in line) return { checkpoint: toPlaceholder(line.tombstone), tombstone: line.tombstone.body };
   const { body, digest, root } = line.checkpoint;
   return { checkpoint: { header: parseCheckpointBody(body, digest), body, digest, root } };
 }
 
-function toDeleted({ body, digest }: Extract<ExportLine, { tombstone: unknown }>['tombstone']): TransferRecord {
+/** What is put in for a deleted checkpoint, to be deleted at once: a record cannot begin as a tombstone. */
+export function toPlaceholder({ body, digest }: { readonly body: string; readonly digest: Digest }): NewCheckpoint {
   const { id, sessionId, branch, sequence, timestampMs, stateDigest } = JSON.parse(body) as Tombstone;
   const place = { id, sessionId, branch, sequence, timestampMs, stateDigest };
   const header: CheckpointHeader = { ...place, type: 'deleted', stateBytes: 0 };
-  const checkpoint = { header, body: JSON.stringify(header), digest, root: { text: 'null', refs: [] } };
-  return { checkpoint, tombstone: body };
+  return { header, body: JSON.stringify(header), digest, root: { text: 'null', refs: [] } };
 }

@@ -122,3 +122,24 @@ test('[session.4] a session that is opened while it is imported is the imported 
   );
   expect(await opening).toEqual({ imported: 5 });
 });
+
+test('[session.4] what is imported again is hidden from a manager that knew the session before it was deleted', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const manager = new CheckpointManager({ storage });
+  const lines = await exportLines();
+  const source = async function* () {
+    yield lines;
+  };
+  await manager.importSession(source());
+  expect((await manager.list({})).checkpoints).toHaveLength(6);
+  await manager.deleteSession('s');
+  const seen: number[] = [];
+  const commit = storage.commit.bind(storage);
+  storage.commit = async (each) => {
+    seen.push((await manager.list({})).checkpoints.length, (await manager.list({ sessionId: 's' })).checkpoints.length);
+    return commit(each);
+  };
+  await manager.importSession(source());
+  expect(new Set(seen)).toEqual(new Set([0]));
+  expect((await manager.list({})).checkpoints).toHaveLength(6);
+});

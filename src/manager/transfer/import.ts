@@ -1,12 +1,12 @@
-import { ConflictError, InvalidInputError, isOutcomeUnknown } from '../../core/errors.ts';
+import { ConflictError, CorruptError, InvalidInputError, isOutcomeUnknown } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { Chunk } from '../../core/tree/chunk.ts';
+import { type Chunk, createChunk } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { Commit, EffectRow } from '../../storage/contract.ts';
 import { areSameRefs } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
 import { claimSession, type ImportClaim } from '../engine/import-claim.ts';
-import { type ExportLine, TransferChunks, toRecord } from './export.ts';
+import { type ExportLine, toRecord } from './export.ts';
 import { LineSpool, splitLines } from './lines.ts';
 import { RecordReader, type SessionFile } from './record-reader.ts';
 
@@ -58,11 +58,23 @@ async function readFile(
 ): Promise<SessionFile> {
   const reader = new RecordReader({ states: { limits: codec.limits, spool }, nowMs: ports.now() });
   const breather = new Breather();
-  for await (const line of splitLines(source)) {
-    reader.read(line);
-    await breather.breathe();
+  try {
+    for await (const line of splitLines(source)) {
+      reader.read(line);
+      await breather.breathe();
+    }
+    return reader.finish();
+  } catch (error) {
+    if (error instanceof CorruptError) damagedFiles.add(error);
+    throw error;
   }
-  return reader.finish();
+}
+
+const damagedFiles = new WeakSet<Error>();
+
+/** Whether an import failed because its file is damaged, not the storage. */
+export function isDamagedFile(error: unknown): boolean {
+  return error instanceof Error && damagedFiles.has(error);
 }
 
 /** Puts a checked session into a storage. */
@@ -71,7 +83,8 @@ class SessionWriting {
   readonly #file: SessionFile;
   readonly #claim: ImportClaim;
   readonly #breather = new Breather();
-  readonly #chunks = new TransferChunks();
+  /** Those of lines that were read, for the record that comes after them. */
+  #chunks: Chunk[] = [];
   readonly #ids: CheckpointId[] = [];
   /** Wait for the end: under a name that somebody else has by then they would be taken for theirs. */
   readonly #effects: { readonly rows: EffectRow[]; readonly chunks: Chunk[] } = { rows: [], chunks: [] };
@@ -83,11 +96,11 @@ class SessionWriting {
   }
 
   async take(line: ExportLine): Promise<void> {
-    if ('chunk' in line) this.#chunks.add(line);
+    if ('chunk' in line) this.#chunks.push(createChunk(line.chunk));
     else if ('checkpoint' in line || 'tombstone' in line) await this.#takeRecord(line);
     else if ('effect' in line) {
       this.#effects.rows.push({ ...line.effect, sessionId: this.#file.sessionId });
-      this.#effects.chunks.push(...this.#chunks.take());
+      this.#effects.chunks.push(...this.#chunks.splice(0));
     }
     await this.#breather.breathe();
   }
@@ -95,7 +108,7 @@ class SessionWriting {
   async #takeRecord(line: Extract<ExportLine, { checkpoint: unknown } | { tombstone: unknown }>): Promise<void> {
     const { checkpoint, tombstone } = toRecord(line);
     const { id } = checkpoint.header;
-    const result = await this.#commit({ checkpoint, chunks: this.#chunks.take() });
+    const result = await this.#commit({ checkpoint, chunks: this.#chunks.splice(0) });
     if (result.status === 'duplicate') throw new ConflictError(`Checkpoint ${id} is in this storage already.`);
     this.#ids.push(id);
     if (tombstone !== undefined) await this.#engine.storage.deleteCheckpoints([{ id, body: tombstone }]);

@@ -135,9 +135,10 @@ export class RecordReader {
 
   #check(line: { readonly [kind: string]: unknown }): ExportLine {
     const [kind = '', ...more] = Object.keys(line);
-    const isSound = more.length === 0 && SHAPES[kind]?.(asFields(line[kind])) === true;
-    if (!isSound) throw new CorruptError(`It is not what was written: found ${describeFound(line)}.`);
-    checkKeys(asFields(line[kind]), FIELDS[kind as keyof typeof FIELDS]);
+    const shape = more.length === 0 ? SHAPES[kind] : undefined;
+    if (shape === undefined || !fits(line[kind], shape))
+      throw new CorruptError(`It is not what was written: found ${describeFound(line)}.`);
+    checkKeys(asFields(line[kind]), Object.keys(shape));
     const known = line as ExportLine;
     if ('chunk' in known) this.#checkChunk(known.chunk);
     else if ('checkpoint' in known) this.#checkCheckpoint(known.checkpoint);
@@ -332,30 +333,27 @@ function asFields(value: unknown): { readonly [field: string]: unknown } {
 }
 
 const isText = (value: unknown): boolean => typeof value === 'string';
-const isContent = (value: unknown): boolean => {
-  const { text, refs } = asFields(value);
-  return isText(text) && Array.isArray(refs) && refs.every(isDigest) && Object.keys(asFields(value)).length === 2;
+const CONTENT: Shape = { text: isText, refs: (value) => Array.isArray(value) && value.every(isDigest) };
+const isContent = (value: unknown): boolean => fits(value, CONTENT) && Object.keys(asFields(value)).length === 2;
+
+type Shape = { readonly [field: string]: (value: unknown) => boolean };
+
+/** All fields of a line of each kind. The file comes from outside: they must be what their names say. */
+const SHAPES: { readonly [kind: string]: Shape } = {
+  chunk: CONTENT,
+  checkpoint: { body: isText, digest: isDigest, root: isContent },
+  tombstone: { body: isText, digest: isDigest },
+  effect: {
+    branch: isText,
+    ordinal: Number.isSafeInteger,
+    body: isText,
+    digest: isDigest,
+    result: (value) => value === undefined || isContent(value),
+  },
+  ref: { kind: isExportedKind, name: isText, target: isText },
 };
 
-/** All fields of a line of each kind. */
-const FIELDS = {
-  chunk: ['text', 'refs'],
-  checkpoint: ['body', 'digest', 'root'],
-  tombstone: ['body', 'digest'],
-  effect: ['branch', 'ordinal', 'body', 'digest', 'result'],
-  ref: ['kind', 'name', 'target'],
-} as const;
-
-/** The file comes from outside: the parts of a line that are used must be what their names say. */
-const SHAPES: Record<string, (fields: { readonly [field: string]: unknown }) => boolean> = {
-  chunk: isContent,
-  checkpoint: ({ body, digest, root }) => isText(body) && isDigest(digest) && isContent(root),
-  tombstone: ({ body, digest }) => isText(body) && isDigest(digest),
-  effect: ({ branch, ordinal, body, digest, result }) =>
-    isText(branch) &&
-    Number.isSafeInteger(ordinal) &&
-    isText(body) &&
-    isDigest(digest) &&
-    (result === undefined || isContent(result)),
-  ref: ({ kind, name, target }) => isExportedKind(kind) && isText(name) && isText(target),
-};
+function fits(value: unknown, shape: Shape): boolean {
+  const fields = asFields(value);
+  return Object.entries(shape).every(([field, isSound]) => isSound(fields[field]));
+}

@@ -6,7 +6,7 @@ import { type Chunk, type ChunkContent, createChunk, type Digest } from '../../c
 import { formatEffect, parseEffect } from '../effect/effect-record.ts';
 import { parseTombstone, sealTombstone } from '../engine/records.ts';
 import { SAID_FIELD_NAMES, SAID_FIELDS } from '../engine/save-options.ts';
-import { chainLine, type ExportEnd, type ExportLine, type ExportStart } from './export.ts';
+import { type ExportEnd, type ExportLine, type ExportStart, sortByNeed, writeLines } from './export.ts';
 
 /** Takes things out of values; whatever holds nothing of the kind is given back as it is. */
 export interface Rewriting {
@@ -21,24 +21,18 @@ const REWRITTEN = SAID_FIELD_NAMES.filter((field) => ['label', 'text', 'value'].
 
 /** An exported session with everything taken out that a rewriting takes out: other content, other digests, the same ids and names. */
 export async function* rewriteSession(lines: AsyncIterable<string>, rewriting: Rewriting): AsyncGenerator<string> {
+  yield* writeLines(rewriteLines(lines, rewriting));
+}
+
+async function* rewriteLines(lines: AsyncIterable<string>, rewriting: Rewriting) {
   let rewriter: SessionRewriter | undefined;
-  let [digest, count]: [Digest | '', number] = ['', 0];
-  const format = (value: unknown): string => {
-    const line = JSON.stringify(value);
-    digest = chainLine(digest, line);
-    count++;
-    return `${line}\n`;
-  };
   for await (const text of lines) {
     const line = JSON.parse(text) as ExportStart | ExportLine | ExportEnd;
     if ('format' in line) {
       rewriter = new SessionRewriter(line.sessionId, rewriting);
-      yield format(line);
-    } else if (!('end' in line) && rewriter !== undefined)
-      for (const each of rewriter.rewrite(line)) yield format(each);
+      yield line;
+    } else if (!('end' in line) && rewriter !== undefined) yield* rewriter.rewrite(line);
   }
-  const end: ExportEnd = { end: { lines: count, digest: digest as Digest } };
-  yield `${JSON.stringify(end)}\n`;
 }
 
 class SessionRewriter {
@@ -77,7 +71,7 @@ class SessionRewriter {
     const header = parseCheckpointBody(body, digest);
     const state = this.#rewriting.ofState(this.#codec.decode(root, findIn(this.#before)));
     const encoded = this.#codec.encode(state);
-    yield* this.#write(encoded.root.refs, encoded.chunks);
+    yield* this.#write(encoded.chunks);
     const parentDigest = header.parentId === undefined ? undefined : this.#digests.get(header.parentId);
     const changed: CheckpointHeader = {
       ...this.#rewriteSaid(header),
@@ -108,24 +102,17 @@ class SessionRewriter {
     const place = { sessionId: this.#sessionId, branch: effect.branch };
     if (result === undefined) return yield { effect };
     const encoded = this.#codec.encode(this.#rewriting.ofOther(this.#codec.decode(result, findIn(this.#before))));
-    yield* this.#write(encoded.root.refs, encoded.chunks);
+    yield* this.#write(encoded.chunks);
     const { sessionId: __, ...row } = formatEffect(place, record, { text: encoded.root.text, refs: encoded.root.refs });
     yield { effect: row };
   }
 
   /** Chunks that were not written yet, those they refer to first. */
-  *#write(refs: readonly Digest[], chunks: readonly Chunk[]): Generator<ExportLine> {
-    const byDigest = new Map(chunks.map((chunk) => [chunk.digest, chunk]));
-    yield* this.#writeBelow(refs, byDigest);
-  }
-
-  *#writeBelow(refs: readonly Digest[], byDigest: ReadonlyMap<Digest, Chunk>): Generator<ExportLine> {
-    for (const digest of refs) {
-      const chunk = byDigest.get(digest);
-      if (chunk === undefined || this.#written.has(digest)) continue;
+  *#write(chunks: readonly Chunk[]): Generator<ExportLine> {
+    const fresh = chunks.filter(({ digest }) => !this.#written.has(digest));
+    for (const { digest, text, refs } of sortByNeed([fresh])) {
       this.#written.add(digest);
-      yield* this.#writeBelow(chunk.refs, byDigest);
-      yield { chunk: { text: chunk.text, refs: chunk.refs } };
+      yield { chunk: { text, refs } };
     }
   }
 }

@@ -10,8 +10,20 @@ export function changeDraft(state: unknown, recipe: (draft: never) => unknown): 
     throw new InvalidInputError(
       `update() changes a state made of objects, lists, Maps and Sets; found ${describeValue(state)}. Pass initial to session(), or use save(state).`,
     );
+  try {
+    return freezeState(draw(state as object, recipe));
+  } catch (error) {
+    if (!(error instanceof RangeError && error.message.includes('call stack'))) throw error;
+    throw new InvalidInputError(
+      'What update() made cannot be saved: it contains itself (a cycle), or is nested too deeply. Nothing was changed. Break the cycle, or flatten it.',
+      { cause: error },
+    );
+  }
+}
+
+function draw(state: object, recipe: (draft: never) => unknown): unknown {
   let isTaken = false;
-  const changed: unknown = create(state as object, (draft) => {
+  const changed: unknown = create(state, (draft) => {
     const returned = recipe(draft as never);
     if (isDraft(returned)) return undefined;
     const isChanged = (): boolean => current(draft) !== state;
@@ -19,5 +31,5 @@ export function changeDraft(state: unknown, recipe: (draft: never) => unknown): 
     isTaken = taken !== undefined;
     return (isTaken ? { taken, draft } : undefined) as undefined; // create() warns on the console unless it finds a draft
   });
-  return freezeState(isTaken ? (changed as { readonly taken: unknown }).taken : changed);
+  return isTaken ? (changed as { readonly taken: unknown }).taken : changed;
 }

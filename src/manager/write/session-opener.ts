@@ -93,8 +93,7 @@ export class SessionOpener implements SessionKeeper {
     if (initial === undefined && schema !== undefined)
       throw new NotFoundError(`Session "${id}" has no checkpoint yet, so there is no state. Pass initial to begin it.`);
     if (initial === undefined) return NOTHING;
-    const { plainCodec } = this.#engine;
-    const state: unknown = plainCodec.decodeJson(plainCodec.encodeJson(initial));
+    const state: unknown = this.#engine.plainCodec.copy(initial);
     return { ...NOTHING, state: schema === undefined ? state : await checkGiven(schema, state, 'initial') };
   }
 
@@ -117,16 +116,19 @@ export class SessionOpener implements SessionKeeper {
   }
 
   /**
-   * The session to go on in from a checkpoint: on its branch if it is the head there, on a new one otherwise. If the whole session was
-   * deleted meanwhile it begins anew.
+   * The session to go on in from a checkpoint: on its branch if it is the head there, on a new one otherwise, which is current from then
+   * on. If the whole session was deleted meanwhile it begins anew.
    */
   async resumeAt(checkpoint: Checkpoint): Promise<SessionWriter> {
-    const { id, sessionId, branch } = checkpoint;
-    const headId = await this.#engine.repository.readRef(sessionId, 'branch', branch);
-    if (headId === id) return this.open(sessionId, { branch }, { withState: false });
+    const { id, sessionId } = checkpoint;
     try {
-      const forked = await this.#branching.fork(id);
-      return await this.open(sessionId, { branch: forked.branch }, { withState: false });
+      const headId = await this.#engine.repository.readRef(sessionId, 'branch', checkpoint.branch);
+      const { branch } = headId === id ? checkpoint : await this.#branching.fork(id);
+      if (branch !== (await this.#engine.currentBranch(sessionId)))
+        await this.#branching.switchBranch(sessionId, branch);
+      const opening = this.open(sessionId, { branch }, { withState: false });
+      this.#shared.set(sessionId, opening);
+      return await opening;
     } catch (error) {
       if (!hasErrorCode(error, 'NOT_FOUND')) throw error;
       if ((await this.#engine.repository.readRefs({ sessionId, kind: 'branch' })).length > 0)

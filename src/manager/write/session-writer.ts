@@ -21,6 +21,7 @@ import type { Writer } from '../engine/writer.ts';
 import { LEASE_CHECKS, type Lease, type LeaseOptions } from '../lease/lease.ts';
 import { BranchLine, type BranchStart, type PendingSave } from './branch-line.ts';
 import { changeDraft } from './draft.ts';
+import { explainMove } from './explain-move.ts';
 import type { SessionOptions } from './session-options.ts';
 import { checkGiven } from './state-schema.ts';
 
@@ -234,7 +235,7 @@ export class SessionWriter {
     } catch (error) {
       if (this.#mayBranchOff(error)) return this.#storeInOwnBranch(writer, pending);
       if (hasErrorCode(error, 'CONFLICT') && (await this.#isDeleted())) this.restart();
-      throw error;
+      throw explainMove(error, this.branch);
     }
   }
 

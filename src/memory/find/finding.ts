@@ -1,16 +1,5 @@
-import {
-  accepts,
-  checkOptions,
-  checkValue,
-  flag,
-  listOf,
-  type OptionChecks,
-  oneOf,
-  record,
-  signal,
-  string,
-  wholeFrom,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, checkValue, type OptionChecks } from '../../core/options.ts';
 import { redactText } from '../../manager/engine/save-options.ts';
 import { currentAt } from '../log/current.ts';
 import { type FoldedMemory, foldMemory, toRecord } from '../log/fold.ts';
@@ -37,9 +26,9 @@ export type SelectOptions = MemoryScope &
 const SELECT_CHECKS: OptionChecks<SelectOptions> = {
   ...SCOPE_CHECKS,
   ...VIEW_CHECKS,
-  filters: record,
-  kinds: listOf(oneOf(...MEMORY_KINDS)),
-  showExpired: flag,
+  filters: is.record,
+  kinds: is.listOf(is.oneOf(...MEMORY_KINDS)),
+  showExpired: is.flag,
 };
 
 /** How a question is asked. */
@@ -55,10 +44,10 @@ export type SearchOptions = SelectOptions & {
 
 const SEARCH_CHECKS: OptionChecks<SearchOptions> = {
   ...SELECT_CHECKS,
-  topK: wholeFrom(1, 1000),
-  threshold: accepts('a number', (value) => typeof value === 'number' && !Number.isNaN(value)),
-  explain: flag,
-  signal,
+  topK: is.wholeFrom(1, 1000),
+  threshold: is.accepts('a number', (value) => typeof value === 'number' && !Number.isNaN(value)),
+  explain: is.flag,
+  signal: is.signal,
 };
 
 /** A memory that answers a question, and how well; a score compares only with others of the same search. */
@@ -83,7 +72,7 @@ export class Finding {
   }
 
   async search(text: string, options: SearchOptions = {}): Promise<SearchResult> {
-    checkValue(text, string, 'The question of search()');
+    checkValue(text, is.string, 'The question of search()');
     checkOptions(options, SEARCH_CHECKS, 'search()');
     options.signal?.throwIfAborted();
     const { scope, log, visible, current, isWanted, nowMs } = await this.#open(options);

@@ -67,11 +67,10 @@ export function rank(input: RankingInput): Ranked[] {
   const lexical = new LexicalScores(input);
   const near = new VectorScores(input);
   const found: Found[] = [];
-  for (const id of withNeighbours([...lexical.candidates(), ...near.candidates(), ...asked], visible)) {
-    const memory = visible.memories.get(id);
-    if (memory === undefined || isWanted?.(memory) === false) continue;
-    const context = contextOf(memory, visible);
-    found.push({ memory, isAsked: asked.has(id), words: lexical.score(context), vector: near.score(context) });
+  for (const [memory, known] of withNeighbours([...lexical.candidates(), ...near.candidates(), ...asked], visible)) {
+    if (isWanted?.(memory) === false) continue;
+    const context = known ?? contextOf(memory, visible);
+    found.push({ memory, isAsked: asked.has(memory.id), words: lexical.score(context), vector: near.score(context) });
   }
   const most = Math.max(0, ...found.map(({ words }) => words.all)) || 1;
   const weight = input.cosines === undefined ? 1 : LEXICAL_WEIGHT;
@@ -119,14 +118,23 @@ function contextOf(memory: FoldedMemory, visible: Visible): Context {
 }
 
 function followersOf(id: string, { memories, followers }: Visible): FoldedMemory[] {
-  return (followers.get(id) ?? []).flatMap((next) => memories.get(next) ?? []);
+  const found: FoldedMemory[] = [];
+  for (const next of followers.get(id) ?? []) {
+    const memory = memories.get(next);
+    if (memory !== undefined) found.push(memory);
+  }
+  return found;
 }
 
-function withNeighbours(ids: Iterable<string>, visible: Visible): Set<string> {
-  const reached = new Set<string>();
+/** Memories with what stands around them, and those around them, whose context is not known yet. */
+function withNeighbours(ids: Iterable<string>, visible: Visible): Map<FoldedMemory, Context | undefined> {
+  const reached = new Map<FoldedMemory, Context | undefined>();
   for (const id of ids) {
     const memory = visible.memories.get(id);
-    if (memory !== undefined) for (const [{ id: near }] of contextOf(memory, visible)) reached.add(near);
+    if (memory === undefined || reached.get(memory) !== undefined) continue;
+    const context = contextOf(memory, visible);
+    for (const [near] of context) if (!reached.has(near)) reached.set(near, undefined);
+    reached.set(memory, context);
   }
   return reached;
 }
@@ -237,9 +245,11 @@ function highest(values: ReadonlyMap<number, number>, count: number): number[] {
 const termsByFields = new WeakMap<MemoryFields, readonly string[]>();
 
 function knownTermsOf(fields: MemoryFields): readonly string[] {
-  const known = termsByFields.get(fields) ?? termsOf(fields.content);
-  termsByFields.set(fields, known);
-  return known;
+  const known = termsByFields.get(fields);
+  if (known !== undefined) return known;
+  const terms = termsOf(fields.content);
+  termsByFields.set(fields, terms);
+  return terms;
 }
 
 function partsOf(

@@ -1,15 +1,6 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import {
-  callback,
-  checkOptions,
-  checkValue,
-  listOf,
-  type OptionChecks,
-  positive,
-  record,
-  signal,
-  string,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, checkValue, type OptionChecks } from '../../core/options.ts';
 import { EMPTY_BLOCK, formatBlock, formatEntry } from '../log/memory-block.ts';
 import type { VectorStatus } from '../log/vector-index.ts';
 import { VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
@@ -33,12 +24,12 @@ export type RenderOptions = ViewOptions & {
 
 const RENDER_CHECKS: OptionChecks<RenderOptions> = {
   ...VIEW_CHECKS,
-  scope: record,
-  query: string,
-  said: listOf(string),
-  budgetTokens: positive,
-  countTokens: callback,
-  signal,
+  scope: is.record,
+  query: is.string,
+  said: is.listOf(is.string),
+  budgetTokens: is.positive,
+  countTokens: is.callback,
+  signal: is.signal,
 };
 
 /** The filled template, and which memories are in it: write their ids into the checkpoint, and it says what steered the step. */
@@ -54,6 +45,9 @@ const PINNED_SHARE = 0.4;
 /** More than fit into any sensible budget. */
 const MAX_RECALLED = 200;
 
+/** What applies whatever is asked, the most wanted first. */
+const ALWAYS_WANTED: readonly MemoryKind[] = ['instruction', 'preference', 'fact'];
+
 /** `{memory}`, or `{memory:preferences}` and the like. Doubled braces stand for themselves. */
 const PLACEHOLDER = /\{\{memory(?::[a-z]+)?\}\}|\{memory(?::([a-z]+))?\}/g;
 
@@ -63,7 +57,7 @@ const SECTIONS = new Map<string, MemoryKind>(MEMORY_KINDS.map((kind) => [`${kind
 type Filled = { readonly text: string; readonly ids: readonly string[]; readonly usedTokens: number };
 
 export async function render(finding: Finding, template: string, options: RenderOptions): Promise<RenderResult> {
-  checkValue(template, string, 'The template of render()');
+  checkValue(template, is.string, 'The template of render()');
   checkRenderOptions(options);
   const { budgetTokens = DEFAULT_BUDGET_TOKENS } = options;
   const status: { now: VectorStatus } = { now: { vectors: 'none' } };
@@ -106,9 +100,10 @@ async function recall(
     topK: MAX_RECALLED,
     ...(signal !== undefined && { signal }),
   });
-  // A section such as preferences is small and always applies: what does not fit the question follows what does.
-  const rest = kinds === undefined ? [] : newestFirst(all);
-  return { records: [...pinned, ...results, ...rest], vectors };
+  // What is known also applies where it shares no word with the question: it follows what does, while there is room.
+  const rest = newestFirst(all);
+  const known = ALWAYS_WANTED.flatMap((wanted) => rest.filter(({ kind }) => kind === wanted));
+  return { records: [...pinned, ...results, ...(kinds === undefined ? known : rest)], vectors };
 }
 
 function checkRenderOptions(options: Partial<RenderOptions> = {}): void {

@@ -1,7 +1,7 @@
 import type { MemoryKind } from '../storage/memory-record.ts';
 import { pastDateIn } from '../text/dates.ts';
 import { sentencesOf, type Words } from './sentences.ts';
-import { slotOf } from './slots.ts';
+import { PEOPLE, slotOf } from './slots.ts';
 import { isAsserted, isPlain, ownWords } from './voice.ts';
 
 /** What a rule found in a turn: one sentence or clause, as it was said, and where it stands. */
@@ -15,12 +15,30 @@ type RuleFinding = {
 };
 
 /** Named in the keys of what rules found; another set of rules has another name. */
-export const RULES_VERSION = 'rules-5';
+export const RULES_VERSION = 'rules-6';
 
 type Rule = { readonly kind: MemoryKind; readonly pattern: RegExp };
 
 const REMINDER =
   /^(?:please\s+)?(?:remember|keep in mind|note(?: that|:)|don['’]t forget)(?!\s+(?:when|how|the time)\b)/i;
+
+/**
+ * What is not to be done at all: "Don't use emojis". What points at something at hand, or at a moment, is for now only ("Don't delete
+ * it yet"); feeling and knowing nobody can forbid ("Don't worry", and "Don't know" without its "I").
+ */
+const PROHIBITION =
+  /^(?:(?:and|but|also|oh),?\s+)*(?:(?:do not|don['’]t)\s+(?!(?:you|we|they|worry|panic|mind|care|bother|know|think|believe|remember|recall|understand|see|want|need|have|feel|like|love|hate|get|be|let|even|really|expect|forget|hesitate)\b)\p{L}+|stop\s+\p{L}{3,}ing|avoid)(?!\p{L}|\s+(?:it|this|that|these|those|the|him|her|them|at|there|here|anything|yourself)\b)(?!.*\b(?:yet|now|today|tonight|tomorrow|this time|until|before|if|unless)\b)\s*[\p{L}.!]/iu;
+
+const I_AM = "\\bI(?:['’]m| am)(?:\\s+(?:not|no longer|still|also|now|currently|actually|both))*\\s+";
+/** Amounts, distances and passing states: "a bit tired", "an hour away", "a mess". */
+const PASSING =
+  'bit|little|lot|few|couple|tad|touch|hundred|thousand|million|second|minute|hour|day|week|month|year|while|step|moment|mess|wreck|(?:(?:total|complete|such an?)\\s+)?(?:idiot|fool|failure|loser|genius)';
+/** What one is for years: by what one eats, by one's body and tongues, and by how one lives. */
+const LASTING =
+  'vegan|\\p{L}{3,}arian|\\p{L}+-free|(?:\\p{L}+[ -])?intolerant|c(?:o)?eliac|(?:diabet|asthmat|dyslex|epilept|autist|anaem|anem)ic|(?:colou?r-?\\s?)?blind|deaf|\\p{L}+-?(?:handed|sighted|lingual|sexual)|pregnant|disabled|married|single|divorced|widowed|retired|unemployed|(?:self-)?employed|freelance';
+/** The end of what is said, or more about the same. */
+const GOES_NO_FURTHER =
+  '(?=\\W*$|[,.;!]|\\s+(?:and|but|so|now|too|as well|since|from|for|with|by|these days)(?![\\p{L}-]))';
 
 /** A sentence that fits several rules belongs to the first. */
 const RULES: readonly Rule[] = [
@@ -32,6 +50,7 @@ const RULES: readonly Rule[] = [
   },
   { kind: 'instruction', pattern: /\b(?:from now on|in (?:the )?future,? (?:please|always|never)|every time you)\b/i },
   { kind: 'instruction', pattern: /^please\s+(?:do not|don['’]t|stop|avoid|use|answer|reply|write|call)\b/i },
+  { kind: 'instruction', pattern: PROHIBITION },
   {
     kind: 'decision',
     pattern:
@@ -47,6 +66,9 @@ const RULES: readonly Rule[] = [
     pattern:
       /\bI\s+(?:can(?:['’]t|not) (?:stand|bear)|(?:do(?:n['’]t| not)|no longer) (?:eat|drink|use))\b|\bI(?:['’]m| am) (?:(?:not|no longer|still|really) )*(?:a fan of|allergic to|into|fond of)\b/i,
   },
+  { kind: 'fact', pattern: new RegExp(`${I_AM}an?\\s+(?!(?:${PASSING})\\b)\\p{L}`, 'iu') },
+  { kind: 'fact', pattern: new RegExp(`${I_AM}(?:${LASTING})${GOES_NO_FURTHER}`, 'iu') },
+  { kind: 'fact', pattern: new RegExp(`${I_AM}(?:from\\s+\\p{Lu}|(?:${PEOPLE})${GOES_NO_FURTHER})`, 'u') },
   {
     kind: 'fact',
     pattern:
@@ -67,7 +89,7 @@ const STOP_AFTER_ADDRESS = /(?<=\S[@./:]\S*)[.!,;]+$/;
 
 /** Every rule and slot needs one of these words, and most turns have none. */
 const CAN_TEACH =
-  /\b(?:I|we|my|our|me|let|please|remember|note|keep|forget|always|never|from now|future|every time|the (?:project|repo|repository|server|database|app|service|code|build|team|company))\b/i;
+  /\b(?:I|we|my|our|me|let|please|remember|note|keep|forget|always|never|do not|don['’]t|stop|avoid|from now|future|every time|the (?:project|repo|repository|server|database|app|service|code|build|team|company))\b/i;
 
 /** Nobody says something plainly in a longer one, and a sentence is looked at once for each of its clauses. */
 const MAX_SENTENCE_CHARS = 1000;

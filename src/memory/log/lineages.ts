@@ -1,3 +1,4 @@
+import { groupBy } from '../../core/group-by.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { isCheckpointId, type SessionId } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -72,14 +73,10 @@ export class Lineages {
         ? [...(await repository.readRefs({ kind: 'branch' })), ...(await repository.readRefs({ kind: 'current' }))]
         : (await Promise.all(sessionIds.map((sessionId) => repository.readRefs({ sessionId })))).flat();
     const wanted = new Set<string>(sessionIds);
-    const bySession = new Map<string, Ref[]>();
-    for (const ref of refs) {
-      if (!wanted.has(ref.sessionId)) continue;
-      const known = bySession.get(ref.sessionId);
-      if (known === undefined) bySession.set(ref.sessionId, [ref]);
-      else known.push(ref);
-    }
-    return bySession;
+    return groupBy<Ref, string>(
+      refs.filter((ref) => wanted.has(ref.sessionId)),
+      ({ sessionId }) => sessionId,
+    );
   }
 
   async #openBranch(branch: string, headId: string | undefined): Promise<readonly LineageSegment[]> {

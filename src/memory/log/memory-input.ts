@@ -1,16 +1,7 @@
 import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import {
-  accepts,
-  anything,
-  checkValue,
-  date,
-  filledString,
-  flag,
-  isRecord,
-  type OptionChecks,
-  string,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkValue, isRecord, type OptionChecks } from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import type { JsonValue } from '../../core/value/json.ts';
@@ -21,9 +12,13 @@ import type { MemoryMessage } from './extractor.ts';
 import { stripMemoryBlocks } from './memory-block.ts';
 
 /** Whose memory it is; the names are checked by `parseScope`. */
-export const SCOPE_CHECKS: OptionChecks<MemoryScope> = { userId: anything, agentId: anything, runId: anything };
+export const SCOPE_CHECKS: OptionChecks<MemoryScope> = {
+  userId: is.anything,
+  agentId: is.anything,
+  runId: is.anything,
+};
 
-const plainObject = accepts(
+const plainObject = is.accepts(
   'a plain object',
   (value) => isRecord(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value)),
 );
@@ -31,15 +26,15 @@ const plainObject = accepts(
 /** What a caller may say of a memory besides its words. */
 export const FIELD_CHECKS = {
   metadata: plainObject,
-  expirationDate: date,
-  isPinned: flag,
-  confidence: accepts('a number from 0 to 1', (value) => typeof value === 'number' && value >= 0 && value <= 1),
+  expirationDate: is.date,
+  isPinned: is.flag,
+  confidence: is.accepts('a number from 0 to 1', (value) => typeof value === 'number' && value >= 0 && value <= 1),
 };
 
 /** Who learns or changes something, and why. */
 export type WhyOptions = { readonly actor?: string; readonly reason?: string };
 
-export const WHY_CHECKS: OptionChecks<WhyOptions> = { actor: string, reason: string };
+export const WHY_CHECKS: OptionChecks<WhyOptions> = { actor: is.string, reason: is.string };
 
 /** Who and why in their stored form. */
 export function redactWhy({ actor, reason }: WhyOptions, codec: StateCodec): WhyOptions {
@@ -103,13 +98,13 @@ function checkMessage(message: MemoryMessage): MemoryMessage {
       `The role of a message must be one of ${[...LEARNED_ROLES, ...IGNORED_ROLES].join(', ')}; found "${message.role}".`,
     );
   checkContent(message.content);
-  if (message.timestamp !== undefined) checkValue(message.timestamp, date, 'The timestamp of a message');
+  if (message.timestamp !== undefined) checkValue(message.timestamp, is.date, 'The timestamp of a message');
   return message;
 }
 
 /** Throws for what is no id, before something else is found without one. */
 export function checkId(id: unknown, verb: string): void {
-  checkValue(id, filledString, `The id of ${verb}()`);
+  checkValue(id, is.filledString, `The id of ${verb}()`);
 }
 
 /** Accepts the words of a memory or throws. */

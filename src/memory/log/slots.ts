@@ -30,6 +30,15 @@ function named(words: string): string {
 
 const NAMED = new RegExp(named('are'), 'u');
 
+/** Peoples and faiths, as far as their form tells; some names ("Brian") look like them. */
+export const PEOPLE =
+  '\\p{Lu}\\p{Ll}*(?:ish|ese|\\p{Ll}{2}ian|\\p{Ll}{2}ean|ican|ist|lim|lic|stani|aeli|man)|Dutch|French|Swiss|Greek|Welsh|Czech|Thai|Iraqi|Hindu|Sikh';
+/** What else begins with a capital where all words do. */
+const EXCLAIMED = 'Sorry|Sure|Okay|Fine|Not|Here|Back|Done|Ready|Happy|Glad|Vegan';
+const GIVEN_NAME = '\\p{Lu}\\p{Ll}+';
+/** "I'm Ann", "I am Ann Lee from Rome": a name, and then nothing that it could belong to. */
+const I_AM_NAMED = `\\bI(?:['’]m| am) (?!(?:${PEOPLE}|${EXCLAIMED})\\b)${GIVEN_NAME}(?:[ -]${GIVEN_NAME}){0,2}(?=\\W*$|[,.;!]|\\s+(?:and|but|from|here|by the way)(?!\\p{L}))`;
+
 /** States of mind and ways of life, not places; a name in capitals is a place whatever it means. */
 const STATES =
   'fear|hope|dread|terror|denial|peace|harmony|luxury|pain|agony|sin|silence|exile|style|comfort|dreams?|nightmares?|hell|heaven|bubble|world|chaos|shadows?|mess|moment|past|present|future|the now|times|doubt|shame|awe|hiding|limbo|love|grief|misery|debt|tears|action|squalor|anticipation|my head|the clouds|it|this|that';
@@ -42,8 +51,11 @@ const NOWHERE = new RegExp(
 
 const SLOTS: Readonly<Record<string, Slot>> = {
   name: {
-    says: new RegExp(`${MY}name${IS}\\s+\\S|\\bI go by\\s+\\S|\\bI(?:['’]m| am) called\\s+\\S|\\bcall me\\s+\\S`, 'i'),
-    fits: new RegExp(named('by|called|[Cc]all me'), 'u'),
+    says: new RegExp(
+      `${MY}name${IS}\\s+\\S|\\bI go by\\s+\\S|\\bI(?:['’]m| am)(?: called)?\\s+\\S|\\bcall me\\s+\\S`,
+      'i',
+    ),
+    fits: new RegExp(`${named('by|called|[Cc]all me')}|^${I_AM_NAMED}`, 'u'),
     except: /\b(?:[Cc]all me|I go by|called) (?!["'“‘]?\p{Lu})/u,
     asks: /\bmy (?:full |first |last )?name\b|\bwho am I\b|\bam I called\b|['’]s (?:full |first |last )?name\b/i,
   },

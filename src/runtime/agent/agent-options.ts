@@ -1,25 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import * as is from '../../core/options.ts';
 import {
-  accepts,
-  anything,
-  callback,
   checkOptions,
   describeValue,
-  filledString,
-  flag,
   isRecord,
-  listOf,
   type Optional,
   type OptionCheck,
   type OptionChecks,
-  oneOf,
-  options,
-  orNull,
-  signal,
-  string,
-  wholeFrom,
 } from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
@@ -238,15 +227,15 @@ export type AgentOverride = Partial<
 >;
 
 /** Accepts some of the flags of an agent. */
-export const runtimeFlags: OptionCheck = options({
-  stream: flag,
-  store: flag,
-  checkpoint: flag,
+export const runtimeFlags: OptionCheck = is.options({
+  stream: is.flag,
+  store: is.flag,
+  checkpoint: is.flag,
 } satisfies OptionChecks<RuntimeFlags>);
 
 /** Accepts the agents of a team. */
-export const standardAgents: OptionCheck = listOf(
-  accepts('a StandardAgent', (value) => isRecord(value) && ['respond', 'saveState'].every((name) => name in value)),
+export const standardAgents: OptionCheck = is.listOf(
+  is.accepts('a StandardAgent', (value) => isRecord(value) && ['respond', 'saveState'].every((name) => name in value)),
 );
 
 const model: OptionCheck = (value) => {
@@ -254,21 +243,21 @@ const model: OptionCheck = (value) => {
   return `must be a model given as an object; found ${describeValue(value)}. Name a model in llmConfig: { provider: "openai", model: "..." }`;
 };
 
-const humanInputMode = oneOf('ALWAYS', 'TERMINATE', 'NEVER');
+const humanInputMode = is.oneOf('ALWAYS', 'TERMINATE', 'NEVER');
 
 const MADE: OptionChecks<StandardAgentOptions> = {
   // The name and the configurations of models and code are checked where they are read.
-  name: anything,
-  systemMessage: string,
-  description: string,
-  llmConfig: anything,
+  name: is.anything,
+  systemMessage: is.string,
+  description: is.string,
+  llmConfig: is.anything,
   model,
-  codeExecution: anything,
-  tools: listOf(tool),
+  codeExecution: is.anything,
+  tools: is.listOf(tool),
   humanInputMode,
-  maxConsecutiveAutoReplies: wholeFrom(0),
-  maxToolRounds: wholeFrom(1),
-  defaultReply: string,
+  maxConsecutiveAutoReplies: is.wholeFrom(0),
+  maxToolRounds: is.wholeFrom(1),
+  defaultReply: is.string,
   runtime: runtimeFlags,
 };
 
@@ -282,14 +271,14 @@ export function checkAgent(given: StandardAgentOptions, isSubclass: boolean): vo
 }
 
 const OVERRIDE: OptionChecks<AgentOverride> = {
-  systemMessage: string,
-  description: string,
+  systemMessage: is.string,
+  description: is.string,
   // Checked where it is read.
-  llmConfig: anything,
-  modelId: orNull(filledString),
+  llmConfig: is.anything,
+  modelId: is.orNull(is.filledString),
   humanInputMode,
-  maxConsecutiveAutoReplies: orNull(wholeFrom(0)),
-  maxToolRounds: wholeFrom(1),
+  maxConsecutiveAutoReplies: is.orNull(is.wholeFrom(0)),
+  maxToolRounds: is.wholeFrom(1),
 };
 
 /** Refuses what cannot be changed of an agent on purpose. */
@@ -299,11 +288,11 @@ export function checkOverride(given: unknown, of: string): void {
 
 const REPLY: OptionChecks<ReplyOptions> = {
   registry,
-  partner: filledString,
-  remembers: flag,
-  idempotencyKey: filledString,
-  signal,
-  onText: callback,
+  partner: is.filledString,
+  remembers: is.flag,
+  idempotencyKey: is.filledString,
+  signal: is.signal,
+  onText: is.callback,
 };
 
 /** Refuses what an agent cannot be asked with. */

@@ -1,16 +1,6 @@
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import {
-  accepts,
-  callback,
-  checkOptions,
-  having,
-  listOf,
-  type OptionCheck,
-  type OptionChecks,
-  record,
-  recordOf,
-  string,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, type OptionCheck, type OptionChecks } from '../../core/options.ts';
 import type { CodeExecutionConfig, CodeExecutor } from '../code/code-executor.ts';
 import { isWithin, narrowCode } from '../code/code-limits.ts';
 import { LocalCodeExecutor } from '../code/local-code-executor.ts';
@@ -57,21 +47,21 @@ export type AgentRegistryOptions = {
 };
 
 const OPTIONS: OptionChecks<AgentRegistryOptions> = {
-  tools: listOf(tool),
-  agents: recordOf(callback),
-  predicates: recordOf(callback),
-  selectors: recordOf(callback),
-  models: recordOf(record),
-  env: record,
-  allowedHosts: listOf(string),
-  allowCode: listOf(string),
-  createExecutor: callback,
+  tools: is.listOf(tool),
+  agents: is.recordOf(is.callback),
+  predicates: is.recordOf(is.callback),
+  selectors: is.recordOf(is.callback),
+  models: is.recordOf(is.record),
+  env: is.record,
+  allowedHosts: is.listOf(is.string),
+  allowCode: is.listOf(is.string),
+  createExecutor: is.callback,
 };
 
 /** Accepts a registry. */
-export const registry: OptionCheck = accepts(
+export const registry: OptionCheck = is.accepts(
   'an AgentRegistry: new AgentRegistry({ tools, models, ... })',
-  (value) => having('addAgent', 'modelFor', 'allowsCode')(value) === undefined,
+  (value) => is.having('addAgent', 'modelFor', 'allowsCode')(value) === undefined,
 );
 
 type CodeParts = { readonly executor: CodeExecutor; readonly cache: WorkspaceCache };

@@ -229,14 +229,6 @@ export function introduce({ description, systemMessage }: AgentState): string {
   return sentence.slice(0, MAX_INTRODUCTION_CHARS);
 }
 
-/** What of a state says what the agent is doing. */
-export function pickStatus({
-  status,
-  statusBeforePause,
-}: AgentState): Pick<AgentState, 'status' | 'statusBeforePause'> {
-  return { status, statusBeforePause };
-}
-
 /** What makes a conversation of a state what it was in an earlier one. */
 export function forgetPartner(
   { histories, autoReplies }: AgentState,

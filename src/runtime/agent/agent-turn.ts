@@ -15,7 +15,7 @@ import type { WorkspaceCache } from '../workspace/workspace-cache.ts';
 import type { WorkspaceState } from '../workspace/workspace-state.ts';
 import type { AgentState, AgentTotals } from './agent-state.ts';
 import type { Effects } from './effects.ts';
-import { callTool, describeTool, type Tool, type ToolOutcome } from './tool.ts';
+import { callTool, describeTool, failedOutcome, type Tool, type ToolOutcome } from './tool.ts';
 
 /** What a turn needs: whose it is, what was said, and the world. */
 export type TurnInput = {
@@ -114,7 +114,7 @@ async function answerCalls(input: TurnInput, calls: readonly ToolCall[]): Promis
 
 /** Answers the calls of a model that was told to speak. */
 function refuseCalls(calls: readonly ToolCall[]): ModelMessage {
-  const outcome = { isError: true, text: 'Error: No more tools may be called in this turn.' };
+  const outcome = failedOutcome('No more tools may be called in this turn.');
   return { role: 'tool', content: calls.map((call) => toResult(call, outcome)) };
 }
 
@@ -125,10 +125,10 @@ function toResult({ id, name }: ToolCall, { isError, text }: ToolOutcome) {
 
 async function answerCall({ tools, effects, signal }: TurnInput, call: ToolCall): Promise<ToolOutcome> {
   const tool = tools.find(({ name }) => name === call.name);
-  if (call.problem !== undefined) return { isError: true, text: `Error: ${call.problem}` };
+  if (call.problem !== undefined) return failedOutcome(call.problem);
   if (tool === undefined) {
     const names = tools.map(({ name }) => name).join(', ') || 'none';
-    return { isError: true, text: `Error: There is no tool "${call.name}". There are: ${names}.` };
+    return failedOutcome(`There is no tool "${call.name}". There are: ${names}.`);
   }
   const effect = { kind: 'tool', name: call.name, input: { callId: call.id, input: call.input }, signal } as const;
   return effects.run(effect, (attempt) => callTool(tool, call.input, attempt));

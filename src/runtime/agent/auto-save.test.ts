@@ -352,6 +352,24 @@ describe('other agents', () => {
     expect((await checkpointManager.branches('ann')).map(({ branch }) => branch)).toEqual(['main']);
   });
 
+  test('[orchestrator.2] restore goes by the current branch, also after a rewind or a save in another one', async () => {
+    const agent = { name: 'ann', n: 1 };
+    const checkpointManager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const orchestrator = new Orchestrator({ agents: [agent], checkpointManager });
+    await orchestrator.flush();
+    agent.n = 2;
+    await orchestrator.flush();
+    const { branch } = await checkpointManager.rewind({ sessionId: 'ann', at: '@~1' });
+    const again = { name: 'ann', n: 0 };
+    await new Orchestrator({ agents: [again], checkpointManager }).restore();
+    expect(again.n).toBe(1);
+    const side = await checkpointManager.session('ann', { branch: 'main' });
+    await side.save({ name: 'ann', n: 3 });
+    expect(await checkpointManager.currentBranch('ann')).toBe(branch);
+    await new Orchestrator({ agents: [again], checkpointManager }).restore();
+    expect(again.n).toBe(1);
+  });
+
   test('[orchestrator.2] agents have names of their own; sessions are named after ids, or a prefix and the name', async () => {
     const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
     const pair = () => new Orchestrator({ agents: [agentNamed('ann'), agentNamed('ann')], checkpointManager: manager });

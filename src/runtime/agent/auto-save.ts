@@ -1,18 +1,6 @@
 import { InvalidInputError, NotFoundError, UnsupportedError } from '../../core/errors.ts';
-import {
-  accepts,
-  callback,
-  checkOptions,
-  checkValue,
-  flag,
-  isRecord,
-  listOf,
-  type OptionChecks,
-  recordOf,
-  signal,
-  string,
-  unknownKey,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, checkValue, isRecord, type OptionChecks, unknownKey } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { name, parseName } from '../../core/record/id.ts';
 import type { RestoreOptions } from '../../manager/agent/agent-saving.ts';
@@ -54,26 +42,26 @@ export type NamedAgent = object & (Named | (Named & { readonly [field: string]: 
 
 type Named = { readonly name: string } | { readonly agentId: string } | { readonly id: string };
 
-const named = accepts(
+const named = is.accepts(
   'an object with a name, an agentId or an id',
   (value) => isRecord(value) && typeof nameOf(value as NamedAgent) === 'string',
 );
 
 const OPTIONS: OptionChecks<OrchestratorOptions> = {
-  agents: { required: listOf(named) },
+  agents: { required: is.listOf(named) },
   checkpointManager: { required: manager },
-  autoCheckpoint: flag,
-  runtime: recordOf(runtimeFlags),
-  sessionPrefix: string,
+  autoCheckpoint: is.flag,
+  runtime: is.recordOf(runtimeFlags),
+  sessionPrefix: is.string,
   userId: name,
   registry,
-  onText: callback,
-  onSaveFailed: callback,
+  onText: is.callback,
+  onSaveFailed: is.callback,
 };
 
-const REPLY: OptionChecks<{ readonly signal?: AbortSignal }> = { signal };
+const REPLY: OptionChecks<{ readonly signal?: AbortSignal }> = { signal: is.signal };
 type OrchestratorRestore = Pick<RestoreOptions, 'allowOther' | 'onDifference'>;
-const RESTORE: OptionChecks<OrchestratorRestore> = { allowOther: flag, onDifference };
+const RESTORE: OptionChecks<OrchestratorRestore> = { allowOther: is.flag, onDifference };
 
 type Watchable = { onChange(listener: () => void): () => void };
 
@@ -288,12 +276,17 @@ function idOf(agent: NamedAgent): string | undefined {
 /** How many checkpoints of a user are looked at together. */
 const USER_PAGE = 200;
 
-/** The newest checkpoint of an agent. A storage of three methods lists those of a user only; throws if it cannot be found there. */
+/** Where an agent was left: the head of its current branch. A storage of three methods lists those of a user only; throws if it cannot be found there. */
 async function findLatest(agent: NamedAgent, checkpoints: CheckpointManager): Promise<Checkpoint | undefined> {
   const sessionId = sessionOf(agent);
-  const latest = await checkpoints.latest({ sessionId });
   const { storage } = checkpoints.engine;
-  if (latest !== undefined || !(storage instanceof WholeCheckpointStorage) || storage.findsSessions) return latest;
+  if (!(storage instanceof WholeCheckpointStorage)) {
+    const current = await checkpoints.currentBranch(sessionId);
+    const head = (await checkpoints.branches(sessionId)).find(({ branch }) => branch === current);
+    return head && checkpoints.open(head.headId);
+  }
+  const latest = await checkpoints.latest({ sessionId }); // it keeps no current branch
+  if (latest !== undefined || storage.findsSessions) return latest;
   const userId: unknown = Reflect.get(agent, 'userId');
   if (typeof userId !== 'string')
     throw new UnsupportedError(

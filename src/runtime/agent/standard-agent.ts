@@ -34,7 +34,6 @@ import {
   forgetPartner,
   introduce,
   parseAgentState,
-  pickStatus,
   subtractTotals,
 } from './agent-state.ts';
 import { runCode, takeTurn } from './agent-turn.ts';
@@ -183,10 +182,11 @@ export class StandardAgent {
     const { partner = PERSON, remembers = true, signal, onText } = options;
     const before = this.#state;
     const restores = this.#restores.count;
-    if (this.#replies++ === 0) this.#rest = pickStatus(before);
+    const { status, statusBeforePause } = before;
+    if (this.#replies++ === 0) this.#rest = { status, statusBeforePause };
     let isForgotten = true;
     try {
-      if (before.status !== 'paused') this.setStatus('running');
+      if (status !== 'paused') this.setStatus('running');
       this.receive(heard, partner);
       const effects = new UnrecordedEffects(options.idempotencyKey);
       const registry = options.registry ?? this.#openRegistry();
@@ -328,7 +328,7 @@ export class StandardAgent {
   loadState(state: unknown): readonly RestoreProblem[] {
     const { fields, ...parsed } = parseAgentState(state);
     this.#state = freezeState(parsed);
-    this.#rest = pickStatus(parsed);
+    this.#rest = { status: parsed.status, statusBeforePause: parsed.statusBeforePause };
     this.#restores.count++;
     return [
       ...compareTools(parsed, this.#tools),

@@ -1,17 +1,8 @@
 import { z } from 'zod';
 import { messageOf } from '../../core/errors.ts';
-import {
-  accepts,
-  callback,
-  checkOptions,
-  describeValue,
-  isRecord,
-  type OptionCheck,
-  type OptionChecks,
-  options,
-  string,
-} from '../../core/options.ts';
-import { findSecretRef } from '../../core/secret/left-out.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, describeValue, isRecord, type OptionCheck, type OptionChecks } from '../../core/options.ts';
+import { findLeftOut } from '../../core/secret/left-out.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
@@ -52,7 +43,7 @@ const DEFAULT_TIMEOUT_MS = 60_000;
 const DEFAULT_MAX_CHARS = 20_000;
 const MAX_TRACE_CHARS = 4_000;
 
-const atLeastNothing = accepts('a number of 0 or more', (value) => typeof value === 'number' && value >= 0);
+const atLeastNothing = is.accepts('a number of 0 or more', (value) => typeof value === 'number' && value >= 0);
 
 const zodSchema: OptionCheck = (value) => {
   if (isRecord(value) && '_zod' in value && typeof value.safeParseAsync === 'function') return undefined;
@@ -61,14 +52,14 @@ const zodSchema: OptionCheck = (value) => {
 
 const TOOL: OptionChecks<Tool> = {
   name: {
-    required: accepts(
+    required: is.accepts(
       '1 to 64 letters, digits, "_" or "-"',
       (value) => typeof value === 'string' && TOOL_NAME.test(value),
     ),
   },
-  description: { required: string },
+  description: { required: is.string },
   input: { required: zodSchema },
-  run: { required: callback },
+  run: { required: is.callback },
   timeoutMs: atLeastNothing,
   maxResultChars: atLeastNothing,
 };
@@ -78,7 +69,7 @@ export const tool: OptionCheck = (value) => {
   if (!isRecord(value)) return `must be a tool made with defineTool(); found ${describeValue(value)}`;
   const missing = ['name', 'description', 'input', 'run'].filter((key) => value[key] === undefined);
   if (missing.length > 0) return `lacks ${missing.join(', ')}; make tools with defineTool()`;
-  return options(TOOL)(Object.fromEntries(Object.keys(TOOL).map((key) => [key, value[key]])));
+  return is.options(TOOL)(Object.fromEntries(Object.keys(TOOL).map((key) => [key, value[key]])));
 };
 
 /** Defines a tool, with the input typed by its schema. */
@@ -108,7 +99,7 @@ export function fingerprintTool(tool: Tool): string {
 
 /** Calls a tool. Whatever it does, there is an outcome: wrong input, a throw, no answer in time, too much of it. Only a stopped run throws. */
 export async function callTool(tool: Tool, input: unknown, attempt: StepAttempt): Promise<ToolOutcome> {
-  const place = findSecretRef(input);
+  const place = findLeftOut(input);
   if (place !== undefined)
     return failedOutcome(
       `The secret at ${place} of the input is not stored, so the tool was not called. Call it again with the secret.`,

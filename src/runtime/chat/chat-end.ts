@@ -1,16 +1,8 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
-import {
-  checkOptions,
-  filledString,
-  listOf,
-  type OptionChecks,
-  options,
-  positive,
-  string,
-  wholeFrom,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, type OptionChecks } from '../../core/options.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import { LinearPattern } from './linear-pattern.ts';
@@ -105,17 +97,17 @@ export type GivenEndRules = Partial<Omit<EndRules, 'pattern'>> & {
   readonly pattern?: string | NonNullable<EndRules['pattern']>;
 };
 
-const limit = wholeFrom(1);
+const limit = is.wholeFrom(1);
 
 export const END_RULES: OptionChecks<GivenEndRules> = {
-  signals: listOf(string),
+  signals: is.listOf(is.string),
   pattern: (value) => (typeof value === 'string' || value instanceof RegExp ? undefined : PATTERN(value)),
-  predicate: filledString,
+  predicate: is.filledString,
   maxTokens: limit,
-  maxCostUsd: positive,
+  maxCostUsd: is.positive,
 };
 
-const PATTERN = options({ source: { required: string }, flags: string });
+const PATTERN = is.options({ source: { required: is.string }, flags: is.string });
 
 /** The rules of a conversation, complete and checked before anything runs. */
 export function createEndRules(given: GivenEndRules): EndRules {

@@ -1,23 +1,7 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import {
-  accepts,
-  anything,
-  checkOptions,
-  checkValue,
-  describeValue,
-  filledString,
-  flag,
-  isRecord,
-  listOf,
-  type OptionChecks,
-  options,
-  orNull,
-  record,
-  recordOf,
-  string,
-  wholeFrom,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, checkValue, describeValue, isRecord, type OptionChecks } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import { overrideModel } from '../agent/agent-options.ts';
@@ -45,23 +29,23 @@ const DEFAULTS = {
 export const SETTINGS = {
   managerName: name,
   // Checked with the names it may hold.
-  speakerSelection: anything,
-  allowedTransitions: recordOf(listOf(string)),
-  allowRepeatSpeaker: flag,
-  sendIntroductions: flag,
-  seed: accepts('a whole number', Number.isSafeInteger),
-  maxRounds: wholeFrom(1),
-  end: options(END_RULES),
+  speakerSelection: is.anything,
+  allowedTransitions: is.recordOf(is.listOf(is.string)),
+  allowRepeatSpeaker: is.flag,
+  sendIntroductions: is.flag,
+  seed: is.accepts('a whole number', Number.isSafeInteger),
+  maxRounds: is.wholeFrom(1),
+  end: is.options(END_RULES),
 } as const;
 
 /** What may be changed of a conversation that has begun. */
 const CHANGES: OptionChecks<ChatSettings> = {
   ...SETTINGS,
   managerName: () => 'cannot be changed: the agents keep what they heard under this name',
-  allowedTransitions: orNull(SETTINGS.allowedTransitions),
+  allowedTransitions: is.orNull(SETTINGS.allowedTransitions),
   // Checked where it is read.
-  selectorConfig: orNull(record),
-  selectorModelId: orNull(filledString),
+  selectorConfig: is.orNull(is.record),
+  selectorModelId: is.orNull(is.filledString),
 };
 
 /** Settings with what is changed on purpose. Throws if the group cannot be led by them. */
@@ -155,7 +139,7 @@ function checkLeading(settings: ChatSettings, agents: readonly string[]): void {
 
 function checkSelection(selection: unknown): void {
   if (isRecord(selection)) {
-    checkValue(selection.selector, filledString, 'The selector of speakerSelection');
+    checkValue(selection.selector, is.filledString, 'The selector of speakerSelection');
     return;
   }
   if (typeof selection === 'string' && SELECTIONS.includes(selection)) return;

@@ -1,6 +1,11 @@
+import { resolve } from 'node:path';
+import { InvalidInputError } from '../../core/errors.ts';
 import { checkOptions, filledString, flag, type OptionChecks, oneOf, wholeFrom } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
+import type { AgentRegistry } from '../agent/agent-registry.ts';
+import type { AgentState } from '../agent/agent-state.ts';
+import type { CodeExecutionConfig } from '../code/code-executor.ts';
 import { addProblems, type DifferenceReport, report } from '../run/differences.ts';
 import {
   type ContinuationFilesOptions,
@@ -21,11 +26,12 @@ import {
 } from '../run/team-restorer.ts';
 import type { Edit } from '../run/team-run.ts';
 import { type ApplyOptions, applyRestore } from '../workspace/apply-restore.ts';
+import { planRestore } from '../workspace/plan-restore.ts';
 import type { WorkspacePlan, WorkspaceReport } from '../workspace/workspace-plan.ts';
-import { describeLeft, planChatFiles } from './chat-files.ts';
+import type { WorkspaceState } from '../workspace/workspace-state.ts';
 import { CHAT, type ChatTypes } from './chat-kind.ts';
 import { type ChatRunOptions, type ChatRunResult, holdChat } from './chat-run.ts';
-import type { ChatSettings } from './chat-state.ts';
+import type { ChatSettings, ChatState } from './chat-state.ts';
 import type { GroupChat } from './group-chat.ts';
 
 /** How a conversation is put back. */
@@ -166,4 +172,58 @@ async function openFiles(
   if (logs === false && outputRoot === undefined) return undefined;
   const root = logs === false ? '.' : (logs ?? DEFAULT_ROOT);
   return openContinuationFiles({ ...place, rounds, root, outputRoot, hasStates });
+}
+
+type Capture = {
+  readonly name: string;
+  readonly workspace: WorkspaceState;
+  readonly config: Exclude<CodeExecutionConfig, false>;
+};
+
+/** Plans what restoring the captured working directories of a conversation would change, by agent. */
+async function planChatFiles(state: ChatState, registry: AgentRegistry): Promise<Record<string, WorkspacePlan>> {
+  const plans: Record<string, WorkspacePlan> = {};
+  for (const { name, workspace, config } of findCaptures(state)) {
+    if (!registry.allowsCode(config)) throw refuseFolder(name, config.workDir);
+    const ignore = config.capture === false ? undefined : config.capture?.ignore;
+    plans[name] = await planRestore(workspace, config.workDir, ignore === undefined ? {} : { ignore });
+  }
+  return plans;
+}
+
+/** Which folder is written to is not for a checkpoint to say. */
+function refuseFolder(name: string, workDir: string): InvalidInputError {
+  return new InvalidInputError(
+    `The checkpoint asks to put files of "${name}" into "${workDir}", which is not allowed here. Allow the folder with allowCode of the registry (--allow-code at the command line).`,
+    { details: { agent: name, workDir } },
+  );
+}
+
+/** One for each folder: of agents that share one, whoever ran code last knows what it holds. */
+function findCaptures(state: ChatState): Capture[] {
+  const byFolder = new Map<string, Capture>();
+  for (const { name, workspace, codeExecution } of inOrderOfRuns(state)) {
+    if (workspace === null || codeExecution === false) continue;
+    byFolder.set(resolve(codeExecution.workDir), { name, workspace, config: codeExecution });
+  }
+  return [...byFolder.values()];
+}
+
+function inOrderOfRuns({ agents, chat: { messages, pendingReply } }: ChatState): AgentState[] {
+  const said = pendingReply === null ? messages : [...messages, pendingReply.message];
+  const lastRun = ({ name }: AgentState) =>
+    said.findLastIndex((message) => message.name === name && message.code !== undefined);
+  return Object.values(agents).toSorted((a, b) => lastRun(a) - lastRun(b));
+}
+
+/** Lists the paths that a restore could not make what they were. */
+function describeLeft(reports: Readonly<Record<string, WorkspaceReport>>): RestoreProblem[] {
+  return Object.entries(reports).flatMap(([agent, { status, left, failed }]) => {
+    if (status === 'complete') return [];
+    const notes = [
+      ...left.map(({ path, note }) => ({ path, why: note })),
+      ...failed.map(({ path, problem }) => ({ path, why: problem })),
+    ];
+    return notes.map(({ path, why }) => ({ path: `$.agents.${agent}.workspace`, problem: `${path}: ${why}` }));
+  });
 }

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { drawn } from '../../../test/support/trials.ts';
 import { LinearPattern } from './linear-pattern.ts';
 
 const atom = fc.constantFrom(
@@ -49,7 +50,7 @@ describe('a pattern', () => {
         const expected = new RegExp(source, flag).exec(said)?.[0];
         expect(new LinearPattern({ source, flags: flag }).find(said)).toBe(expected);
       }),
-      { numRuns: 200 },
+      drawn(2_000),
     );
   });
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { StandardAgentOptions } from '../agent/agent-options.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
@@ -80,7 +81,7 @@ function describeAgent(config: TeamAgentConfig, registry: AgentRegistry): Standa
   return {
     name: config.name,
     tools: (config.tools ?? []).map((name) => openTool(registry, name, config.name)),
-    ...defined({
+    ...withoutUndefined({
       systemMessage: config.system_message,
       description: config.description,
       llmConfig: config.llm,
@@ -90,7 +91,7 @@ function describeAgent(config: TeamAgentConfig, registry: AgentRegistry): Standa
       maxToolRounds: config.max_tool_rounds,
       defaultReply: config.default_reply,
       codeExecution: config.code_execution,
-      runtime: config.runtime && defined(config.runtime),
+      runtime: config.runtime && withoutUndefined(config.runtime),
     }),
   };
 }
@@ -113,7 +114,7 @@ function describeChat(config: TeamConfig, registry: AgentRegistry): Partial<Grou
   const selector = config.selector_model === undefined ? config.selector : registry.model(config.selector_model);
   if (config.selector_model !== undefined && selector === undefined)
     throw unregistered('model', config.selector_model, { user: 'the selection of speakers', option: 'selector_model' });
-  return defined({
+  return withoutUndefined({
     speakerSelection: config.speaker_selection,
     selector,
     allowedTransitions: config.allowed_transitions,
@@ -126,7 +127,7 @@ function describeChat(config: TeamConfig, registry: AgentRegistry): Partial<Grou
 }
 
 function describeEnd(end: NonNullable<TeamConfig['end']>): Partial<EndRules> {
-  return defined({
+  return withoutUndefined({
     signals: end.signals,
     pattern: end.pattern === undefined ? undefined : { source: end.pattern },
     predicate: end.predicate,
@@ -150,11 +151,6 @@ function unregistered(
     `"${user}" needs the ${what} "${name}", which the registry does not have. Name a module with it under "registry".`,
     { details: { [what]: name, option } },
   );
-}
-
-/** The fields that have a value. */
-function defined<Fields extends object>(fields: Fields): { [Key in keyof Fields]?: Exclude<Fields[Key], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
 
 /** A model's configuration is checked where the model is known: its keys depend on the provider. */

@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
+import * as is from '../../core/options.ts';
 import {
   checkOptions,
   checkValue,
@@ -7,8 +8,6 @@ import {
   isRecord,
   type OptionCheck,
   type OptionChecks,
-  record,
-  string,
 } from '../../core/options.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { CheckpointManagerOptions } from '../../manager/manager-options.ts';
@@ -25,7 +24,7 @@ import { dataSource } from './yaml-source.ts';
 /** Where references in settings (`env:NAME`) are looked up, and what their paths are relative to (default: the working folder). */
 export type StorageSource = { readonly env?: Environment; readonly folder?: string };
 
-const SOURCE: OptionChecks<StorageSource> = { env: record, folder: string };
+const SOURCE: OptionChecks<StorageSource> = { env: is.record, folder: is.string };
 
 /** The storage that settings ask for, its folder made; undefined only if they say `enabled: false`. What they leave out is as in a file. */
 export async function createCheckpointStorage(
@@ -61,7 +60,7 @@ function parseSettings(settings: GivenCheckpointing, of: string): CheckpointingS
 /** How a manager is opened by settings. */
 type OpenManagerOptions = StorageSource & { readonly manager?: Omit<CheckpointManagerOptions, 'storage'> };
 
-const OPEN: OptionChecks<OpenManagerOptions> = { ...SOURCE, manager: record };
+const OPEN: OptionChecks<OpenManagerOptions> = { ...SOURCE, manager: is.record };
 
 /** Opens the storage and a manager on it, and prunes what is older than `cleanup_after_days`: call it when the process starts. */
 export async function openCheckpointManager(
@@ -88,9 +87,13 @@ export function addressOf(
     case 'memory':
       return { kind: 'memory' };
     case 'file':
-      return { kind: 'file', path };
+      return { kind: 'file', path, isConfigured: true };
     case 'sqlite':
-      return { kind: 'sqlite', path: /\.(db|sqlite3?)$/.test(path) ? path : join(path, 'checkpoints.db') };
+      return {
+        kind: 'sqlite',
+        path: /\.(db|sqlite3?)$/.test(path) ? path : join(path, 'checkpoints.db'),
+        isConfigured: true,
+      };
     case 'postgres': {
       const url = resolveReference(settings.storage_url ?? '', env);
       return { kind: 'postgres', url, tenant: settings.storage_tenant, schema: settings.storage_schema };

@@ -1,10 +1,16 @@
 import { z } from 'zod';
 import { DEFAULT_RUNTIME } from '../agent/agent-state.ts';
+import { findSlip, NEEDING_APPROVAL, TRUSTED } from './operation-name.ts';
 
 const count = z.int().min(0, 'must be a whole number of 0 or more');
 const positive = z.int().min(1, 'must be a whole number of 1 or more');
 const flag = z.boolean();
-const names = z.array(z.string().min(1));
+
+/** The name of an operation, or a pattern with `*`. */
+export const operationName = z
+  .string()
+  .min(1)
+  .refine((name) => findSlip(name) === undefined, { error: ({ input }) => findSlip(String(input)) ?? '' });
 
 /** Where and how long checkpoints are kept. */
 export const checkpointingSchema = z.strictObject({
@@ -35,13 +41,8 @@ export const humanInTheLoopSchema = z.strictObject({
   enabled: flag.default(true),
   approval_timeout_seconds: z.number().positive().default(300),
   auto_reject_on_timeout: flag.default(false).describe('false: the request stays open.'),
-  require_approval_for: names.default([
-    'code_execution',
-    'file_operations',
-    'external_api_calls',
-    'sensitive_data_access',
-  ]),
-  trusted_operations: names.default(['web_search', 'data_analysis']),
+  require_approval_for: z.array(operationName).default(NEEDING_APPROVAL),
+  trusted_operations: z.array(operationName).default(TRUSTED),
 });
 
 const workflowSettings = z.strictObject({

@@ -187,6 +187,11 @@ agents:
       /^1:30 .*needs a storage_url, such as env:DATABASE_URL/,
     ],
     [
+      'a near miss of a known operation',
+      'workflow: { human_in_the_loop: { require_approval_for: [code_execuiton] } }',
+      /"code_execuiton" is nearly "code_execution"\. Did you mean "code_execution"\?/,
+    ],
+    [
       'an operation in both lists',
       'workflow: { human_in_the_loop: { trusted_operations: [code_execution] } }',
       /"code_execution" is in require_approval_for and in trusted_operations/,
@@ -375,7 +380,9 @@ describe('storages', () => {
   test('[settings.4] a folder that cannot be made is an error that says why', async () => {
     await expect(createCheckpointStorage(settings({ storage_path: '/dev/null/x' }))).rejects.toMatchObject({
       code: 'STORAGE',
-      message: expect.stringMatching(/^The folder \/dev\/null\/x for checkpoints cannot be made: ENOTDIR/),
+      message: expect.stringMatching(
+        /^The folder \/dev\/null\/x for checkpoints cannot be made: EEXIST: .*'\/dev\/null'/,
+      ),
     });
   });
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { drawn, trials } from '../../../test/support/trials.ts';
 import type { DriftSnapshot } from './drift-detector.ts';
 import { DriftDetector } from './drift-detector.ts';
 import type { DriftOptions } from './drift-options.ts';
@@ -126,9 +127,9 @@ describe('snapshots', () => {
         holder[key] = bad;
         go(snapshot);
       }),
-      { numRuns: 200 },
+      drawn(2_000),
     );
-    expect(refused).toBeGreaterThan(100);
+    expect(refused).toBeGreaterThan(trials(1_000));
   });
 
   test('[drift.11] one of an earlier release, with tables as lists and sums of the run, is taken', () => {
@@ -150,7 +151,7 @@ describe('snapshots', () => {
     [1, 150_000],
     [2, 162_000],
   ])(
-    '[drift.10] after 40,000 events by %i agents, in a loop with calls unanswered, it takes less than %i characters',
+    '[drift.10] after many events by %i agents, in a loop with calls unanswered, it takes less than %i characters',
     (agents, limit) => {
       const detector = new DriftDetector();
       const call = (at: number, input: unknown) => {
@@ -167,7 +168,7 @@ describe('snapshots', () => {
       };
       const answer = (at: number, text: string) =>
         detector.observe({ kind: 'result', callId: `toolu_${String(at).padStart(24, '0')}`, text });
-      for (let at = 0; at < 40_000; at += 2) {
+      for (let at = 0; at < Math.min(40_000, trials(400_000)); at += 2) {
         call(at, { path: `file${at}`, query: words(at, 80) });
         answer(at, words(at + 1, 60));
       }

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { drawn } from '../../../test/support/trials.ts';
 import { DriftDetector } from './drift-detector.ts';
 import { type DriftEvent, leavesOf, readEvent } from './step/drift-event.ts';
 
@@ -115,7 +116,7 @@ describe('events that cannot be read', () => {
         copy.restore(JSON.parse(JSON.stringify(detector.snapshot())));
         expect(copy.observe({ kind: 'cycle' })).toEqual(detector.observe({ kind: 'cycle' }));
       }),
-      { numRuns: 150 },
+      drawn(1_500),
     );
   });
 });

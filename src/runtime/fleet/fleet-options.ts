@@ -1,19 +1,7 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import {
-  checkOptions,
-  filledString,
-  flag,
-  listOf,
-  type OptionChecks,
-  options as optionsOf,
-  orNull,
-  positive,
-  record,
-  recordOf,
-  string,
-  wholeFrom,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, type OptionChecks } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
 import { overrideModel, standardAgents } from '../agent/agent-options.ts';
 import { type AgentRegistry, registry } from '../agent/agent-registry.ts';
@@ -64,16 +52,16 @@ const CALLBACKS: FleetCallbackFlags = { streaming: true, progressLedger: true, t
 
 /** What the limits of a fleet accept. */
 const LIMITS = {
-  maxRoundCount: wholeFrom(1),
-  maxStallCount: wholeFrom(0),
-  maxResetCount: wholeFrom(0),
-  maxTokens: wholeFrom(1),
-  maxCostUsd: positive,
-  planReview: flag,
-  callbacks: optionsOf({
-    streaming: flag,
-    progressLedger: flag,
-    toolCalls: flag,
+  maxRoundCount: is.wholeFrom(1),
+  maxStallCount: is.wholeFrom(0),
+  maxResetCount: is.wholeFrom(0),
+  maxTokens: is.wholeFrom(1),
+  maxCostUsd: is.positive,
+  planReview: is.flag,
+  callbacks: is.options({
+    streaming: is.flag,
+    progressLedger: is.flag,
+    toolCalls: is.flag,
   } satisfies OptionChecks<FleetCallbackFlags>),
 } as const;
 
@@ -82,11 +70,11 @@ const OPTIONS: OptionChecks<FleetOptions> = {
   agents: { required: standardAgents },
   registry,
   // A model and a configuration are checked where they are read, and settings where a checkpoint is.
-  model: record,
-  llmConfig: record,
-  settings: record,
+  model: is.record,
+  llmConfig: is.record,
+  settings: is.record,
   orchestratorName: name,
-  operations: recordOf(string),
+  operations: is.recordOf(is.string),
   humanInTheLoop,
 };
 
@@ -94,17 +82,17 @@ const OPTIONS: OptionChecks<FleetOptions> = {
 const CHANGES: OptionChecks<FleetSettings> = {
   ...LIMITS,
   orchestratorName: () => 'cannot be changed: the agents keep what they heard under this name',
-  maxTokens: orNull(LIMITS.maxTokens),
-  maxCostUsd: orNull(LIMITS.maxCostUsd),
+  maxTokens: is.orNull(LIMITS.maxTokens),
+  maxCostUsd: is.orNull(LIMITS.maxCostUsd),
   // Checked where it is read.
-  llmConfig: orNull(record),
-  modelId: orNull(filledString),
-  policy: optionsOf({
-    requireApprovalFor: listOf(filledString),
-    trustedOperations: listOf(filledString),
-    operations: recordOf(string),
-    approvalTimeoutMs: orNull(positive),
-    autoRejectOnTimeout: flag,
+  llmConfig: is.orNull(is.record),
+  modelId: is.orNull(is.filledString),
+  policy: is.options({
+    requireApprovalFor: is.listOf(is.filledString),
+    trustedOperations: is.listOf(is.filledString),
+    operations: is.recordOf(is.string),
+    approvalTimeoutMs: is.orNull(is.positive),
+    autoRejectOnTimeout: is.flag,
   } satisfies OptionChecks<OperationPolicy>),
 };
 

@@ -1,13 +1,6 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import {
-  accepts,
-  checkOptions,
-  checkValue,
-  filledString,
-  having,
-  type OptionChecks,
-  string,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, checkValue, type OptionChecks } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Recovery } from '../../manager/recovery/recovery-options.ts';
 import type { Session } from '../../manager/session/session.ts';
@@ -24,9 +17,9 @@ import type { FleetAnswer, FleetRequest } from './fleet-state.ts';
 /** What a fleet works with. */
 export type FleetRunnerOptions = FleetRunOptions & HeldOptions & { readonly fleet: Fleet };
 
-const madeFleet = accepts(
+const madeFleet = is.accepts(
   'a Fleet: new Fleet({ agents, ... })',
-  (value) => having('saveState', 'loadState')(value) === undefined,
+  (value) => is.having('saveState', 'loadState')(value) === undefined,
 );
 
 const OPTIONS: OptionChecks<FleetRunnerOptions> = { ...FLEET_RUN, ...HELD, fleet: { required: madeFleet } };
@@ -34,7 +27,7 @@ const OPTIONS: OptionChecks<FleetRunnerOptions> = { ...FLEET_RUN, ...HELD, fleet
 /** What a fleet is to do. */
 type Task = { readonly task: string };
 
-const TASK: OptionChecks<Task> = { task: { required: string } };
+const TASK: OptionChecks<Task> = { task: { required: is.string } };
 
 /** How a fleet goes on. */
 export type ResumeFleetOptions = DifferenceOptions & { readonly prompt?: string; readonly rounds?: number };
@@ -81,7 +74,7 @@ export class FleetRunner {
 
   /** Gives it something to do: the task if the session is new, else another request that the fleet goes on with. */
   async prompt(text: string, options: Omit<ResumeFleetOptions, 'prompt'> = {}): Promise<FleetRunResult> {
-    checkValue(text, string, 'The text of prompt()');
+    checkValue(text, is.string, 'The text of prompt()');
     checkOptions(options, RESUME, 'prompt()');
     return this.#host.hold(async (session) =>
       session.head === undefined ? this.#begin(text, options) : this.#goOn(session, { ...options, prompt: text }),
@@ -110,7 +103,7 @@ export class FleetRunner {
    * from here, also if a limit had ended it; one that is satisfied stays ended.
    */
   async resume(options: ResumeFleetOptions = {}): Promise<FleetRunResult> {
-    checkOptions(options, { ...RESUME, prompt: filledString }, 'resume()');
+    checkOptions(options, { ...RESUME, prompt: is.filledString }, 'resume()');
     return this.#host.hold((session) => this.#goOn(session, options));
   }
 
@@ -144,8 +137,8 @@ export async function superviseFleet(
   runner: FleetRunner,
   supervision: SuperviseFleetOptions,
 ): Promise<SupervisedFleetResult> {
-  checkValue(runner, having('runOrResume'), 'The runner of superviseFleet()');
-  checkOptions(supervision, { ...SUPERVISE, task: { required: filledString } }, 'superviseFleet()');
+  checkValue(runner, is.having('runOrResume'), 'The runner of superviseFleet()');
+  checkOptions(supervision, { ...SUPERVISE, task: { required: is.filledString } }, 'superviseFleet()');
   const { task, ...options } = supervision;
   return supervise<FleetRunResult>({
     ...options,

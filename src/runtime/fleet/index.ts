@@ -1,8 +1,6 @@
-export type { OrchestratorOptions } from '../agent/auto-save.ts';
-export { Orchestrator } from '../agent/auto-save.ts';
+export { Orchestrator, type OrchestratorOptions } from '../agent/auto-save.ts';
 export { Fleet } from './fleet.ts';
-export type { FleetOptions } from './fleet-options.ts';
-export { fleetOptionsFrom } from './fleet-options.ts';
+export { type FleetOptions, fleetOptionsFrom } from './fleet-options.ts';
 export type {
   ContinueFleetOptions,
   ContinueFleetResult,

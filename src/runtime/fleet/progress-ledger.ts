@@ -1,4 +1,5 @@
 import { parse as parseYaml } from 'yaml';
+import { isRecord } from '../../core/options.ts';
 
 /** One entry of the progress ledger: what is so, and why. */
 export type LedgerEntry<Answer> = { readonly reason: string; readonly answer: Answer };
@@ -57,7 +58,7 @@ function withChoices(problem: string, speakers: readonly string[]): string {
 function findObject(text: string): Fields | undefined {
   for (const candidate of candidates(text)) {
     const value = parseLeniently(candidate);
-    if (isFields(value) && FLAGS.some((key) => lookUp(value, key) !== undefined)) return value;
+    if (isRecord(value) && FLAGS.some((key) => lookUp(value, key) !== undefined)) return value;
   }
   return undefined;
 }
@@ -106,10 +107,6 @@ function parseAsYaml(text: string): unknown {
   }
 }
 
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** Keys are the same whatever their case and separators: `isInLoop`, `Is In Loop`. */
 function lookUp(fields: Fields, key: string): unknown {
   if (Object.hasOwn(fields, key)) return fields[key];
@@ -124,9 +121,9 @@ function readEntry<Answer>(
   ...[read, problems]: [read: (value: unknown) => Answer | undefined, problems: string[]]
 ): LedgerEntry<Answer> | undefined {
   const given = lookUp(fields, key);
-  const value = isFields(given) ? lookUp(given, 'answer') : given;
+  const value = isRecord(given) ? lookUp(given, 'answer') : given;
   const answer = read(value);
-  if (answer !== undefined) return { reason: isFields(given) ? toReason(lookUp(given, 'reason')) : '', answer };
+  if (answer !== undefined) return { reason: isRecord(given) ? toReason(lookUp(given, 'reason')) : '', answer };
   problems.push(
     value === undefined ? `"${key}" is missing.` : `"${key}" cannot be ${JSON.stringify(value)?.slice(0, 100)}.`,
   );

@@ -3,6 +3,7 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import { Serial } from '../../core/time/serial.ts';
 import type { OwnSave } from '../../manager/agent/agent.ts';
+import { eachCheckpoint } from '../../manager/branch/history.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { parseRow } from '../../manager/engine/records.ts';
 import type { SaveOptions } from '../../manager/engine/save-options.ts';
@@ -84,18 +85,9 @@ export class AgentCheckpoints {
     const marks = await manager.engine.repository.readRefs({ sessionId: session.id, kind: 'mark' });
     const marked = new Set(marks.map(({ target }) => target));
     const filter = { sessionId: session.id, branch: session.branch, type: 'pre_operation' };
-    let cursor: string | undefined;
-    do {
-      const page = await manager.list(filter, {
-        order: 'oldest',
-        limit: PAGE,
-        ...(cursor !== undefined && { cursor }),
-      });
-      for (const { id, metadata } of page.checkpoints)
-        if (!marked.has(id))
-          this.#unfinished.set(id, { name: String(metadata?.operation), turn: Number(metadata?.turn ?? 0) + 1 });
-      cursor = page.nextCursor;
-    } while (cursor !== undefined);
+    for await (const { id, metadata } of eachCheckpoint(manager, filter, 'oldest'))
+      if (!marked.has(id))
+        this.#unfinished.set(id, { name: String(metadata?.operation), turn: Number(metadata?.turn ?? 0) + 1 });
   }
 
   /** Takes a checkpoint; the state is read when the one before is stored, so that it has all that was recorded till then. */

@@ -41,7 +41,7 @@ export class Inbox {
   /** Accepts a message; returns whether it is a new one. Resolves when it is durable. */
   async deliver(given: Message): Promise<boolean> {
     // Copied as a save would, but for its secrets: the sender may change what it sent.
-    const message = parseMessage(given, (body) => this.#plainCodec.decodeJson(this.#plainCodec.encodeJson(body)));
+    const message = parseMessage(given, (body) => this.#plainCodec.copy(body));
     const { id } = message;
     refuseSecret(id, 'The id of a message', this.#codec); // redacted, it would not be known again
     const digest = this.#session.digestOf({ body: message.body });

@@ -1,20 +1,7 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import {
-  accepts,
-  anything,
-  checkOptions,
-  delayFrom,
-  filledString,
-  flag,
-  having,
-  isRecord,
-  type Optional,
-  type OptionCheck,
-  type OptionChecks,
-  oneOf,
-  options as optionsOf,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, isRecord, type Optional, type OptionCheck, type OptionChecks } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { name } from '../../core/record/id.ts';
 import { backoff } from '../../core/time/backoff.ts';
@@ -115,12 +102,12 @@ export function retryDelayMs({ retryDelayMs: firstMs }: LoopSettings, failures: 
   return backoff(failures, { firstMs, maxMs: Math.max(firstMs, MAX_RETRY_DELAY_MS) });
 }
 
-const watch = having('observe', 'assess', 'snapshot', 'restore', 'reset');
+const watch = is.having('observe', 'assess', 'snapshot', 'restore', 'reset');
 
 const drift: OptionCheck = (value) => {
   if (value === false) return undefined;
-  if (!isRecord(value)) return accepts('options of the detector, { watch } or false', isRecord)(value);
-  return 'watch' in value ? optionsOf({ watch: { required: watch } })(value) : driftOptions(value);
+  if (!isRecord(value)) return is.accepts('options of the detector, { watch } or false', isRecord)(value);
+  return 'watch' in value ? is.options({ watch: { required: watch } })(value) : driftOptions(value);
 };
 
 const OPTIONS = {
@@ -130,25 +117,25 @@ const OPTIONS = {
   agentType: name,
   userId: name,
   sessionId: name,
-  restoreFrom: filledString,
+  restoreFrom: is.filledString,
   onDifference,
-  initial: optionsOf({
-    task: anything,
-    context: optionsOf({
-      goals: anything,
-      constraints: anything,
-      decisions: anything,
-      notes: anything,
+  initial: is.options({
+    task: is.anything,
+    context: is.options({
+      goals: is.anything,
+      constraints: is.anything,
+      decisions: is.anything,
+      notes: is.anything,
     } satisfies OptionChecks<AgentMind['context']>),
-    memory: optionsOf({ shortTerm: anything, session: anything } satisfies OptionChecks<AgentMind['memory']>),
+    memory: is.options({ shortTerm: is.anything, session: is.anything } satisfies OptionChecks<AgentMind['memory']>),
   } satisfies OptionChecks<AgentMind>),
   // Each is a number that a timer can wait for.
-  settings: optionsOf(Object.fromEntries(Object.keys(DEFAULT_SETTINGS).map((setting) => [setting, delayFrom(1)]))),
-  refresh: oneOf('in-process', 'exit'),
+  settings: is.options(Object.fromEntries(Object.keys(DEFAULT_SETTINGS).map((setting) => [setting, is.delayFrom(1)]))),
+  refresh: is.oneOf('in-process', 'exit'),
   drift,
-  heartbeatMs: delayFrom(1),
+  heartbeatMs: is.delayFrom(1),
   lease: leaseOptions,
-  prune: flag,
+  prune: is.flag,
 } satisfies OptionChecks<AgentLoopOptions>;
 
 /** What the parts of one loop share. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
+import { STRIDE } from '../../../test/support/trials.ts';
 import type { DriftReading, DriftWatch, LoopAgent } from './index.ts';
 
 /** A watch that says what the test says. */
@@ -304,7 +305,7 @@ describe('drift', () => {
       return { triggers, decisions: second.loop.state.context.decisions, isOver, handled: second.loop.state.mailbox };
     };
     let dieAt = 1;
-    for (let isOver = false; !isOver; dieAt += 0.5) {
+    for (let isOver = false; !isOver; dieAt += STRIDE / 2) {
       const result = await run(dieAt);
       const where = `died at commit ${dieAt}`;
       expect(result.handled, where).toMatchObject({ processedCount: 2, pending: [], setAside: [] });

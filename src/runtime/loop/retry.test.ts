@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
+import { STRIDE, trials } from '../../../test/support/trials.ts';
 import type { LoopAgent, Turn } from './index.ts';
 
 const handling =
@@ -67,7 +68,7 @@ describe('a message that is tried again', () => {
       return isOver;
     };
     let dieAt = 1;
-    for (let isOver = false; !isOver; dieAt += 0.5) isOver = await run(dieAt);
+    for (let isOver = false; !isOver; dieAt += STRIDE / 2) isOver = await run(dieAt);
     expect(dieAt).toBeGreaterThan(8);
   });
 
@@ -178,7 +179,7 @@ describe('the drift watch and the loop itself', () => {
     expect(life.loop.state.context.notes).toEqual([]);
   });
 
-  test('[loop.28] a day with two single failures an hour: every message is handled once, nothing drifts', async () => {
+  test('[loop.28] two single failures an hour: every message is handled once, nothing drifts', async () => {
     const world = new World();
     const failed = new Set<string>();
     const handled: string[] = [];
@@ -203,13 +204,14 @@ describe('the drift watch and the loop itself', () => {
       },
     );
     const life = await world.start({ createAgent });
-    for (let at = 0; at < 24 * 10; at++) {
+    const hours = trials(240);
+    for (let at = 0; at < hours * 10; at++) {
       await life.loop.deliver({ id: `m${at}`, body: at % 5 === 2 });
       await world.clock.pass(6 * MINUTE);
     }
-    expect(failed.size).toBe(48);
-    expect(handled.length).toBe(240);
-    expect(new Set(handled).size).toBe(240);
+    expect(failed.size).toBe(hours * 2);
+    expect(handled.length).toBe(hours * 10);
+    expect(new Set(handled).size).toBe(hours * 10);
     expect(life.loop.status).toBe('running');
     expect(life.kinds().filter((kind) => ['drift', 'restored', 'escalated', 'set_aside'].includes(kind))).toEqual([]);
   });

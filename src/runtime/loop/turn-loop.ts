@@ -164,7 +164,7 @@ export class TurnLoop {
     }
     if (session.head === undefined) await checkpoints.take({ type: 'routine', trigger: 'started' });
     this.#isAwake = true;
-    live.tellGoals();
+    live.watch.tellGoals(live.state.context.goals);
     this.#clocks.start();
     this.#wakeUp();
   }

@@ -10,7 +10,7 @@ import { type AgentMind, type Job, mindOf } from './state/agent-state.ts';
 import { type ErrorText, errorText, secretLeftOut } from './state/error-text.ts';
 import { findPending, type PendingMessage } from './state/mailbox.ts';
 import type { TurnOutcome } from './turn/live-agent.ts';
-import type { OperationLog } from './turn/operation.ts';
+import { type OperationLog, openRollbacks } from './turn/operation.ts';
 import { copyOf } from './turn/turn-draft.ts';
 import { TurnRun } from './turn/turn-run.ts';
 import { Waits } from './turn/waits.ts';
@@ -106,8 +106,11 @@ export class TurnTaker {
     if (!isFinal || live.current === undefined) return end;
     // An attempt that died with its process left what it did in the log, which lets go of it now.
     await live.current.work.recall();
-    const work = live.current.work.record;
-    return work.done.length > 0 ? { ...end, work } : end;
+    const { record: work, made } = live.current.work;
+    const { tools = {} } = live.open();
+    const open = openRollbacks(made, (tool) => Object.hasOwn(tools, tool) && tools[tool]?.undo !== undefined);
+    const whole = open.length === 0 ? end : { ...end, error: withRollbacks(error, open) };
+    return work.done.length > 0 ? { ...whole, work } : whole;
   }
 
   /**
@@ -222,7 +225,7 @@ export class TurnTaker {
   async #letAct(job: Job, run: TurnRun): Promise<void> {
     const { live } = this.#parts;
     const agent = live.open();
-    live.tellGoals();
+    live.watch.tellGoals(live.state.context.goals);
     if (job.kind === 'work') return agent.work?.(run);
     const message = this.#messageOf(job);
     if (message === undefined) return;
@@ -257,4 +260,10 @@ export class TurnTaker {
   get #codec() {
     return this.#parts.manager.engine.plainCodec;
   }
+}
+
+/** What is left half taken back is said where the message is given up. */
+function withRollbacks({ name, message }: ErrorText, open: readonly string[]): ErrorText {
+  const rest = 'is not finished: resume({ retry }) with the id of the message goes on with it.';
+  return { name, message: `${message} The rollback of ${open.map((each) => `"${each}"`).join(', ')} ${rest}` };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Life, MINUTE, World } from '../../../test/loop/world.ts';
+import { STRIDE } from '../../../test/support/trials.ts';
 import type { DriftReading, DriftWatch, LoopAgent, Turn } from './index.ts';
 
 const WELL: DriftReading = { status: 'healthy', score: 0, signals: [], summary: '' };
@@ -240,7 +241,7 @@ describe('turns that a restore undoes', () => {
       return isOver;
     };
     let dieAt = 1;
-    for (let isOver = false; !isOver; dieAt += 0.5) isOver = await run(dieAt);
+    for (let isOver = false; !isOver; dieAt += STRIDE / 2) isOver = await run(dieAt);
     expect(dieAt).toBeGreaterThan(8);
   });
 

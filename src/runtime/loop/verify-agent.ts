@@ -1,6 +1,7 @@
 import { callback, checkOptions, type OptionChecks } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { parseName } from '../../core/record/id.ts';
+import { eachCheckpoint } from '../../manager/branch/history.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { LoopAgentState } from './state/agent-state.ts';
 import { errorText } from './state/error-text.ts';
@@ -34,7 +35,6 @@ export type AgentReport = {
   readonly checks: readonly AgentCheck[];
 };
 
-const PAGE = 200;
 const LOOP_TYPES: ReadonlySet<string> = new Set(['routine', 'pre_operation', 'recovery']);
 
 const OPTIONS: OptionChecks<VerifyAgentOptions> = { createAgent: callback };
@@ -74,15 +74,8 @@ export async function verifyAgent(
 /** All checkpoints of exactly this agent that the loop took, oldest first. */
 async function listAll(manager: CheckpointManager, agentId: string): Promise<Checkpoint[]> {
   const all: Checkpoint[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await manager.list(
-      { agentId },
-      { order: 'oldest', limit: PAGE, ...(cursor !== undefined && { cursor }) },
-    );
-    all.push(...page.checkpoints.filter(({ type }) => LOOP_TYPES.has(type)));
-    cursor = page.nextCursor;
-  } while (cursor !== undefined);
+  for await (const checkpoint of eachCheckpoint(manager, { agentId }, 'oldest'))
+    if (LOOP_TYPES.has(checkpoint.type)) all.push(checkpoint);
   return all;
 }
 

@@ -1,9 +1,5 @@
-export type { RunComparison, RunRef } from './compare-runs.ts';
-export { compareRuns, formatRunComparison } from './compare-runs.ts';
-export type { InterveneOptions, InterveneResult } from './intervene.ts';
-export { intervene } from './intervene.ts';
+export { compareRuns, formatRunComparison, type RunComparison, type RunRef } from './compare-runs.ts';
+export { type InterveneOptions, type InterveneResult, intervene } from './intervene.ts';
 export type { Intervention } from './intervention.ts';
-export type { Judge, TrialOptions, TrialVerdict } from './trial.ts';
-export { trial } from './trial.ts';
-export type { TrialArm, TrialReport } from './trial-report.ts';
-export { formatTrial } from './trial-report.ts';
+export { type Judge, type TrialOptions, type TrialVerdict, trial } from './trial.ts';
+export { formatTrial, type TrialArm, type TrialReport } from './trial-report.ts';

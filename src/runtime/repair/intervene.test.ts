@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { answerOf, createTeam } from '../../../test/support/team.ts';
+import { drawn } from '../../../test/support/trials.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { type ChatMessage, findToolResults } from '../agent/chat-message.ts';
@@ -301,7 +302,7 @@ describe('an intervention', () => {
         expect(result.messages).toEqual(messages);
         expect(team.model.requests.length).toBe(asked);
       }),
-      { numRuns: 20 },
+      drawn(200),
     );
     expect(team.calls.length).toBe(3);
   });

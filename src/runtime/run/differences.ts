@@ -20,10 +20,6 @@ export type DifferenceOptions = {
    * written, `warn` goes on as the checkpoint says, `accept` as the code says now. What is missing stays missing.
    */
   readonly onDifference?: OnDifference;
-  /** @deprecated The former name of `onDifference`. */
-  readonly onDrift?: OnDifference;
-  /** @deprecated The former name of `onDifference: 'warn'`. */
-  readonly allowPartial?: boolean;
 };
 
 /** What putting something back found: `complete` only if everything is as it was. */
@@ -31,11 +27,6 @@ export type DifferenceReport = {
   readonly status: 'complete' | 'partial';
   readonly differences: readonly Difference[];
 };
-
-/** What the caller decided. */
-export function decide({ onDifference, onDrift, allowPartial }: DifferenceOptions): OnDifference {
-  return onDifference ?? onDrift ?? (allowPartial === true ? 'warn' : 'fail');
-}
 
 /** A report of what was found. */
 export function report(differences: readonly Difference[]): DifferenceReport {

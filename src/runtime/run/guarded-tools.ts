@@ -1,5 +1,5 @@
 import { formatPath } from '../../core/path.ts';
-import { visitLeftOut } from '../../core/secret/left-out.ts';
+import { marksIn, visitLeftOut } from '../../core/secret/left-out.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
 import { askedOf, type EffectCall, type Effects } from '../agent/effects.ts';
 import { failedOutcome, type ToolOutcome } from '../agent/tool.ts';
@@ -59,15 +59,4 @@ export class GuardedTools implements Effects {
     this.#marks ??= marksIn(this.#restored);
     return this.#marks.has(mark) || marksIn(this.#works.current.replayed).has(mark);
   }
-}
-
-function marksIn(value: unknown): Set<string> {
-  const marks = new Set<string>();
-  visitLeftOut(value, {
-    secret: (_, secret) => marks.add(String(secret)),
-    text: (_, found) => {
-      for (const mark of found) marks.add(mark);
-    },
-  });
-  return marks;
 }

@@ -4,7 +4,7 @@ import type { EffectMode } from '../../manager/effect/effect-log.ts';
 import type { Recovery } from '../../manager/recovery/recovery-options.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { parseRunMemory } from '../agent/run-memory.ts';
-import { type DifferenceOptions, decide } from './differences.ts';
+import type { DifferenceOptions } from './differences.ts';
 import { type GivenAnswer, type RequestAnswer, RequestAnswers } from './request-answers.ts';
 import { openOutcome, withSeat } from './seat.ts';
 import { type MadeTeam, madeOf, type Resumed, resumeTeam, type TeamKind, type TeamTypes } from './team.ts';
@@ -86,7 +86,7 @@ export class RunHost<Of extends TeamTypes, Result extends { readonly status: str
       });
     const { team, options, limit } = this.#parts;
     const isGiven = (path: string): boolean => rounds !== undefined && path === `$.settings.${limit}`;
-    const decision = decide({ ...options, ...deciding });
+    const { onDifference: decision = 'fail' } = { ...options, ...deciding };
     const made = { ...this.made, team, manager: options.manager };
     const resumed = await resumeTeam(this.#kind, made, { head, state, isGiven, decision });
     return { ...resumed, undone: await readUndone(options.manager, session, this.#kind.worksOf) };

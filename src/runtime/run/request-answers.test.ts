@@ -85,7 +85,7 @@ describe.each<[string, Open, Begin]>([
       const { storage, reopen } = create();
       const manager = new CheckpointManager({ storage });
       const { request, resume } = await begin(manager);
-      const managers = Array.from({ length: 6 }, () => new CheckpointManager({ storage: reopen?.() ?? storage }));
+      const managers = Array.from({ length: 4 }, () => new CheckpointManager({ storage: reopen?.() ?? storage }));
       const outcomes = await Promise.allSettled(
         managers.map((held, at) =>
           open(held).give({ ...request, answer: at % 2 === 0 ? 'approve' : 'reject', by: `person ${at}` }),

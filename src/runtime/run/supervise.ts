@@ -1,16 +1,7 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { hasErrorCode } from '../../core/errors.ts';
-import {
-  accepts,
-  anything,
-  callback,
-  flag,
-  type Optional,
-  type OptionChecks,
-  options,
-  signal,
-  wholeFrom,
-} from '../../core/options.ts';
+import type { Optional, OptionChecks } from '../../core/options.ts';
+import * as is from '../../core/options.ts';
 import { backoff } from '../../core/time/backoff.ts';
 import { sleep } from '../../core/time/timer.ts';
 import type { ManagerPorts } from '../../manager/engine/engine.ts';
@@ -30,15 +21,18 @@ export type SuperviseOptions = {
 /** What every supervision accepts; of the settings all of `workflow.checkpointing`. */
 export const SUPERVISE: OptionChecks<SuperviseOptions> = {
   settings: {
-    required: options({
-      ...Object.fromEntries(Object.keys(checkpointingSchema.shape).map((key) => [key, anything])),
-      auto_resume_on_failure: flag,
-      auto_resume_limit: wholeFrom(0),
-      auto_resume_backoff_seconds: accepts('a number of 0 or more', (value) => typeof value === 'number' && value >= 0),
+    required: is.options({
+      ...Object.fromEntries(Object.keys(checkpointingSchema.shape).map((key) => [key, is.anything])),
+      auto_resume_on_failure: is.flag,
+      auto_resume_limit: is.wholeFrom(0),
+      auto_resume_backoff_seconds: is.accepts(
+        'a number of 0 or more',
+        (value) => typeof value === 'number' && value >= 0,
+      ),
     }),
   },
-  onRetry: callback,
-  signal,
+  onRetry: is.callback,
+  signal: is.signal,
 };
 
 /**

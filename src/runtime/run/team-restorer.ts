@@ -21,7 +21,6 @@ import {
   type Difference,
   type DifferenceOptions,
   type DifferenceReport,
-  decide,
   findLosses,
   refuse,
   report,
@@ -142,7 +141,7 @@ export class TeamRestorer<Of extends TeamTypes> {
     { checkpoint, state }: Opened<Of['state']>,
     options: RestoreOptions<Of['settings']>,
   ): Promise<Rebuilt<Of['team']>> {
-    const decision = decide(options);
+    const { onDifference: decision = 'fail' } = options;
     const { fingerprint } = await readOrigin(this.manager, checkpoint, state);
     const make = () => this.#kind.make(makeAgents(state, this.registry), this.registry, state);
     let team = make();

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { trials } from '../../../test/support/trials.ts';
+import { drawn } from '../../../test/support/trials.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
@@ -221,7 +221,7 @@ test('[effect.7] attempts, saves and deaths in any order: what ended is not done
     expect(new Set(keys.values()).size).toBe(keys.size);
     expect(ran).toEqual([]);
   });
-  await fc.assert(property, { numRuns: trials(300) });
+  await fc.assert(property, drawn(300));
 });
 
 const TOKENS = [`sk_live_${'a1B2c3D4'.repeat(3)}`, `sk_live_${'z9Y8x7W6'.repeat(3)}`] as const;

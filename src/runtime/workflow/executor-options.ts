@@ -1,20 +1,5 @@
-import {
-  accepts,
-  anything,
-  callback,
-  checkOptions,
-  filledString,
-  having,
-  isRecord,
-  listOf,
-  type OptionChecks,
-  oneOf,
-  options as optionsOf,
-  record,
-  recordOf,
-  signal,
-  wholeFrom,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, isRecord, type OptionChecks } from '../../core/options.ts';
 import { type CheckpointId, name } from '../../core/record/id.ts';
 import type { OnDifference } from '../../manager/agent/agent-saving.ts';
 import { manager, onDifference } from '../../manager/call-options.ts';
@@ -87,9 +72,9 @@ export type WorkflowResult = {
 export type EndedStep = StepEnd & { readonly checkpointId?: CheckpointId };
 
 const MIGRATION: OptionChecks<WorkflowMigration> = {
-  workflow: { required: filledString },
-  from: { required: filledString },
-  steps: { required: record },
+  workflow: { required: is.filledString },
+  from: { required: is.filledString },
+  steps: { required: is.record },
 };
 
 const { owner, ttlMs, waitMs } = LEASE_CHECKS;
@@ -97,32 +82,32 @@ const { owner, ttlMs, waitMs } = LEASE_CHECKS;
 const EXECUTOR: OptionChecks<WorkflowExecutorOptions> = {
   manager: { required: manager },
   registry: {
-    required: optionsOf({
-      functions: recordOf(callback),
-      agents: recordOf(having('reply')),
-      workflows: recordOf(record),
+    required: is.options({
+      functions: is.recordOf(is.callback),
+      agents: is.recordOf(is.having('reply')),
+      workflows: is.recordOf(is.record),
     } satisfies OptionChecks<WorkflowRegistry>),
   },
-  migrations: listOf(optionsOf(MIGRATION)),
+  migrations: is.listOf(is.options(MIGRATION)),
   humanInTheLoop,
-  maxConcurrency: wholeFrom(1),
-  lease: optionsOf({ owner, ttlMs, waitMs }),
+  maxConcurrency: is.wholeFrom(1),
+  lease: is.options({ owner, ttlMs, waitMs }),
 };
 
 const RUN: OptionChecks<RunOptions> = {
   workflow: {
-    required: accepts(
+    required: is.accepts(
       'a workflow, the name of one in the registry, or the path of a YAML file',
       (value) =>
         typeof value === 'string' || (isRecord(value) && Array.isArray(value.steps) && Array.isArray(value.order)),
     ),
   },
-  input: anything,
+  input: is.anything,
   sessionId: name,
-  checkpointId: filledString,
+  checkpointId: is.filledString,
   onDifference,
-  timers: oneOf('sleep', 'return'),
-  signal,
+  timers: is.oneOf('sleep', 'return'),
+  signal: is.signal,
   userId: name,
   agentId: name,
   metadata: metadataBut('step'),

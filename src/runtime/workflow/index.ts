@@ -2,14 +2,12 @@ export { createCheckpointStorage, openCheckpointManager } from '../config/checkp
 export type { WorkflowConfig } from '../config/config-schema.ts';
 export { loadWorkflowConfig } from '../config/load-workflow-config.ts';
 export type { Problem } from '../config/problem.ts';
-export type { WorkflowDefinition } from './definition/definition-schema.ts';
-export { workflowJsonSchema } from './definition/definition-schema.ts';
+export { type WorkflowDefinition, workflowJsonSchema } from './definition/definition-schema.ts';
 export { defineWorkflow, parseWorkflow } from './definition/parse-workflow.ts';
 export type { StepContext, StepFunction, WorkflowAgent, WorkflowRegistry } from './definition/registry.ts';
 export type { Workflow } from './definition/workflow.ts';
 export type { RunOptions, WorkflowExecutorOptions, WorkflowResult } from './executor-options.ts';
 export type { WorkflowMigration } from './migration.ts';
 export type { ApprovalAnswer, ApprovalRequest } from './step/run-state.ts';
-export type { SupervisedResult, SuperviseOptions } from './supervise.ts';
-export { superviseWorkflow } from './supervise.ts';
+export { type SupervisedResult, type SuperviseOptions, superviseWorkflow } from './supervise.ts';
 export { WorkflowExecutor } from './workflow-executor.ts';

@@ -1,4 +1,3 @@
-import { findIn } from '../../core/codec/state-codec.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -80,18 +79,11 @@ export class RunOpener {
   /** The input is durable before the first step, so that whoever recovers the run has it. */
   async #begin(session: Session, { workflow, ...options }: Order): Promise<void> {
     const fingerprint = fingerprintOf(workflow, this.#options.registry.workflows);
-    const input = this.#copy(options.input);
+    const input = this.#engine.plainCodec.copy(options.input); // what is frozen must not be the caller's own
     const begun = { workflow: workflow.name, fingerprint, input };
     const state = newRunState({ ...begun, ...(input !== undefined && { inputDigest: session.digestOf(input) }) });
     freezeState(state);
     await new RunRecord(session, state, options).save('workflow_started');
-  }
-
-  /** What is frozen must not be the caller's own. */
-  #copy(input: unknown): unknown {
-    const { plainCodec } = this.#engine;
-    const { root, chunks } = plainCodec.encode(input);
-    return plainCodec.decode(root, findIn(new Map(chunks.map((chunk) => [chunk.digest, chunk]))));
   }
 
   /** The state of a run as it goes on under this definition. What a migration moved is saved before anything runs. */
@@ -127,7 +119,7 @@ export class RunOpener {
         `The run in session "${session.id}" began with another input. Leave the input out to resume it.`,
         { details },
       );
-    const input = this.#copy(options.input); // has the secrets that were not stored
+    const input = this.#engine.plainCodec.copy(options.input); // has the secrets that were not stored
     freezeState(input);
     return { ...state, input };
   }

@@ -61,6 +61,15 @@ export class WorkflowExecutor {
     });
   }
 
+  /** Throws if `run` would refuse to go on with a run: it is of another workflow, or steps that have begun were changed. Runs nothing. */
+  async check(options: RunOptions): Promise<void> {
+    checkRun(options);
+    const order = { ...options, workflow: await this.#findWorkflow(options.workflow) };
+    await withSeat(this.manager, await this.#opener.locate(order), async (session) => {
+      if (session.head !== undefined) await this.#opener.adopt(session, order);
+    });
+  }
+
   /** Goes on with a run whose process died; a handler for `workers.recoverAbandoned`. A run that fails comes up again later. */
   async recover(
     session: Session,

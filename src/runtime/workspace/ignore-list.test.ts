@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { trials } from '../../../test/support/trials.ts';
 import { IgnoreList } from './ignore-list.ts';
 
 describe('[workspace.2] the ignore list', () => {
@@ -102,7 +103,7 @@ describe('[workspace.2] the ignore list', () => {
           expect(paths.filter((text) => list.ignoresWithin(text, false)).sort()).toEqual(ignored.sort());
         },
       ),
-      { numRuns: 150, seed: 20261116 }, // git has rules of its own for oddities such as `a***`; a run must not meet them by chance
+      { numRuns: trials(1_500), seed: 20261116 }, // git has rules of its own for oddities such as `a***`; a run must not meet them by chance
     );
     rmSync(folder, { recursive: true });
   });

@@ -14,6 +14,7 @@ import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { SCRATCH_ROOT } from '../../../test/support/scratch-root.ts';
+import { anyCharacter } from '../../../test/support/values.ts';
 import { StateCodec } from '../../core/codec/state-codec.ts';
 import { applyRestore } from './apply-restore.ts';
 import { captureWorkspace } from './capture-workspace.ts';
@@ -30,7 +31,7 @@ type Node = {
 const name = fc.oneof(
   fc.constantFrom('a', 'b', 'c', 'A', 'a.txt', '__proto__', 'constructor', ' ', 'é', '-x', '10', '9'),
   fc
-    .string({ unit: 'binary', minLength: 1, maxLength: 4 })
+    .string({ unit: anyCharacter, minLength: 1, maxLength: 4 })
     .filter((text) => text.isWellFormed() && !/[/\0]/.test(text) && !/^\.{1,2}$/.test(text)),
 );
 const node: fc.Arbitrary<Node> = fc.record({

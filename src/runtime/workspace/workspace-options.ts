@@ -1,12 +1,5 @@
-import {
-  accepts,
-  checkOptions,
-  flag,
-  listOf,
-  type OptionCheck,
-  type OptionChecks,
-  wholeFrom,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, type OptionCheck, type OptionChecks } from '../../core/options.ts';
 
 /** What of a working directory is captured; plain data, stored with an agent's configuration. */
 export type WorkspaceOptions = {
@@ -64,16 +57,16 @@ const MAX_PATTERN_CHARS = 1000;
 const patterns: OptionCheck = (value) => {
   if (Array.isArray(value) && value.length > MAX_PATTERNS) return `must be a list of at most ${MAX_PATTERNS} patterns`;
   const isShort = (pattern: unknown) => typeof pattern === 'string' && pattern.length <= MAX_PATTERN_CHARS;
-  return listOf(accepts(`a string of at most ${MAX_PATTERN_CHARS} characters`, isShort))(value);
+  return is.listOf(is.accepts(`a string of at most ${MAX_PATTERN_CHARS} characters`, isShort))(value);
 };
 
 /** What is checked of options, given or stored. */
 export const WORKSPACE: OptionChecks<WorkspaceOptions> = {
   ignore: patterns,
-  maxFileBytes: wholeFrom(0),
-  maxTotalBytes: wholeFrom(0),
-  maxEntries: wholeFrom(0),
-  keepSecrets: flag,
+  maxFileBytes: is.wholeFrom(0),
+  maxTotalBytes: is.wholeFrom(0),
+  maxEntries: is.wholeFrom(0),
+  keepSecrets: is.flag,
 };
 
 /** Fills in the defaults. */

@@ -22,6 +22,9 @@ const fork = z.strictObject({
   switch: z.boolean().optional().describe('Make it the current branch'),
 });
 
+/** Each value of an edit is checked, encoded, compared and may be returned as an operation of a patch. */
+const MAX_EDITED = 100_000;
+
 const head = z.strictObject({
   sessionId: z.string(),
   branch: z.string(),
@@ -42,6 +45,7 @@ export const CHANGE_ROUTES = {
     summary: 'Begins a branch at a checkpoint, with or without an edit. The original stays as it is',
     params: { checkpoint: checkpointId },
     body: fork,
+    maxValues: MAX_EDITED,
     reply: head,
     errors: ['NOT_FOUND', 'CONFLICT', 'CORRUPT'],
   },
@@ -49,6 +53,7 @@ export const CHANGE_ROUTES = {
     summary: 'What a fork with this edit would change, and which recorded calls come after it; writes nothing',
     params: { checkpoint: checkpointId },
     body: fork,
+    maxValues: MAX_EDITED,
     reply: z.strictObject({
       isValid: z.boolean(),
       problem: z.string().optional().describe('Why the edit cannot be applied'),
@@ -64,6 +69,7 @@ export const CHANGE_ROUTES = {
     summary: 'Goes back to an ancestor of the head: a new branch there, made current',
     params: { session: sessionId },
     body: fork.omit({ switch: true }).extend({ checkpoint: checkpointId }),
+    maxValues: MAX_EDITED,
     reply: head,
     errors: ['NOT_FOUND', 'CONFLICT', 'CORRUPT'],
   },

@@ -132,7 +132,10 @@ export const KEEP_ROUTES = {
   'DELETE /v1/checkpoints/{checkpoint}': {
     summary: 'Deletes one checkpoint, unless a branch, tag or pin protects it',
     params: { checkpoint: checkpointId },
-    reply: z.strictObject({ isDeleted: z.boolean() }),
+    reply: z.strictObject({
+      isDeleted: z.boolean(),
+      reason: z.string().optional().describe('What protects it, if it was not deleted'),
+    }),
     errors: ['NOT_FOUND', 'CONFLICT'],
   },
 } as const satisfies RouteTable;

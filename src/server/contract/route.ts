@@ -14,6 +14,8 @@ export type Route = {
   readonly body?: z.ZodType;
   /** JSON; `lines` and `events` are streams of text. */
   readonly reply: z.ZodType | 'lines' | 'events';
+  /** So many values a body has at most: each costs much more than its bytes. */
+  readonly maxValues?: number;
   /** The body is a stream of text, as `lines` returns it. */
   readonly takes?: 'lines';
   readonly caching?: Caching;

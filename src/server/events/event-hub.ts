@@ -17,10 +17,10 @@ type Listener = (event: HubEvent) => void;
 
 /** So many events can be gone back to. */
 const KEPT_EVENTS = 1_000;
-/** Short enough to seem immediate to a person. */
-const POLL_MS = 200;
+/** The pause between two looks: short beside what a page needs to show a checkpoint, longer where looking takes long. */
+const [SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS] = [50, 200];
 /** Names change seldom, and all of them are read. */
-const REFS_EVERY = 10;
+const NAMES_EVERY_MS = 2_000;
 /** Whoever lost a connection comes back within this time, and misses nothing. */
 const LINGER_MS = 60_000;
 
@@ -42,7 +42,7 @@ export class EventHub {
   #stops: (() => unknown)[] = [];
   #timer: NodeJS.Timeout | undefined;
   #lingering: NodeJS.Timeout | undefined;
-  #looks = 0;
+  #namesReadMs = 0;
 
   constructor(manager: CheckpointManager, onError: (error: unknown) => void) {
     this.#manager = manager;
@@ -103,20 +103,23 @@ export class EventHub {
     this.#poll(tail);
   }
 
-  /** Looks, then waits, until it is stopped: a slow storage is not asked more than it can answer. */
-  #poll(tail: Tail): void {
+  /** Looks, then waits, until it is stopped. */
+  #poll(tail: Tail, pauseMs = SHORTEST_PAUSE_MS): void {
     this.#timer = setTimeout(async () => {
-      await this.#look(tail).catch(this.#onError);
-      if (this.#tail === tail) this.#poll(tail);
-    }, POLL_MS);
+      const startMs = performance.now();
+      await this.#look(tail, startMs).catch(this.#onError);
+      const restMs = 10 * (performance.now() - startMs);
+      if (this.#tail === tail) this.#poll(tail, Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, restMs)));
+    }, pauseMs);
     this.#timer.unref();
   }
 
-  async #look(tail: Tail): Promise<void> {
-    this.#looks++;
+  async #look(tail: Tail, nowMs: number): Promise<void> {
     const isWatched = this.#manager.engine.storage.watch !== undefined;
     if (!isWatched) for (const checkpoint of await tail.readNew()) this.#tellNow(checkpoint);
-    if (this.#looks % REFS_EVERY === 0) await this.lookAtNames();
+    if (nowMs - this.#namesReadMs < NAMES_EVERY_MS) return;
+    this.#namesReadMs = nowMs;
+    await this.lookAtNames();
   }
 
   /** Tells of sessions whose branches, tags or pins are others than before. */

@@ -1,5 +1,5 @@
 import { diffStates, type JsonPatchOperation, toPatch } from '../../core/diff/index.ts';
-import { hasErrorCode, InvalidInputError, messageOf } from '../../core/errors.ts';
+import { hasErrorCode, InvalidInputError, messageOf, toInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { ChunkContent, Digest } from '../../core/tree/chunk.ts';
 import type { JsonValue } from '../../core/value/json.ts';
@@ -8,6 +8,7 @@ import { editState, type StateEdit } from '../../manager/branch/edit-state.ts';
 import { setNote } from '../../manager/branch/notes.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { readEffects } from '../../manager/effect/recordings.ts';
+import type { Engine } from '../../manager/engine/engine.ts';
 import { readState } from '../../manager/engine/loading.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import { parseStatePath, setAt } from '../../view/state-path.ts';
@@ -63,8 +64,16 @@ function toEdit({ engine }: CheckpointManager, { patch, set, state }: Edit): Sta
     return (copy) =>
       Object.entries(set).reduce((edited, [path, value]) => setAt(edited, parseStatePath(path), value), copy);
   if (state === undefined) return undefined;
-  const decoded = engine.plainCodec.decodeJson(state as JsonValue);
+  const decoded = decodeGiven(engine, state as JsonValue);
   return () => decoded;
+}
+
+function decodeGiven({ plainCodec }: Engine, state: JsonValue): unknown {
+  try {
+    return plainCodec.decodeJson(state);
+  } catch (error) {
+    throw toInputError(error, 'The state that was sent cannot be read.');
+  }
 }
 
 async function preview({ manager, params, body }: Call<'POST /v1/checkpoints/{checkpoint}/fork/preview'>) {
@@ -80,22 +89,22 @@ async function preview({ manager, params, body }: Call<'POST /v1/checkpoints/{ch
   }
 }
 
-/** Edits a copy and compares it; nothing is stored. */
+/** Edits a copy and compares it; nothing is stored. What did not change is neither encoded nor compared. */
 async function tryEdit({ engine }: CheckpointManager, { id }: Checkpoint, edit: StateEdit) {
-  const { codec } = engine;
-  const origin = await engine.repository.open(id);
-  const before = codec.encode(await readState(engine, origin));
-  const { state: edited } = await editState(engine, origin, { edit });
-  const after = codec.encode(edited);
-  const known = new Set<Digest>(before.chunks.map(({ digest }) => digest));
-  const chunks = new Map<Digest, ChunkContent>(
-    [...before.chunks, ...after.chunks].map((chunk) => [chunk.digest, chunk]),
-  );
-  const load = async (digests: readonly Digest[]) => digests.flatMap((digest) => chunks.get(digest) ?? []);
+  const { codec, repository } = engine;
+  const origin = await repository.open(id);
+  const { state: edited, before = codec.encode(await readState(engine, origin)) } = await editState(engine, origin, {
+    edit,
+  });
+  const after = codec.encode(edited, before);
+  const made = new Map<Digest, ChunkContent>([...before.chunks, ...after.chunks].map((chunk) => [chunk.digest, chunk]));
+  const load = async (digests: readonly Digest[]) => {
+    const stored = await repository.readChunks(digests.filter((digest) => !made.has(digest)));
+    const found = new Map<Digest, ChunkContent>(stored.map((chunk) => [chunk.digest, chunk]));
+    return digests.flatMap((digest) => made.get(digest) ?? found.get(digest) ?? []);
+  };
   const diff = await diffStates({ before: before.root, after: after.root, load, codec });
-  const added = [after.root, ...after.chunks].filter(
-    ({ digest }) => !known.has(digest) && digest !== before.root.digest,
-  );
+  const added = after.root.digest === before.root.digest ? [] : [after.root, ...after.chunks];
   return {
     patch: toPatch(diff).map((operation) => toJsonForm(operation)),
     newBytes: added.reduce((sum, { text }) => sum + text.length, 0),

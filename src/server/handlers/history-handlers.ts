@@ -93,9 +93,11 @@ async function compare({ manager, params, query }: Call<'GET /v1/sessions/{sessi
   for (const { kind } of lines) counts[kind]++;
   const first = lines.findIndex(({ kind }) => kind !== 'same');
   const after = { a: a.messages.slice(common), b: b.messages.slice(common) };
+  // A branch without a checkpoint of its own is at one of another branch.
+  const named = (text: string) => (isCheckpointId(text) ? {} : { branch: text });
   return {
-    a: describeSide(a, forkPoint),
-    b: describeSide(b, forkPoint),
+    a: { ...describeSide(a, forkPoint), ...named(query.a) },
+    b: { ...describeSide(b, forkPoint), ...named(query.b) },
     ...(forkPoint !== undefined && { forkPoint: toOutput(forkPoint) }),
     common,
     counts,

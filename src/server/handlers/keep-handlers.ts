@@ -1,10 +1,12 @@
-import { ConflictError } from '../../core/errors.ts';
+import { ConflictError, toInputError } from '../../core/errors.ts';
 import { parseSessionId } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { parseRows, readPages } from '../../manager/engine/records.ts';
 import { Scale } from '../../manager/figures/scale.ts';
 import type { PruneResult } from '../../manager/retention/retention-runner.ts';
+import { isDamagedFile } from '../../manager/transfer/import.ts';
 import { type Save, toGrowth } from '../../view/growth.ts';
+import { readProtecting } from '../../view/protecting.ts';
 import type { Call, Handlers } from './call.ts';
 import { openRefs } from './session-refs.ts';
 
@@ -51,14 +53,20 @@ export const KEEP_HANDLERS = {
     const { sessionId } = await openRefs(manager, params.session); // what is not there fails before the stream begins
     return manager.exportSession(sessionId);
   },
-  'POST /v1/import': ({ manager, body }) => manager.importSession(body),
+  'POST /v1/import': ({ manager, body }) =>
+    manager.importSession(body).catch((error: unknown) => {
+      throw isDamagedFile(error) ? toInputError(error, 'Nothing was imported.') : error;
+    }),
   'DELETE /v1/sessions/{session}': async ({ manager, params }) => {
     const { sessionId } = await openRefs(manager, params.session);
     return { isDeleted: await manager.deleteSession(sessionId) };
   },
-  'DELETE /v1/checkpoints/{checkpoint}': async ({ manager, params }) => ({
-    isDeleted: await manager.delete(params.checkpoint, { reason: 'deleted by a person' }),
-  }),
+  'DELETE /v1/checkpoints/{checkpoint}': async ({ manager, params }) => {
+    const checkpoint = await manager.open(params.checkpoint);
+    if (await manager.delete(checkpoint.id, { reason: 'deleted by a person' })) return { isDeleted: true };
+    const [name = 'a branch, tag or pin'] = (await readProtecting(manager.engine.storage, [checkpoint])).values();
+    return { isDeleted: false, reason: `It is the checkpoint of ${name}. Remove that first.` };
+  },
 } satisfies Partial<Handlers>;
 
 /** The live checkpoints, oldest first, without damaged ones. */

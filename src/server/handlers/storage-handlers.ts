@@ -1,4 +1,4 @@
-import { hasErrorCode, InvalidInputError, messageOf, UnsupportedError, withoutAdvice } from '../../core/errors.ts';
+import { InvalidInputError, toInputError, UnsupportedError } from '../../core/errors.ts';
 import { Checkpoint, parseCheckpointBody } from '../../core/record/checkpoint.ts';
 import { parseName } from '../../core/record/id.ts';
 import { type Chunk, checkChunk, type Digest } from '../../core/tree/chunk.ts';
@@ -71,8 +71,7 @@ function toCommit({ checkpoint: sent, ...rest }: SentCommit): Commit {
     checkNames(rest, checkpoint);
     return { ...rest, ...(checkpoint !== undefined && { checkpoint }) };
   } catch (cause) {
-    if (!hasErrorCode(cause, 'CORRUPT')) throw cause;
-    throw new InvalidInputError(`Nothing was stored. ${withoutAdvice(messageOf(cause))}`, { cause });
+    throw toInputError(cause, 'Nothing was stored.');
   }
 }
 

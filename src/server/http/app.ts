@@ -36,7 +36,7 @@ export function createApp(parts: AppParts): Hono {
   const app = new Hono();
   app.onError((error) => {
     const response = toProblem(error, (text) => access.withoutToken(text));
-    if (response.status >= 500) parts.onError(error);
+    if (response.status >= 500 && response.status !== 501) parts.onError(error); // what is not supported is no fault
     return withHeaders(response);
   });
   app.use(async (c, next) => {

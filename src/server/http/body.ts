@@ -5,34 +5,63 @@ import { HttpError } from './problem.ts';
 const MAX_DEPTH = 1000;
 const BRACKETS: Readonly<Record<string, number>> = { '[': 1, '{': 1, ']': -1, '}': -1 };
 
-/** Whether brackets outside of strings are nested deeper; reads the text once. */
-function isNestedBeyond(text: string, maxDepth: number): boolean {
-  let [depth, isInString] = [0, false];
-  for (let at = 0; at < text.length && depth <= maxDepth; at++) {
-    const char = text[at];
+/** Throws if values are nested too deep, or are too many; reads the text once, before anything is made of it. */
+function checkShape(text: string, maxValues: number): void {
+  let [depth, values, isInString] = [0, 1, false];
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charAt(at);
     if (isInString && char === '\\') at++;
     else if (char === '"') isInString = !isInString;
-    else if (!isInString) depth += BRACKETS[char ?? ''] ?? 0;
+    else if (!isInString) {
+      depth += BRACKETS[char] ?? 0;
+      if (char === ',') values++;
+      if (depth > MAX_DEPTH || values > maxValues) throw tooMuch(depth, maxValues);
+    }
   }
-  return depth > maxDepth;
 }
 
-/** How much is read of a body, and for how long. */
-export type BodyLimits = { readonly maxBytes: number; readonly signal: AbortSignal };
+function tooMuch(depth: number, maxValues: number): InvalidInputError {
+  const advice = 'Send a patch of what changes, or make the edit with the library.';
+  return new InvalidInputError(
+    depth > MAX_DEPTH
+      ? `The body is nested deeper than ${MAX_DEPTH} levels, which no state is.`
+      : `The body has more than ${maxValues} values. ${advice}`,
+  );
+}
 
-/** The bytes of a body; throws as soon as there are more than the server takes, or its time is over. */
+/** So much of a body that is too large is read and thrown away: who is still sending when the connection ends never sees the reply. */
+const MAX_DISCARDED_BYTES = 64 * 1024 ** 2;
+
+/** How much is read of a body, and for how long. */
+export type BodyLimits = {
+  readonly maxBytes: number;
+  /** Of JSON; as many as fit, if absent. */
+  readonly maxValues?: number | undefined;
+  readonly signal: AbortSignal;
+};
+
+/** The bytes of a body; throws if there are more than the server takes, or its time is over. */
 export async function* readBody(request: Request, { maxBytes, signal }: BodyLimits): AsyncGenerator<Uint8Array> {
-  const tooLarge = () =>
-    new HttpError(413, 'INVALID_INPUT', {
+  const declared = Number(request.headers.get('content-length') ?? 0);
+  const wanted = declared > maxBytes ? 0 : maxBytes;
+  const most = maxBytes + MAX_DISCARDED_BYTES;
+  const body = declared > most ? undefined : request.body?.pipeThrough(new TransformStream<Uint8Array>(), { signal });
+  let size = 0;
+  for await (const bytes of body ?? []) {
+    size += bytes.byteLength;
+    if (size <= wanted) yield bytes;
+    if (size > most) break;
+  }
+  if (Math.max(size, declared) > maxBytes)
+    throw new HttpError(413, 'INVALID_INPUT', {
       message: `The body is larger than ${maxBytes} bytes, which is all this server takes.`,
     });
-  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge();
-  let size = 0;
-  for await (const bytes of request.body?.pipeThrough(new TransformStream<Uint8Array>(), { signal }) ?? []) {
-    size += bytes.byteLength;
-    if (size > maxBytes) throw tooLarge();
-    yield bytes;
-  }
+}
+
+/** Throws if there is a body where none is taken: whoever sent it meant something by it. */
+export function checkBodiless(key: string, { headers }: Request): void {
+  if (Number(headers.get('content-length') ?? 0) > 0 || headers.has('transfer-encoding'))
+    throw new InvalidInputError(`${key} takes no body. Leave it out; nothing was done.`);
 }
 
 /** A body that must be JSON, and say so: pages of other sites cannot send that without asking first. */
@@ -43,8 +72,7 @@ export async function readJson(request: Request, limits: BodyLimits): Promise<un
   const parts: Uint8Array[] = [];
   for await (const bytes of readBody(request, limits)) parts.push(bytes);
   const text = Buffer.concat(parts).toString('utf8');
-  if (isNestedBeyond(text, MAX_DEPTH))
-    throw new InvalidInputError(`The body is nested deeper than ${MAX_DEPTH} levels, which no state is.`);
+  checkShape(text, limits.maxValues ?? Number.POSITIVE_INFINITY);
   try {
     return JSON.parse(text);
   } catch (cause) {

@@ -21,9 +21,12 @@ export function checkInput(
     readonly body: unknown;
   },
 ): CheckedInput {
-  for (const field of given.search.keys())
+  for (const field of given.search.keys()) {
     if (!Object.hasOwn(query, field))
       throw unknownKey(field, { known: Object.keys(query), of: key, kind: 'a parameter' });
+    if (given.search.getAll(field).length > 1)
+      throw new InvalidInputError(`The parameter "${field}" of ${key} is given more than once. Give it once.`);
+  }
   for (const [field, value] of Object.entries(given.params)) parseName(value, `The ${field} of ${key}`);
   return {
     params: parseFields(params, given.params, key),

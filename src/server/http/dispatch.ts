@@ -1,4 +1,5 @@
 import type { Context } from 'hono';
+import { InvalidInputError } from '../../core/errors.ts';
 import type { Engine } from '../../manager/engine/engine.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { Watch } from '../../view/history.ts';
@@ -6,7 +7,7 @@ import type { Route } from '../contract/route.ts';
 import type { ServerParts } from '../handlers/call.ts';
 import { HANDLERS } from '../handlers/handlers.ts';
 import { openRefs, type SessionRefs, tagOf } from '../handlers/session-refs.ts';
-import { readBody, readJson } from './body.ts';
+import { checkBodiless, readBody, readJson } from './body.ts';
 import { Changes } from './changes.ts';
 import { type CheckedInput, checkInput } from './checked-input.ts';
 import { Deadline } from './deadline.ts';
@@ -51,7 +52,9 @@ export class Dispatcher {
   }
 
   async #take(key: string, { route, request, deadline }: Asked, params: Record<string, string>): Promise<CheckedInput> {
-    const limits = { maxBytes: this.#limits.maxBodyBytes, signal: deadline.signal };
+    const { maxValues } = route;
+    const limits = { maxBytes: this.#limits.maxBodyBytes, maxValues, signal: deadline.signal };
+    if (route.body === undefined && route.takes === undefined) checkBodiless(key, request);
     const body = route.body === undefined ? undefined : await readJson(request, limits);
     return checkInput(key, route, { params, search: new URL(request.url).searchParams, body });
   }
@@ -76,10 +79,12 @@ export class Dispatcher {
   /** Writes only if the session is as the client saw it: looked at now, and again by the storage in the same step as the change. */
   async #expect(ifMatch: string | undefined, input: CheckedInput): Promise<Engine> {
     const { engine } = this.#parts.manager;
-    const session = ifMatch === undefined || ifMatch === '*' ? undefined : await this.#readSession(input);
-    if (session === undefined) return engine;
-    const known = ifMatch?.split(',').map((each) => each.trim().replace(/^W\//, ''));
-    if (known?.includes(tagOf(session)) !== true) throw staleError();
+    if (ifMatch === undefined || ifMatch === '*') return engine;
+    const session = await this.#readSession(input);
+    if (session === undefined)
+      throw new InvalidInputError('If-Match names the version of a session; this request is about none. Leave it out.');
+    const known = ifMatch.split(',').map((each) => each.trim().replace(/^W\//, ''));
+    if (!known.includes(tagOf(session))) throw staleError();
     return engine.through(expecting(engine.storage, session));
   }
 

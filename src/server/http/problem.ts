@@ -22,7 +22,6 @@ const TITLES: Readonly<Record<number, string>> = {
   401: 'A token is needed',
   403: 'This is not allowed',
   404: 'Not found',
-  405: 'This cannot be done here',
   409: 'Someone else was faster',
   412: 'It changed meanwhile',
   413: 'The request is too large',

@@ -198,7 +198,7 @@ function describePlace({ options }: pg.Pool, schema: string): string {
 
 const require = createRequire(import.meta.url);
 
-/** The package `pg`, which is loaded when a connection is made; an UnsupportedError that says what to install if it is not there. */
+/** The package `pg`, which is loaded when a connection is made; an UnsupportedError that says what to install if it is not there. @internal */
 export function loadPg(): typeof pg {
   try {
     return require('pg') as typeof pg;

@@ -1,6 +1,4 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { hasBuiltInSqlite, openReadOnlyDatabase, type SqlDatabase } from './sqlite-driver.ts';
 
 /**
@@ -30,6 +28,7 @@ function holdLock(guard: SqlDatabase): void {
 
 /** The package for Node 20 ends a connection when the last of its statements is collected as garbage. They are unreachable by now. */
 async function collectStatements(): Promise<void> {
+  const [{ setFlagsFromString }, { runInNewContext }] = await Promise.all([import('node:v8'), import('node:vm')]);
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();
   await nextTurn(); // finalizers have a turn of their own

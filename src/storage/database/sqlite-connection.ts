@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { ClosedError, InvalidInputError, StorageError } from '../../core/errors.ts';
 import { filledString, oneOf, wholeFrom } from '../../core/options.ts';
-import { makeFolder } from '../make-folder.ts';
+import { isFolder, makeFolder } from '../make-folder.ts';
 import { closeWithoutCopying } from './sqlite-close.ts';
 import { checkSqliteVersion, openDatabase, rollBack, type SqlDatabase, type SqlStatement } from './sqlite-driver.ts';
 import { isBusy, isDiskFailure, isWriteRefused, toSavestateError } from './sqlite-error.ts';
@@ -313,7 +313,7 @@ function checkOneByte(path: string): void {
 function prepareFolder(path: string, isMade: boolean): void {
   const folder = dirname(path);
   if (isMade) makeFolder(folder);
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true) return;
+  if (isFolder(folder)) return;
   throw new InvalidInputError(
     `The database ${path} cannot be opened: ${folder} is not a folder. Create it or choose another path.`,
     { details: { path } },

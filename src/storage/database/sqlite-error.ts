@@ -71,7 +71,7 @@ function describe(code: number | undefined, path: string): string {
     case IOERR:
       return `Reading or writing the database ${path} failed. Nothing of this call was stored; check the disk.`;
     case CORRUPT:
-      return `The database ${path} is damaged. Run verify to see what it affects, and restore the file from a backup.`;
+      return `The database ${path} is damaged. Restore the file from a backup. Run verify to see what it affects.`;
     case FULL:
       return `The disk is full, so nothing of this call was stored in ${path}. What was stored before is safe; free some space and retry.`;
     case CANTOPEN:

@@ -1,3 +1,4 @@
+import { groupBy } from '../../core/group-by.ts';
 import type { Chunk, Digest } from '../../core/tree/chunk.ts';
 import { isDigest } from '../../core/tree/chunk.ts';
 import { Breather } from '../breather.ts';
@@ -58,16 +59,9 @@ export class ChunkReader {
     });
   }
 
-  #byHome(vault: Vault, digests: readonly Digest[]): Map<Lock, Digest[]> {
-    const groups = new Map<Lock, Digest[]>();
-    for (const digest of digests) {
-      const lock = vault.onlyLock ?? vault.lock(this.#homes.find(digest) ?? '');
-      if (lock === undefined) continue;
-      const group = groups.get(lock);
-      if (group === undefined) groups.set(lock, [digest]);
-      else group.push(digest);
-    }
-    return groups;
+  #byHome(vault: Vault, digests: readonly Digest[]): [Lock, Digest[]][] {
+    const groups = groupBy(digests, (digest) => vault.onlyLock ?? vault.lock(this.#homes.find(digest) ?? ''));
+    return [...groups].flatMap(([lock, group]) => (lock === undefined ? [] : [[lock, group]]));
   }
 
   async readReachable(vault: Vault, digests: readonly Digest[]): Promise<Chunk[]> {

@@ -11,10 +11,3 @@ storageContract('encrypted(memory)', {
   test,
   open: async () => encrypted(new InMemoryCheckpointStorage(), { keys }),
 });
-
-storageContract('encrypted(memory) with several key names', {
-  describe,
-  test,
-  open: async () =>
-    encrypted(new InMemoryCheckpointStorage(), { keys: keys.add('other').add('other'), keyFor: () => 'other' }),
-});

@@ -1,8 +1,8 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startS3 } from '../../../test/support/s3-double.ts';
+import { SCRATCH_ROOT } from '../../../test/support/scratch-root.ts';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { backup } from '../../manager/backup/backup.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -57,7 +57,7 @@ storageContract('withObjects(sqlite, a folder)', {
   describe,
   test,
   open: async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'savestate-objects-'));
+    const folder = mkdtempSync(join(SCRATCH_ROOT, 'savestate-objects-'));
     return { storage: openIn(folder), dispose: async () => rmSync(folder, { recursive: true, force: true }) };
   },
   reopen: async (storage) => {

@@ -1,15 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf, StorageError } from '../../core/errors.ts';
-import {
-  accepts,
-  callback,
-  checkOptions,
-  either,
-  filledString,
-  type OptionChecks,
-  options,
-  string,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, type OptionChecks } from '../../core/options.ts';
 import { backoff } from '../../core/time/backoff.ts';
 import type { ObjectStore, StoredObject } from './object-store.ts';
 import { type S3Credentials, signRequest } from './signature.ts';
@@ -28,27 +20,31 @@ export type S3Options = {
 };
 
 const CREDENTIALS: OptionChecks<S3Credentials> = {
-  accessKeyId: { required: filledString },
-  secretAccessKey: { required: filledString },
-  sessionToken: string,
+  accessKeyId: { required: is.filledString },
+  secretAccessKey: { required: is.filledString },
+  sessionToken: is.string,
 };
 const OPTIONS: OptionChecks<S3Options> = {
   endpoint: {
-    required: accepts(
+    required: is.accepts(
       'the address of a server, such as https://s3.eu-central-1.amazonaws.com',
       (value) => typeof value === 'string' && /^https?:\/\/[^/?#@]+\/?$/.test(value) && URL.canParse(value),
     ),
   },
   bucket: {
-    required: accepts('the name of a bucket', (value) => typeof value === 'string' && /^[\w.-]+$/.test(value)),
+    required: is.accepts('the name of a bucket', (value) => typeof value === 'string' && /^[\w.-]+$/.test(value)),
   },
-  prefix: accepts(
+  prefix: is.accepts(
     'a path of letters, digits, "_", "-" and "." that ends with /',
     (value) => typeof value === 'string' && /^([\w.-]+\/)*$/.test(value),
   ),
-  region: filledString,
+  region: is.filledString,
   credentials: {
-    required: either('{ accessKeyId, secretAccessKey }, or a function that returns it', callback, options(CREDENTIALS)),
+    required: is.either(
+      '{ accessKeyId, secretAccessKey }, or a function that returns it',
+      is.callback,
+      is.options(CREDENTIALS),
+    ),
   },
 };
 

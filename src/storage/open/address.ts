@@ -1,12 +1,14 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, type Stats, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
+
+/** A file or folder. The folder around one that a configuration names is made; one that is typed may be mistyped. */
+type StoragePath = { readonly path: string; readonly isConfigured?: boolean };
 
 /** Where checkpoints are. */
 export type StorageAddress =
   | { readonly kind: 'memory' }
-  | { readonly kind: 'sqlite'; readonly path: string }
-  | { readonly kind: 'file'; readonly path: string }
+  | ({ readonly kind: 'sqlite' | 'file' } & StoragePath)
   | { readonly kind: 'postgres'; readonly url: string; readonly tenant: string; readonly schema: string | undefined };
 
 /** What an address may leave out. */
@@ -64,9 +66,13 @@ function refusal(text: string, problem: string): InvalidInputError {
   );
 }
 
-/** An address that could not be read, without what may be its password: all from the first colon behind the scheme to the last `@`. */
+/**
+ * An address that could not be read, without what may be secret: all from the first colon behind the scheme to the last `@`, and the values
+ * behind `?` and `#`, where tokens are.
+ */
 function hidePassword(text: string): string {
-  return text.replace(/^((?:[a-z][a-z0-9+.-]*:\/+)?[^:]*:).*(?=@)/is, '$1***');
+  const named = text.replace(/^((?:[a-z][a-z0-9+.-]*:\/+)?[^:]*:).*(?=@)/is, '$1***');
+  return named.replaceAll(/([?#&][^=?#&]*=)[^?#&]*/g, '$1***');
 }
 
 function parsePostgres(text: string, { tenant, schema }: AddressDefaults): StorageAddress {
@@ -94,9 +100,20 @@ function parseUrl(text: string): URL {
 
 /** A folder is a file storage, a SQLite file a database. What does not exist yet is told by how it is written. */
 function guessKind(path: string, text: string): 'sqlite' | 'file' {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined) return text.endsWith('/') ? 'file' : 'sqlite';
-  return found.isDirectory() ? 'file' : 'sqlite';
+  const found = lookAt(path);
+  if (found?.isDirectory() === true) return 'file';
+  if (!text.endsWith('/')) return 'sqlite';
+  if (found !== undefined) throw refusal(text, 'ends with "/", which means a folder, and is a file');
+  return 'file';
+}
+
+/** What is at a path. Nothing is below a file; what may not be looked at is said when it is opened. */
+function lookAt(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
 }
 
 /** Whether there is something at the address. A server is asked when it is opened. */

@@ -1,9 +1,12 @@
 import { readdirSync } from 'node:fs';
-import { dirname } from 'node:path';
-import { messageOf, NotFoundError, StorageError } from '../../core/errors.ts';
+import { basename, dirname } from 'node:path';
+import { InvalidInputError, messageOf, NotFoundError, StorageError } from '../../core/errors.ts';
 import type { ChunkStorage } from '../contract.ts';
-import { makeFolder } from '../make-folder.ts';
+import { isFolder, makeFolder } from '../make-folder.ts';
 import { formatStorageAddress, type StorageAddress, storageExists } from './address.ts';
+
+/** The folder of a project's own storage. */
+const OWN_FOLDER = '.savestate';
 
 /** How a storage is opened. */
 type OpenStorageOptions = {
@@ -27,12 +30,12 @@ export async function openStorage(
       return new InMemoryCheckpointStorage();
     }
     case 'sqlite': {
-      prepareFolder(dirname(address.path));
+      prepareFolder(dirname(address.path), address);
       const { SqliteCheckpointStorage } = await import('../sqlite/sqlite-storage.ts');
       return new SqliteCheckpointStorage({ path: address.path });
     }
     case 'file': {
-      prepareFolder(address.path);
+      prepareFolder(address.path, address);
       const { FileCheckpointStorage } = await import('../file/file-storage.ts');
       return new FileCheckpointStorage({ path: address.path });
     }
@@ -56,13 +59,22 @@ async function openPostgres(
   });
 }
 
-function prepareFolder(path: string): void {
+type FileAddress = Extract<StorageAddress, { path: string }>;
+
+function prepareFolder(folder: string, address: FileAddress): void {
+  const { kind, path, isConfigured = basename(folder) === OWN_FOLDER } = address;
+  const around = kind === 'file' ? dirname(folder) : folder;
+  if (!isConfigured && !isFolder(around))
+    throw new InvalidInputError(
+      `The folder ${around} does not exist, or is a file, so ${path} cannot be made in it. Create it first, or choose another path.`,
+      { details: { path: around } },
+    );
   try {
-    makeFolder(path);
+    makeFolder(folder);
   } catch (cause) {
     const reason = messageOf(cause);
-    throw new StorageError(`The folder ${path} for checkpoints cannot be made: ${reason}. Choose another path.`, {
-      details: { path },
+    throw new StorageError(`The folder ${folder} for checkpoints cannot be made: ${reason}. Choose another path.`, {
+      details: { path: folder },
       cause,
     });
   }
@@ -73,7 +85,8 @@ const OFFERED = 3;
 function noStorage(address: StorageAddress, near: string | undefined): NotFoundError {
   const shown = formatStorageAddress(address);
   const found = near === undefined ? [] : listDatabases(near);
-  const offer = found.length === 0 ? '' : ` (here: ${found.slice(0, OFFERED).join(', ')})`;
+  const more = found.length > OFFERED ? ` and ${found.length - OFFERED} more` : '';
+  const offer = found.length === 0 ? '' : ` (here: ${found.slice(0, OFFERED).join(', ')}${more})`;
   const make = `savestate init --storage ${/^[\w@%+=:,./~-]+$/.test(shown) ? shown : JSON.stringify(shown)}`;
   return new NotFoundError(
     `There is no storage at ${shown}. Name another with --storage${offer}, or make this one: ${make}`,

@@ -78,7 +78,8 @@ export class ChunkNumbers {
 
   /** Looks up the digests behind many refs in one go, so that `unpack` finds them remembered. */
   prefetch(stored: readonly (Uint8Array | null)[]): void {
-    const wanted = new Set(stored.flatMap((refs) => readRefs(refs).numbers).filter((n) => !this.#digests.has(n)));
+    const wanted = new Set<number>();
+    for (const refs of stored) for (const n of readRefs(refs).numbers) if (!this.#digests.has(n)) wanted.add(n);
     if (wanted.size < PREFETCH_MIN) return;
     const rows = this.#selectDigests.all(JSON.stringify([...wanted])) as { n: number; digest: string }[];
     for (const { n, digest } of rows) this.remember(digest.toLowerCase() as Digest, n);

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
+import { SCRATCH_ROOT } from '../../../test/support/scratch-root.ts';
 import { storageContract } from '../../testing/storage-contract.ts';
 import type { ChunkStorage } from '../contract.ts';
 import { SqliteCheckpointStorage } from './sqlite-storage.ts';
@@ -17,7 +17,7 @@ for (const compress of [false, true]) {
     describe,
     test,
     open: async () => {
-      const folder = await mkdtemp(join(tmpdir(), 'savestate-sqlite-'));
+      const folder = await mkdtemp(join(SCRATCH_ROOT, 'savestate-sqlite-'));
       return { storage: openAt(join(folder, 'test.db')), dispose: () => rm(folder, { recursive: true }) };
     },
     reopen: async (storage) => {

@@ -17,9 +17,7 @@ import { ChunkNumbers } from './chunk-numbers.ts';
 import { CommitQueue } from './commit-queue.ts';
 import { prepareCommit } from './prepared-commit.ts';
 import { encodeCompressed, encodePlain, type TextEncoder } from './sqlite-codec.ts';
-import { SqliteCollector } from './sqlite-collector.ts';
 import { deleteCheckpoints, deleteSession, foldTombstones } from './sqlite-deleter.ts';
-import { findDamage } from './sqlite-integrity.ts';
 import { SqliteReader } from './sqlite-reader.ts';
 import { checkpointTables } from './sqlite-schema.ts';
 
@@ -94,10 +92,12 @@ export class SqliteCheckpointStorage extends SqliteReader implements ChunkStorag
   }
 
   async collect(options: { signal?: AbortSignal } = {}): Promise<CollectResult> {
+    const { SqliteCollector } = await import('./sqlite-collector.ts');
     return new SqliteCollector(this.connection, this.#numbers).run(options.signal);
   }
 
   async checkIntegrity(): Promise<string[]> {
+    const { findDamage } = await import('./sqlite-integrity.ts'); // loads what nothing else needs
     return findDamage(this.connection, this.#numbers);
   }
 

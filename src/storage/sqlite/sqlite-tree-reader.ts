@@ -13,9 +13,9 @@ const LINE_FEED = 10;
 const COLON = 58;
 
 const WANTED = 'FROM chunk WHERE n IN (SELECT value FROM json_each(?))';
-const SELECT_PLAIN = `SELECT count(*) AS count, CAST(group_concat(n||':'||hex(prefix)||hex(rest)||text, char(10)) AS BLOB) AS lines ${WANTED} AND refs IS NULL AND typeof(text)='text'`;
+const SELECT_LINES = `SELECT count(*) AS count, CAST(group_concat(n||':'||hex(refs)||':'||hex(prefix)||hex(rest)||text, char(10)) AS BLOB) AS lines ${WANTED} AND typeof(text)='text'`;
 const SELECT_ALL = `SELECT n, hex(prefix)||hex(rest) AS digest, refs, text ${WANTED}`;
-const SELECT_OTHERS = `${SELECT_ALL} AND (refs IS NOT NULL OR typeof(text)<>'text')`;
+const SELECT_OTHERS = `${SELECT_ALL} AND typeof(text)<>'text'`;
 
 type RowColumns = { n: number; digest: string; refs: Uint8Array | null; text: string | Uint8Array };
 
@@ -23,7 +23,7 @@ type RowColumns = { n: number; digest: string; refs: Uint8Array | null; text: st
 type Row = { readonly digest: Digest; readonly text: string; readonly refs: Uint8Array | null };
 
 /**
- * Reads whole trees of chunks. Most chunks are plain texts without refs: those of a batch are joined to one text by SQLite, because
+ * Reads whole trees of chunks. Those of a batch that are not compressed are joined to one text by SQLite, because
  * handing over a row costs more than reading it. JSON has no line feeds of its own, so they separate the rows.
  */
 export async function readTree(
@@ -50,9 +50,10 @@ export async function readTree(
 /** The rows with these numbers, as far as they are there, in no particular order. */
 export function readBatch(connection: SqliteConnection, wanted: readonly number[]): [number, Row][] {
   const list = JSON.stringify(wanted);
-  const { count, lines } = connection.prepare(SELECT_PLAIN).get(list) as { count: number; lines: Uint8Array | null };
+  const { count, lines } = connection.prepare(SELECT_LINES).get(list) as { count: number; lines: Uint8Array | null };
   const plain = lines === null ? [] : splitLines(lines);
   const isSeparable = plain.length === count;
+  if (isSeparable && count === wanted.length) return plain;
   const others = connection.prepare(isSeparable ? SELECT_OTHERS : SELECT_ALL).all(list) as RowColumns[];
   const whole = others.map(({ n, digest, refs, text }): [number, Row] => [
     n,
@@ -68,13 +69,13 @@ function splitLines(bytes: Uint8Array): [number, Row][] {
   for (let from = 0; from < buffer.length; ) {
     const end = buffer.indexOf(LINE_FEED, from);
     const to = end === -1 ? buffer.length : end;
-    const digestAt = buffer.indexOf(COLON, from) + 1;
+    const refsAt = buffer.indexOf(COLON, from) + 1;
+    const digestAt = buffer.indexOf(COLON, refsAt) + 1;
     const textAt = digestAt + DIGEST_CHARS;
     const digest = buffer.toString('latin1', digestAt, textAt).toLowerCase() as Digest;
-    rows.push([
-      Number(buffer.toString('latin1', from, digestAt - 1)),
-      { digest, text: buffer.toString('utf8', textAt, to), refs: null },
-    ]);
+    const refs = digestAt - 1 === refsAt ? null : Buffer.from(buffer.toString('latin1', refsAt, digestAt - 1), 'hex');
+    const n = Number(buffer.toString('latin1', from, refsAt - 1));
+    rows.push([n, { digest, text: buffer.toString('utf8', textAt, to), refs }]);
     from = to + 1;
   }
   return rows;

@@ -5,6 +5,7 @@ import { nextTheme } from '../frame/theme.ts';
 import { Skeleton } from '../parts/trouble.tsx';
 import { SessionScreen } from '../session/session-screen.tsx';
 import { SessionsScreen } from '../sessions/sessions-screen.tsx';
+import { AccessBand } from './access-band.tsx';
 import { KeyHelp } from './key-help.tsx';
 import { Missing } from './missing.tsx';
 import { Rail } from './rail.tsx';
@@ -36,6 +37,7 @@ export function App() {
     <>
       <Rail screen={place.path[0] ?? 's'} onKeys={() => setAbove('keys')} />
       <main className="page">
+        <AccessBand />
         <Suspense fallback={<Skeleton />}>
           <Screen place={place} onSearch={() => setAbove('palette')} />
         </Suspense>

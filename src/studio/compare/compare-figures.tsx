@@ -60,7 +60,7 @@ function metricsOf(a: Run, b: Run): Row[] {
     ...row('Tokens', tokens, formatShort),
     ...row('Cost', (run) => run.totals?.costUsd, formatCost),
     ...row('Time', lasted, formatDuration),
-    ['End', a.end ?? a.status ?? '', b.end ?? b.status ?? '', ''],
+    ['End', a.end ?? a.status ?? 'saved', b.end ?? b.status ?? 'saved', ''],
   ];
 }
 

@@ -2,11 +2,12 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { useRef } from 'react';
 import { quoteArgument } from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
-import { useReply, useReplyIf } from '../data/use-reply.ts';
-import { useTimeline } from '../data/use-timeline.ts';
+import { useReplyIf } from '../data/use-reply.ts';
+import { useSession } from '../data/use-timeline.ts';
 import { Link } from '../frame/link.tsx';
 import { sessionAddress, setQuery } from '../frame/place.ts';
 import { AgentSquare, nameAgents } from '../parts/agent.tsx';
+import { CommandLine } from '../parts/command.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Loaded } from '../parts/trouble.tsx';
 import { CompareFigures } from './compare-figures.tsx';
@@ -16,8 +17,9 @@ export type Compared = Reply<'GET /v1/sessions/{session}/compare'>;
 
 /** Two branches, aligned from where they part; one step more in one of them does not shift the rest. */
 export function CompareScreen({ sessionId, query }: { sessionId: string; query: URLSearchParams }) {
-  const session = useReply('GET /v1/sessions/{session}', { params: { session: sessionId } }).value;
-  nameAgents(useTimeline(sessionId).timeline.names.agents);
+  const { view, session: opened } = useSession(sessionId);
+  const session = opened.value;
+  nameAgents(view.timeline.names.agents);
   const names = (session?.branches ?? []).filter(({ isAnswer }) => !isAnswer).map(({ name }) => name);
   const a = query.get('a') ?? session?.currentBranch;
   const b = query.get('b') ?? names.find((name) => name !== a);
@@ -29,7 +31,9 @@ export function CompareScreen({ sessionId, query }: { sessionId: string; query: 
         <nav className="crumbs" aria-label="Place">
           <Link href="/s">Sessions</Link>
           <span className="sep">/</span>
-          <Link href={sessionAddress(sessionId)}>{sessionId}</Link>
+          <Link className="clip" href={sessionAddress(sessionId)}>
+            {sessionId}
+          </Link>
           <span className="sep">/</span>
           <h1>Compare</h1>
         </nav>
@@ -45,11 +49,9 @@ export function CompareScreen({ sessionId, query }: { sessionId: string; query: 
         </button>
         <Choice letter="b" names={names} value={b} />
         <span className="grow" />
-        <span className="cli">
-          <code>
-            savestate diff {quoteArgument(a ?? '')} {quoteArgument(b ?? '')} --session {quoteArgument(sessionId)}
-          </code>
-        </span>
+        <CommandLine
+          command={`savestate diff ${quoteArgument(a ?? '')} ${quoteArgument(b ?? '')} --session ${quoteArgument(sessionId)}`}
+        />
       </header>
       {session !== undefined && names.length < 2 ? (
         <p className="empty">This session has one branch. Fork it to have two to compare.</p>
@@ -70,6 +72,7 @@ function Choice({ letter, names, value }: { letter: 'a' | 'b'; names: readonly s
         value={value ?? ''}
         onChange={(event) => setQuery({ [letter]: event.target.value }, { replace: true })}
       >
+        {value !== undefined && !names.includes(value) && <option>{value}</option>}
         {names.map((name) => (
           <option key={name}>{name}</option>
         ))}
@@ -127,6 +130,7 @@ function ComparedBranches({ compared, sessionId }: { compared: Compared; session
             </div>
           </div>
           <div className="scroll grow" ref={box}>
+            {steps.length === 0 && <p className="empty">Nothing was said after the fork, on either side.</p>}
             <div className="virtual" style={{ height: rows.getTotalSize() }}>
               {rows.getVirtualItems().map(({ index, start }) => (
                 <div key={index} style={{ transform: `translateY(${start}px)` }}>

@@ -1,12 +1,18 @@
 import { useSyncExternalStore } from 'react';
+import { ResponseError } from '../../server/client/client.ts';
 import type { StreamEvent } from '../../server/client/read-events.ts';
 import { replies, server } from './server.ts';
 
 /** How the stream of events is: told to the person, so that a page that stands still is not taken for a quiet agent. */
-export type LiveStatus = 'connecting' | 'live' | 'lost';
+export type LiveStatus = 'connecting' | 'live' | 'lost' | 'refused';
 
 /** What tabs tell each other. */
-type Told = { readonly asks?: boolean; readonly event?: StreamEvent; readonly status?: LiveStatus };
+type Told = {
+  readonly asks?: boolean;
+  readonly retries?: boolean;
+  readonly event?: StreamEvent;
+  readonly status?: LiveStatus;
+};
 
 const LONGEST_PAUSE_MS = 10_000;
 
@@ -18,6 +24,7 @@ class Live {
   #after: string | undefined;
   #others: BroadcastChannel | undefined;
   #isLeading = false;
+  #wake = (): void => undefined;
 
   /** Follows until the page is left. Of all tabs one has the connection, and tells the others: browsers have few for a server. */
   async run(signal: AbortSignal): Promise<void> {
@@ -31,7 +38,14 @@ class Live {
     });
   }
 
-  #hear({ asks, event, status }: Told): void {
+  /** Connects again at once: this page may be let in now. */
+  retry(): void {
+    this.#others?.postMessage({ retries: true } satisfies Told);
+    this.#wake();
+  }
+
+  #hear({ asks, retries, event, status }: Told): void {
+    if (retries === true) this.#wake();
     if (asks === true && this.#isLeading) this.#others?.postMessage({ status: this.status } satisfies Told);
     if (event !== undefined) this.#take(event);
     if (status !== undefined) this.#say(status);
@@ -39,17 +53,22 @@ class Live {
 
   async #follow(signal: AbortSignal): Promise<void> {
     for (let pauseMs = 500; !signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+      let trouble: LiveStatus = 'lost';
       try {
         for await (const event of this.#open(signal)) {
           pauseMs = 500;
           this.#others?.postMessage({ event } satisfies Told);
           this.#take(event);
         }
-      } catch {
-        // The server is gone, or the connection: it is tried again, and the page says so meanwhile.
+      } catch (error) {
+        // The server is gone, or the connection, or another server is there: it is tried again, and the page says so meanwhile.
+        if (error instanceof ResponseError && error.code === 'ACCESS_DENIED') trouble = 'refused';
       }
-      this.#say('lost');
-      await new Promise((done) => setTimeout(done, pauseMs));
+      this.#say(trouble);
+      await new Promise<void>((done) => {
+        this.#wake = done;
+        setTimeout(done, pauseMs);
+      });
     }
   }
 
@@ -87,7 +106,8 @@ class Live {
   #say(status: LiveStatus): void {
     if (this.status === status) return;
     if (this.#isLeading) this.#others?.postMessage({ status } satisfies Told);
-    if (this.status === 'lost') replies.refresh((url) => !url.includes('/v1/checkpoints/'));
+    if (status === 'live' && this.status !== 'connecting')
+      replies.refresh((url, error) => error !== undefined || !url.includes('/v1/checkpoints/'));
     this.status = status;
     for (const tell of this.#watchers) tell();
   }

@@ -11,7 +11,6 @@ export type Reply<K extends Key> = ReplyOf<K>;
 export type Asked<Value> = {
   readonly value: Value | undefined;
   readonly error: Error | undefined;
-  readonly isLoading: boolean;
 };
 
 type Entry = Asked<unknown> & {
@@ -20,7 +19,8 @@ type Entry = Asked<unknown> & {
   readonly etag?: string | undefined;
 };
 
-const NOTHING: Asked<never> = { value: undefined, error: undefined, isLoading: true };
+/** Nothing is known of a reply. */
+export const NOTHING: Asked<never> = { value: undefined, error: undefined };
 /** Replies that are kept; the oldest that nobody shows go first. */
 const KEPT_REPLIES = 2_000;
 
@@ -28,6 +28,8 @@ const KEPT_REPLIES = 2_000;
 class ReplyCache {
   readonly #entries = new Map<string, Entry>();
   readonly #watchers = new Map<string, Set<() => void>>();
+  /** What is being asked for, and whether it may have changed since. */
+  readonly #asking = new Map<string, { isStale: boolean }>();
 
   get(url: string): Asked<unknown> {
     return this.#entries.get(url) ?? NOTHING;
@@ -50,26 +52,43 @@ class ReplyCache {
   /** Asks, unless that was asked already. */
   async load(url: string, key: Key, request: readonly unknown[]): Promise<void> {
     if (this.#entries.has(url)) return;
-    await this.#ask(url, { ...NOTHING, key, request });
+    const entry = { ...NOTHING, key, request };
+    this.#put(url, entry);
+    await this.#ask(url, entry);
   }
 
   /** Asks again for everything that is on the screen and may have changed; forgets the rest of it. */
-  refresh(mayHaveChanged: (url: string) => boolean): void {
+  refresh(mayHaveChanged: (url: string, error: Error | undefined) => boolean): void {
     for (const [url, entry] of Array.from(this.#entries))
-      if (mayHaveChanged(url)) {
+      if (mayHaveChanged(url, entry.error)) {
         if (this.#watchers.has(url)) void this.#ask(url, entry);
         else this.#entries.delete(url);
       }
   }
 
+  /** One request for an address at a time: replies cannot overtake each other, and many saves are asked for together. */
   async #ask(url: string, entry: Entry): Promise<void> {
-    this.#put(url, { ...entry, isLoading: true });
+    const known = this.#asking.get(url);
+    if (known !== undefined) {
+      known.isStale = true;
+      return;
+    }
+    const asking = { isStale: true };
+    this.#asking.set(url, asking);
+    while (asking.isStale) {
+      asking.isStale = false;
+      await this.#askOnce(url, this.#entries.get(url) ?? entry);
+    }
+    this.#asking.delete(url);
+  }
+
+  async #askOnce(url: string, entry: Entry): Promise<void> {
     try {
       const open = server.open as (key: Key, ...request: readonly unknown[]) => Promise<Tagged<unknown>>;
       const { reply: value, etag } = await open(entry.key, ...entry.request);
-      this.#put(url, { ...entry, value, etag, error: undefined, isLoading: false });
+      this.#put(url, { ...entry, value, etag, error: undefined });
     } catch (error) {
-      this.#put(url, { ...entry, error: error as Error, isLoading: false });
+      this.#put(url, { ...entry, error: error as Error });
     }
   }
 

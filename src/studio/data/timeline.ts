@@ -44,6 +44,8 @@ export class Timeline {
   /** The first and the last checkpoint of each branch, by the number of its name. */
   readonly firsts = new Map<number, number>();
   readonly tips = new Map<number, number>();
+  /** Branches without a checkpoint of their own, by name: where each begins, and still is. */
+  readonly bare = new Map<string, number>();
 
   constructor(sessionId: string) {
     this.sessionId = sessionId;
@@ -78,7 +80,21 @@ export class Timeline {
 
   /** The number of the last checkpoint of a branch; -1 if there is none. */
   tipOf(branch: string): number {
-    return this.tips.get(this.names.branches.indexOf(branch)) ?? -1;
+    return this.tips.get(this.names.branches.indexOf(branch)) ?? this.bare.get(branch) ?? -1;
+  }
+
+  /** All branches, in the order in which they begin. */
+  get branchNames(): readonly string[] {
+    return [...this.names.branches, ...this.bare.keys()];
+  }
+
+  /** Notes where branches are that have no checkpoint of their own yet. */
+  placeBare(branches: readonly { readonly name: string; readonly headId: string; readonly isAnswer: boolean }[]): void {
+    this.bare.clear();
+    for (const { name, headId, isAnswer } of branches) {
+      const at = isAnswer || this.names.branches.includes(name) ? -1 : this.find(headId);
+      if (at >= 0) this.bare.set(name, at);
+    }
   }
 
   /** A checkpoint and all before it, the newest first. */

@@ -1,8 +1,6 @@
 import { useEffect, useSyncExternalStore } from 'react';
 import type { Key, ReplyOf, RequestArguments } from '../../server/client/types.ts';
-import { type Asked, replies, server } from './server.ts';
-
-const NOT_ASKED: Asked<never> = { value: undefined, error: undefined, isLoading: false };
+import { type Asked, NOTHING, replies, server } from './server.ts';
 
 /** What a route returns; asked once, and again when a save may have changed it. */
 export function useReply<K extends Key>(key: K, ...request: RequestArguments<K>): Asked<ReplyOf<K>> {
@@ -22,7 +20,7 @@ export function useReplyIf<K extends Key>(key: K, request: RequestArguments<K>[0
   const url = given === undefined ? '' : server.urlOf(key, ...given);
   const asked = useSyncExternalStore(
     (tell) => replies.watch(url, tell),
-    () => (given === undefined ? NOT_ASKED : replies.get(url)),
+    () => (given === undefined ? NOTHING : replies.get(url)),
   );
   // biome-ignore lint/correctness/useExhaustiveDependencies: the address stands for the request
   useEffect(() => void (given !== undefined && replies.load(url, key, given)), [url]);

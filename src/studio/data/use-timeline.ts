@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'react';
 import { TimelineReader, type TimelineView } from './timeline.ts';
+import { useReply } from './use-reply.ts';
 
 /** All checkpoints of a session, followed as they are saved. */
 export function useTimeline(sessionId: string): TimelineView {
@@ -11,4 +12,12 @@ export function useTimeline(sessionId: string): TimelineView {
     return fresh.start();
   }, [sessionId]);
   return reader.view;
+}
+
+/** A session and its timeline, which then knows of all branches. */
+export function useSession(sessionId: string) {
+  const view = useTimeline(sessionId);
+  const session = useReply('GET /v1/sessions/{session}', { params: { session: sessionId } });
+  if (session.value !== undefined) view.timeline.placeBare(session.value.branches);
+  return { view, session };
 }

@@ -29,7 +29,7 @@ export function BeginsAt({ timeline, at, sessionId }: { timeline: Timeline; at: 
         <span className="num t3" style={{ width: 40 }}>
           {timeline.sequences[place]}
         </span>
-        {speaker !== undefined && <AgentSquare name={speaker} />}
+        {speaker === undefined ? <span style={{ width: 16 }} /> : <AgentSquare name={speaker} />}
         <span className={`clip grow ${place === at ? 'medium' : ''}`}>{wordsOf(timeline, place, label)}</span>
       </li>
     );

@@ -29,7 +29,7 @@ export function ForkForm({ sessionId, id, kind, edit, preview, timeline, at }: F
   const [rounds, setRounds] = useState(5);
   const [mode, setMode] = useState<Mode>('recorded');
   const run = useRun(sessionId, kind);
-  const isTaken = timeline.names.branches.includes(branch);
+  const isTaken = timeline.branchNames.includes(branch);
   const isValid = edit.problem === undefined && preview.reply?.isValid !== false && !isTaken;
   const body = { ...bodyOf(edit), ...(branch !== '' && { branch }), ...(reason !== '' && { reason }) };
   const fork = async (isRun: boolean) => {

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react';
 import { shortId } from '../data/format.ts';
 import { useReplyIf } from '../data/use-reply.ts';
-import { useTimeline } from '../data/use-timeline.ts';
+import { useSession } from '../data/use-timeline.ts';
 import { useKeys } from '../frame/keys.ts';
 import { Link } from '../frame/link.tsx';
 import { go, sessionAddress, setQuery } from '../frame/place.ts';
@@ -23,7 +23,7 @@ export type Edit = {
 
 /** A new branch at a checkpoint, with or without a change. The original stays as it is. */
 export function ForkScreen({ sessionId, query }: { sessionId: string; query: URLSearchParams }) {
-  const { timeline, error, isLoading } = useTimeline(sessionId);
+  const { timeline, error, isLoading } = useSession(sessionId).view;
   nameAgents(timeline.names.agents);
   const asked = query.get('at') ?? undefined;
   const at = asked === undefined ? timeline.length - 1 : timeline.find(asked);
@@ -47,21 +47,23 @@ export function ForkScreen({ sessionId, query }: { sessionId: string; query: URL
         <nav className="crumbs" aria-label="Place">
           <Link href="/s">Sessions</Link>
           <span className="sep">/</span>
-          <Link href={sessionAddress(sessionId)}>{sessionId}</Link>
+          <Link className="clip" href={sessionAddress(sessionId)}>
+            {sessionId}
+          </Link>
           <span className="sep">/</span>
-          <h1>
-            Fork {timeline.branchOf(at)} #{timeline.sequences[at] ?? ''}
-          </h1>
+          <h1>Fork{id !== undefined && ` ${timeline.branchOf(at)} #${timeline.sequences[at]}`}</h1>
           <span className="mono t2">{id === undefined ? '' : shortId(id)}</span>
         </nav>
         <span className="grow" />
-        <span className="t2 hide-s">{timeline.branchOf(at)} stays as it is. A fork can be undone.</span>
+        {id !== undefined && (
+          <span className="t2 hide-s">{timeline.branchOf(at)} stays as it is. A fork can be undone.</span>
+        )}
         <Link className="btn quiet" href={back}>
           <Icon name="x" small />
           Close<kbd>Esc</kbd>
         </Link>
       </header>
-      {id === undefined && !isLoading && <NotThere id={asked ?? ''} onFollow={() => go(sessionAddress(sessionId))} />}
+      {id === undefined && !isLoading && <NotThere at={asked ?? ''} onFollow={() => go(sessionAddress(sessionId))} />}
       {id !== undefined && (
         <Loaded of={checkpoint}>
           {({ usage }) => (

@@ -70,7 +70,7 @@ export function BranchGraph(props: GraphProps) {
       onPointerMove={(event) => setHovered(rowUnder(event))}
       onPointerLeave={() => setHovered(-1)}
     >
-      <Canvas draw={draw} label={`${timeline.length} checkpoints on ${timeline.names.branches.length} branches`} />
+      <Canvas draw={draw} label={`${timeline.length} checkpoints on ${timeline.branchNames.length} branches`} />
       <GraphTwin picture={picture} visible={visible} first={first} onSelect={props.onSelect} />
       <HoverCard
         picture={picture}

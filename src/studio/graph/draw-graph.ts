@@ -133,17 +133,25 @@ const MARKS: readonly (readonly [flag: number, icon: IconName, token: string])[]
 ];
 
 /** The marks at the right edge, from the outside in; returns what is left of the row. */
-function drawMarks({ g, width }: Surface, { picture, at, y }: Step): number {
+function drawMarks({ g, width }: Surface, { picture, at, y, columns }: Step): number {
   const { timeline, tags } = picture;
   let right = width - 16;
   const branch = timeline.branches[at] ?? -1;
-  if (timeline.tips.get(branch) === at)
-    right = drawChip(g, timeline.branchOf(at), { right, y, colour: colourOf(laneToken(branch)) });
+  const chips: [text: string, token: string][] = [];
+  if (timeline.tips.get(branch) === at) chips.push([timeline.branchOf(at), laneToken(branch)]);
+  for (const [name, begin] of timeline.bare) if (begin === at) chips.push([name, 'line-control']);
   const tag = tags.get(at);
-  if (tag !== undefined) right = drawChip(g, tag, { right, y, colour: colourOf('line-strong') });
+  if (tag !== undefined) chips.push([tag, 'line-strong']);
+  for (const [n, [text, token]] of chips.entries()) {
+    // The first one has its place; others only where the words keep theirs. What is left out is in the card of the row.
+    const room = Math.min(CHIP_WIDTH, (right - columns.text) * 0.6);
+    if (n > 0 && room < LEAST_CHIP_WIDTH) break;
+    right = drawChip(g, fitChip(g, text, Math.max(LEAST_CHIP_WIDTH, room)), { right, y, colour: colourOf(token) });
+  }
   const icons = MARKS.filter(([flag]) => ((timeline.flags[at] ?? 0) & flag) !== 0);
   const forks: typeof MARKS = (timeline.childCounts[at] ?? 0) > 1 ? [[0, 'fork', 'text-2']] : [];
   for (const [, icon, token] of [...icons, ...forks]) {
+    if (right - 14 < columns.text) break;
     right -= 14;
     drawIcon(g, icon, { x: right, y: y - 7, size: 14, colour: colourOf(token) });
     right -= 6;
@@ -152,10 +160,18 @@ function drawMarks({ g, width }: Surface, { picture, at, y }: Step): number {
 }
 
 const CHIP_WIDTH = 120;
+const LEAST_CHIP_WIDTH = 36;
 
-function drawChip(g: CanvasRenderingContext2D, text: string, at: { right: number; y: number; colour: string }): number {
+function fitChip(g: CanvasRenderingContext2D, text: string, width: number): string {
   g.font = `500 11px ${FONT}`;
-  const shown = fitText(g, text, CHIP_WIDTH);
+  return fitText(g, text, width);
+}
+
+function drawChip(
+  g: CanvasRenderingContext2D,
+  shown: string,
+  at: { right: number; y: number; colour: string },
+): number {
   const wide = g.measureText(shown).width + 12;
   const x = at.right - wide;
   g.fillStyle = colourOf('bg');

@@ -32,6 +32,7 @@ function describe({ timeline, labels, tags }: GraphPicture, { at, count }: Graph
     return `#${number} to #${timeline.sequences[at + count - 1]}: ${count} steps on ${timeline.branchOf(at)}`;
   const label = labels.get(timeline.ids[at] ?? '');
   const speaker = label?.speaker ?? timeline.agentOf(at);
-  const parts = [`#${number} ${timeline.branchOf(at)}`, speaker, wordsOf(timeline, at, label), tags.get(at)];
+  const bare = [...timeline.bare].filter(([, begin]) => begin === at).map(([name]) => `branch ${name}`);
+  const parts = [`#${number} ${timeline.branchOf(at)}`, speaker, wordsOf(timeline, at, label), tags.get(at), ...bare];
   return parts.filter((part) => part !== undefined && part !== '').join(', ');
 }

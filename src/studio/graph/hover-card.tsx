@@ -41,12 +41,13 @@ export function HoverCard({ picture, row, y, box }: CardProps) {
 
 /** The branches that a checkpoint is part of. */
 export function branchesWith({ timeline }: Pick<GraphPicture, 'timeline'>, at: number): string[] {
-  const holds = [...timeline.tips].filter(([, tip]) => {
+  const tips = timeline.branchNames.map((name) => ({ name, tip: timeline.tipOf(name) }));
+  const holds = tips.filter(({ tip }) => {
     for (const ancestor of timeline.ancestors(tip)) {
       if (ancestor === at) return true;
       if (ancestor < at) return false; // parents come before their children
     }
     return false;
   });
-  return holds.map(([branch]) => timeline.names.branches[branch] ?? '');
+  return holds.map(({ name }) => name);
 }

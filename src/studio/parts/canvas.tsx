@@ -82,5 +82,5 @@ function measureFit(g: CanvasRenderingContext2D, text: string, width: number): s
     if (g.measureText(`${text.slice(0, middle)}…`).width <= width) low = middle;
     else high = middle - 1;
   }
-  return `${text.slice(0, low).trimEnd()}…`;
+  return low === 0 ? '' : `${text.slice(0, low).trimEnd()}…`;
 }

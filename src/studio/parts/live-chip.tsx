@@ -1,5 +1,7 @@
 import { useLiveStatus } from '../data/live.ts';
 
+const WORDS = { connecting: 'Connecting', lost: 'Reconnecting', refused: 'No access' } as const;
+
 /** Whether the page follows, how much is new, and whether the server is there. */
 export function LiveChip({
   isFollowing,
@@ -14,7 +16,7 @@ export function LiveChip({
   if (status !== 'live')
     return (
       <span className="live paused" role="status" title="The page shows what it has, and tries again by itself">
-        {status === 'lost' ? 'Reconnecting' : 'Connecting'}
+        {WORDS[status]}
       </span>
     );
   const title = isFollowing ? 'Follows the newest checkpoint' : 'Press . to follow the newest checkpoint';

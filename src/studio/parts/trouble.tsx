@@ -28,14 +28,16 @@ export function Trouble({ error, compact = false }: { error: Error; compact?: bo
   );
 }
 
-/** Says that a link leads to a checkpoint that is not, or no longer, in the session. */
-export function NotThere({ id, onFollow }: { id: string; onFollow: () => void }) {
+type MissingProps = { at?: string | null; branch?: string; onFollow: () => void };
+
+/** Says that a link leads to a checkpoint or a branch that is not, or no longer, in the session. */
+export function NotThere({ at = null, branch = '', onFollow }: MissingProps) {
   return (
     <div role="alert" className="note warn band">
       <Icon name="warn" small />
       <p className="grow">
-        There is no checkpoint <span className="mono">{id.slice(0, 40)}</span> in this session. It may have been
-        deleted.
+        There is no {at === null ? 'branch' : 'checkpoint'} <span className="mono">{(at ?? branch).slice(0, 60)}</span>{' '}
+        in this session. It may have been deleted.
       </p>
       <button type="button" className="btn sm" onClick={onFollow}>
         Go to the newest

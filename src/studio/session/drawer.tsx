@@ -23,10 +23,9 @@ export function Drawer({ sessionId, view, selection }: Shared & { query: URLSear
   const isLong = isLoading || timeline.length > UNASKED_CHECKPOINTS;
   const [isAsked, setAsked] = useState(false);
   const tip = useCalm(timeline.ids[timeline.tipOf(selection.branch)]);
-  const asked = useReplyIf(
-    'GET /v1/checkpoints/{checkpoint}/drift',
-    isOpen && tip !== undefined && (isAsked || !isLong) ? { params: { checkpoint: tip } } : undefined,
-  );
+  const isWanted = isOpen && (isAsked || !isLong);
+  const request = isWanted && tip !== undefined ? { params: { checkpoint: tip } } : undefined;
+  const asked = useReplyIf('GET /v1/checkpoints/{checkpoint}/drift', request);
   const toggle = () => {
     localStorage.setItem('drawer', isOpen ? 'closed' : 'open');
     setOpen(!isOpen);
@@ -37,7 +36,8 @@ export function Drawer({ sessionId, view, selection }: Shared & { query: URLSear
         <h2>Drift</h2>
         <span className="vr" />
         <span className="t2 clip grow">
-          {selection.branch}, values at <b className="medium">#{timeline.sequences[selection.at] ?? ''}</b>
+          {selection.branch}
+          <ValuesAt sequence={timeline.sequences[selection.at]} />
         </span>
         <button
           type="button"
@@ -56,7 +56,7 @@ export function Drawer({ sessionId, view, selection }: Shared & { query: URLSear
           </button>
         </div>
       )}
-      {isOpen && (isAsked || !isLong) && (
+      {request !== undefined && (
         <Loaded of={asked}>
           {(drift) => (
             <DriftCharts
@@ -69,6 +69,15 @@ export function Drawer({ sessionId, view, selection }: Shared & { query: URLSear
         </Loaded>
       )}
     </section>
+  );
+}
+
+function ValuesAt({ sequence }: { sequence: number | undefined }) {
+  if (sequence === undefined) return null;
+  return (
+    <>
+      , values at <b className="medium">#{sequence}</b>
+    </>
   );
 }
 

@@ -15,7 +15,7 @@ export function GraphPane({ view, selection, tags, isFolding, onFold }: PaneProp
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
   // biome-ignore lint/correctness/useExhaustiveDependencies: the timeline grows in place, its version tells
   const rows = useMemo(() => {
-    const shown = { selected: selection.at, marked: new Set(tags.keys()), opened };
+    const shown = { selected: selection.at, marked: new Set([...tags.keys(), ...timeline.bare.values()]), opened };
     return rowsOf(timeline, isFolding, shown);
   }, [timeline, version, selection.at, tags, opened, isFolding]);
   useKeys({ Enter: () => setOpened(new Set()) });
@@ -23,7 +23,7 @@ export function GraphPane({ view, selection, tags, isFolding, onFold }: PaneProp
     <section className="pane" aria-label="Branches">
       <div className="head">
         <h2>Branches</h2>
-        <span className="count">{timeline.names.branches.length}</span>
+        <span className="count">{timeline.branchNames.length}</span>
         <span className="t3">{formatCount(timeline.length)} checkpoints</span>
         <span className="grow" />
         <button

@@ -21,7 +21,9 @@ export function Inspector(props: Shared) {
   return (
     <aside className="pane" aria-label="Inspector">
       <div className="head" style={{ height: 'var(--subbar)', background: 'var(--bg)' }}>
-        <h2 style={{ fontSize: 'var(--fs-4)' }}>#{view.timeline.sequences[selection.at] ?? ''}</h2>
+        <h2 style={{ fontSize: 'var(--fs-4)' }}>
+          {id === undefined ? 'No checkpoint' : `#${view.timeline.sequences[selection.at]}`}
+        </h2>
         <span className="mono t2 clip grow">{id === undefined ? '' : shortId(id)}</span>
         {id !== undefined && <CopyButton text={id} label="Copy the id" />}
       </div>
@@ -68,7 +70,7 @@ function Facts({ view, selection, sessionId, checkpoint }: Shared & { checkpoint
         />
       ),
     ],
-    ['Contained in', branchesWith({ timeline }, selection.at).join(', ')],
+    ['Contained in', <Names key="branches" names={branchesWith({ timeline }, selection.at)} />],
     ['Author', checkpoint.author ?? checkpoint.agentId],
     ['Reason', checkpoint.reason],
     ['Trigger', checkpoint.trigger],
@@ -113,6 +115,19 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
       <dt>{name}</dt>
       <dd style={{ overflowWrap: 'anywhere' }}>{children}</dd>
     </>
+  );
+}
+
+/** More names than these are counted. */
+const SHOWN_NAMES = 5;
+
+function Names({ names }: { names: readonly string[] }) {
+  const more = names.slice(SHOWN_NAMES);
+  return (
+    <span title={names.join(', ')}>
+      {names.slice(0, SHOWN_NAMES).join(', ')}
+      {more.length > 0 && <span className="t2"> and {more.length} more</span>}
+    </span>
   );
 }
 

@@ -5,6 +5,9 @@ import { Canvas, type Surface } from '../parts/canvas.tsx';
 import { drawOverview, placeUnder } from './draw-overview.ts';
 import type { Shared } from './session-screen.tsx';
 
+/** As many agents as there are colours; the rest is counted. */
+const NAMED_AGENTS = 5;
+
 /** The whole branch in one row: who spoke when, what failed, where it drifted. */
 export function OverviewStrip({ view, selection }: Shared) {
   const { timeline, version } = view;
@@ -32,12 +35,17 @@ export function OverviewStrip({ view, selection }: Shared) {
           </span>
         </div>
         <div>
-          {agents.slice(0, 5).map((name) => (
-            <span className="key" key={name}>
+          {agents.slice(0, NAMED_AGENTS).map((name) => (
+            <span className="key" key={name} title={name}>
               <AgentSquare name={name} />
-              {name}
+              <span className="clip">{name}</span>
             </span>
           ))}
+          {agents.length > NAMED_AGENTS && (
+            <span className="key" title={agents.slice(NAMED_AGENTS).join(', ')}>
+              +{agents.length - NAMED_AGENTS}
+            </span>
+          )}
         </div>
       </div>
       <div className="cv" onPointerDown={press}>

@@ -25,7 +25,7 @@ export function SessionBar({ sessionId, view, selection, session, run, onSearch 
           {sessionId}
         </h1>
         <span className="sep">/</span>
-        <BranchSelect names={timeline.names.branches} branch={selection.branch} />
+        <BranchSelect names={timeline.branchNames} branch={selection.branch} />
       </nav>
       {tip >= 0 && (
         <Status status={isRunning ? 'running' : timeline.statusOf(tip)} more={` at #${timeline.sequences[tip]}`} />

@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'react';
-import { useReply, useReplyIf } from '../data/use-reply.ts';
-import { useTimeline } from '../data/use-timeline.ts';
+import { useReplyIf } from '../data/use-reply.ts';
+import { useSession } from '../data/use-timeline.ts';
 import { type KeyMap, useKeys } from '../frame/keys.ts';
 import { go, sessionAddress, setQuery } from '../frame/place.ts';
 import { nameAgents } from '../parts/agent.tsx';
@@ -19,8 +19,7 @@ type ScreenProps = { sessionId: string; query: URLSearchParams; onSearch: () => 
 
 /** One session: the overview, its branches, the selected checkpoint, and the charts below. */
 export function SessionScreen({ sessionId, query, onSearch }: ScreenProps) {
-  const view = useTimeline(sessionId);
-  const session = useReply('GET /v1/sessions/{session}', { params: { session: sessionId } });
+  const { view, session } = useSession(sessionId);
   const selection = useSelection(view, session.value, query);
   const selected = useReplyIf(
     'GET /v1/checkpoints/{checkpoint}',
@@ -36,14 +35,16 @@ export function SessionScreen({ sessionId, query, onSearch }: ScreenProps) {
   const [isFolding, setFolding] = useState(true);
   useKeys(sessionKeys(sessionId, selection));
   const error = session.error ?? view.error;
-  const missing = view.isLoading || selection.at >= 0 ? null : query.get('at');
+  const isMissing = !view.isLoading && session.value !== undefined && selection.at < 0 && timeline.length > 0;
   if (timeline.length === 0 && error !== undefined) return <Trouble error={error} />;
   const shared = { sessionId, view, selection, session: session.value, tags };
   return (
     <>
       <SessionBar {...shared} run={run} onSearch={onSearch} />
       {error !== undefined && <Trouble error={error} />}
-      {missing !== null && <NotThere id={missing} onFollow={selection.follow} />}
+      {isMissing && (
+        <NotThere at={query.get('at')} branch={selection.branch} onFollow={() => go(sessionAddress(sessionId))} />
+      )}
       <RunBand view={run} />
       <OverviewStrip {...shared} />
       <div className="panes">
@@ -59,9 +60,9 @@ export function SessionScreen({ sessionId, query, onSearch }: ScreenProps) {
 /** What the parts of the screen share. */
 export type Shared = {
   readonly sessionId: string;
-  readonly view: ReturnType<typeof useTimeline>;
+  readonly view: ReturnType<typeof useSession>['view'];
   readonly selection: ReturnType<typeof useSelection>;
-  readonly session: ReturnType<typeof useReply<'GET /v1/sessions/{session}'>>['value'];
+  readonly session: ReturnType<typeof useSession>['session']['value'];
   readonly tags: ReadonlyMap<number, string>;
 };
 

@@ -1,14 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { InvalidInputError, ModelError } from '../../core/errors.ts';
-import {
-  callback,
-  checkOptions,
-  describeValue,
-  filledString,
-  isRecord,
-  type OptionChecks,
-  record,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, describeValue, isRecord, type OptionChecks } from '../../core/options.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
 import type {
   CallOptions,
@@ -38,7 +31,7 @@ export type ScriptedModelOptions = {
   readonly sleep?: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
 };
 
-const OPTIONS: OptionChecks<ScriptedModelOptions> = { id: filledString, prices: record, sleep: callback };
+const OPTIONS: OptionChecks<ScriptedModelOptions> = { id: is.filledString, prices: is.record, sleep: is.callback };
 
 /** A model that answers from a script, and remembers what it was asked. */
 export interface ScriptedModel extends ChatModel {

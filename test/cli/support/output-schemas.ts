@@ -78,8 +78,8 @@ const stats = z.strictObject({
   /** What the states would take up one by one. */
   logicalBytes: count,
   storedBytes: count,
-  /** The part of the logical bytes that is not stored; below 0 if there is more stored than that. */
-  saved: z.number(),
+  /** The part of the logical bytes that is not stored; 0 if there is more stored than that. */
+  saved: z.number().min(0),
   growth: z.array(z.strictObject({ until: time, checkpoints: count, logicalBytes: count })),
 });
 

@@ -29,12 +29,19 @@ async function talk(round, at) {
     });
   }
   if (round % 5 === at % 5) {
+    await dropTries(session.id);
     const fork = await session.fork({ at: '@~1', branch: `try ${round}` });
     await fork.save({ ...fork.state, tried: round });
     await fork.close();
     await manager.deleteBranch(session.id, fork.branch);
   }
   await session.close();
+}
+
+/** A worker that was killed in the middle of a try left its branch; rounds begin at one again. */
+async function dropTries(sessionId) {
+  for (const { branch } of await manager.branches(sessionId))
+    if (branch.startsWith('try ')) await manager.deleteBranch(sessionId, branch);
 }
 
 /** Ends what nobody goes on with, and gives the space back. */

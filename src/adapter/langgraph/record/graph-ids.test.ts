@@ -1,13 +1,15 @@
 import { uuid6 } from '@langchain/langgraph-checkpoint';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { drawn } from '../../../../test/support/trials.ts';
+import { anyCharacter } from '../../../../test/support/values.ts';
 import { isCheckpointId, parseSessionId } from '../../../core/record/id.ts';
 import { cursorBefore, deriveCheckpointId } from './checkpoint-id.ts';
 import { placeOf, sessionOf } from './thread-session.ts';
 
 const NAMES = fc.oneof(
   fc.string({ maxLength: 30 }),
-  fc.string({ unit: 'binary', maxLength: 30 }),
+  fc.string({ unit: anyCharacter, maxLength: 30 }),
   fc.constantFrom('', '/', '%', '#', 'a/b', 'a%002fb', '__proto__', '\ud800', '\n', 'lg/', 'x'.repeat(600)),
 );
 const THREADS = NAMES.filter((name) => name !== '');
@@ -21,7 +23,7 @@ describe('[langgraph.2] a thread and a namespace are one session', () => {
         const isLong = sessionId.includes('#');
         expect(placeOf(sessionId)).toEqual(isLong ? undefined : { threadId, namespace });
       }),
-      { numRuns: 2000 },
+      drawn(20_000),
     );
   });
 
@@ -34,7 +36,7 @@ describe('[langgraph.2] a thread and a namespace are one session', () => {
         expect(sessions.get(sessionId) ?? place).toBe(place);
         sessions.set(sessionId, place);
       }),
-      { numRuns: 3000 },
+      drawn(30_000),
     );
   });
 

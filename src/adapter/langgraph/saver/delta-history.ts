@@ -1,6 +1,7 @@
 import type { DeltaChannelHistory } from '@langchain/langgraph-checkpoint';
 import type { FindChunk } from '../../../core/codec/decode.ts';
 import { NotFoundError } from '../../../core/errors.ts';
+import { groupBy } from '../../../core/group-by.ts';
 import type { Tombstone } from '../../../core/record/checkpoint-header.ts';
 import type { SessionId } from '../../../core/record/id.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
@@ -129,13 +130,7 @@ async function readRows(
     buckets.length < MIN_BULK_STEPS
       ? (await Promise.all(buckets.map((branch) => storage.readEffects({ sessionId, branch })))).flat()
       : await storage.readEffects({ sessionId });
-  const found = new Map<string, EffectRow[]>();
-  for (const row of rows) {
-    const known = found.get(row.branch);
-    if (known === undefined) found.set(row.branch, [row]);
-    else known.push(row);
-  }
-  return found;
+  return groupBy(rows, ({ branch }) => branch);
 }
 
 async function loadAll(

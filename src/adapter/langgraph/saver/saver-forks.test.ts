@@ -4,6 +4,7 @@ import { contents, echoGraph, putValues, ROOT, tuples } from '../../../../test/s
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
+import { langGraphClasses } from '../codec/saver-options.ts';
 import { SavestateStore } from '../store/savestate-store.ts';
 import { SavestateSaver } from './savestate-saver.ts';
 
@@ -43,6 +44,31 @@ describe.each(STORAGES)('forks on %s', (_, create) => {
     );
     expect(all).toContain('one,echo 1,other,echo 3');
     await storage.close();
+  });
+
+  test('[retention.7] a branch that a run is on stays when retention ends the forgotten ones', async () => {
+    let nowMs = Date.UTC(2026, 0, 1);
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage, classes: langGraphClasses, now: () => nowMs });
+    const graph = echoGraph(new SavestateSaver({ manager }));
+    await graph.invoke({ messages: [human('one')] }, ROOT);
+    const { config: old } = await graph.getState(ROOT);
+    await graph.invoke({ messages: [human('two')] }, ROOT);
+    const { config: latest } = await graph.getState(ROOT);
+    const fork = await graph.updateState(old, { messages: [human('other')] }, 'answer');
+    await graph.updateState(old, { messages: [human('another')] }, 'answer');
+    nowMs += 40 * 86_400_000;
+    await graph.invoke({ messages: [human('three')] }, latest);
+    const branches = await manager.branches('lg/thread');
+    await manager.cleanupOldCheckpoints({ maxAgeDays: 30 });
+    await manager.gc();
+    expect((await manager.branches('lg/thread')).map(({ branch }) => branch)).toEqual(
+      branches.map(({ branch }) => branch),
+    );
+    await graph.invoke({ messages: [human('more')] }, fork);
+    expect(contents((await graph.getState(fork)).values.messages)).toEqual(['one', 'echo 1', 'other']);
+    expect((await manager.verify({ readData: true })).findings).toEqual([]);
+    await manager.close();
   });
 });
 

@@ -36,6 +36,8 @@ export class SessionLane implements ShadowHolder {
   readonly #shadows: ShadowBudget;
   readonly #tips = new Map<string, Tip>();
   readonly #buckets = new Map<string, WriteBucket>();
+  /** The branches that were written or read here last: a run may be on any of them. */
+  readonly branches = new Map<string, true>();
   #lastTurn: Promise<unknown> = Promise.resolve();
   /** What pieces of work left to the storage when they let the next one begin. */
   readonly #rests = new Set<Promise<unknown>>();
@@ -113,6 +115,7 @@ export class SessionLane implements ShadowHolder {
 
   keepTip(graphId: string, tip: Tip): void {
     keepNewest(this.#tips, MAX_TIPS, [graphId, tip]);
+    keepNewest(this.branches, MAX_TIPS, [tip.checkpoint.branch, true]);
     const sizeBytes = [...this.#tips.values()].reduce((sum, { encoded }) => sum + encoded.sizeBytes, 0);
     this.#shadows.touch(this, sizeBytes);
   }
@@ -185,6 +188,12 @@ export class SessionLanes implements SessionKeeper {
 
   forget(sessionId: SessionId): void {
     this.#lanes.get(sessionId)?.clear();
+  }
+
+  get openBranches(): Iterable<{ readonly id: SessionId; readonly branch: string }> {
+    return [...this.#lanes.values()].flatMap(({ sessionId: id, branches }) =>
+      [...branches.keys()].map((branch) => ({ id, branch })),
+    );
   }
 
   whileIdle(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean> {

@@ -4,6 +4,7 @@ import { type BaseStore, InMemoryStore, type Item, type Operation } from '@langc
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../../../test/support/storages.ts';
+import { drawn } from '../../../../test/support/trials.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
 import { langGraphClasses, SavestateStore } from '../index.ts';
@@ -65,7 +66,7 @@ async function compare(writes: fc.Arbitrary<object>, reads: fc.Arbitrary<object>
     for (const batch of given as Operation[][])
       expect(await answers(ours, batch)).toEqual(await answers(theirs, batch));
   });
-  await fc.assert(property, { numRuns: 150 });
+  await fc.assert(property, drawn(1_500));
 }
 
 describe('[langgraph.14] the store', () => {

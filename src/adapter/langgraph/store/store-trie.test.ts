@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { drawn } from '../../../../test/support/trials.ts';
 import { type Chunk, createChunk, type Digest } from '../../../core/tree/chunk.ts';
 import { Repository } from '../../../manager/engine/repository.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
@@ -37,7 +38,7 @@ test('[langgraph.15] a trie holds what was put, whatever was put and deleted bef
         ),
       ).toBeUndefined();
     }),
-    { numRuns: 60 },
+    drawn(600),
   );
 });
 

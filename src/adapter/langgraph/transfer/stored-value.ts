@@ -6,6 +6,7 @@ import {
   type SerializerProtocol,
 } from '@langchain/langgraph-checkpoint';
 import { CorruptError, messageOf } from '../../../core/errors.ts';
+import { isRecord } from '../../../core/options.ts';
 import type { PartFault, SourceContent, SourceWrites } from './thread-source.ts';
 
 /** What LangGraph's serializer stores in place of a value that it cannot write, such as one with a BigInt in it. */
@@ -95,8 +96,4 @@ function isCheckpoint(value: unknown): value is Checkpoint {
     isRecord(value.channel_versions) &&
     isRecord(value.versions_seen)
   );
-}
-
-function isRecord(value: unknown): value is { readonly [key: string]: unknown } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -9,7 +9,7 @@ import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT, type ExitCode } from '../../base/exit-code.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
-import { ALLOW_CODE } from '../../team/talk-options.ts';
+import { ALLOW_CODE, splitPair } from '../../team/talk-options.ts';
 
 const DEFAULT_REPEATS = 8;
 const DEFAULT_ROUNDS = 5;
@@ -93,11 +93,11 @@ function readIntervention(input: CommandInput): Intervention | undefined {
       'A trial changes one thing. Use one of --message, --tool-result, --system and --model.',
     );
   if (system !== undefined) {
-    const [agent, text] = splitPair(system, '--system');
+    const [agent, text] = splitPair(system, '--system', 'agent=value');
     return { systemMessage: { agent, text } };
   }
   if (model !== undefined) {
-    const [agent, json] = splitPair(model, '--model');
+    const [agent, json] = splitPair(model, '--model', 'agent=value');
     return { llmConfig: { agent, config: parseObject(json) } };
   }
   const replacement = input.text('replace');
@@ -116,12 +116,6 @@ function parseMessagePlace(text: string): number | 'last' {
   if (text === 'last') return 'last';
   if (/^\d+$/.test(text)) return Number(text);
   throw new InvalidInputError(`--message must be a number, counted from 0, or "last"; found "${text}".`);
-}
-
-function splitPair(text: string, option: string): readonly [name: string, value: string] {
-  const at = text.indexOf('=');
-  if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
-  throw new InvalidInputError(`${option} must be agent=value; found "${text}".`);
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> {

@@ -1,4 +1,3 @@
-import { InvalidInputError } from '../../../core/errors.ts';
 import { backup } from '../../../manager/backup/backup.ts';
 import type { Command } from '../../base/command.ts';
 import { copyAsIs, readPlace } from './copied.ts';
@@ -20,8 +19,6 @@ Exits with 3 if something could not be copied, because it is damaged or went on 
     ],
   ],
   run: async (context, input) => {
-    if (context.globals.session !== undefined)
-      throw new InvalidInputError('A backup is of the whole storage. For one session: savestate copy --to <address>.');
     const from = await context.addressHere('Run it where the storage is, or use "savestate copy --to <address>".');
     const to = readPlace(context, input.word(0));
     return copyAsIs(context, { from, to, verb: 'backed up to' }, (source, target, watch) =>

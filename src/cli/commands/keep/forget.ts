@@ -1,8 +1,8 @@
 import { ConflictError, InvalidInputError, isLost, NotFoundError } from '../../../core/errors.ts';
-import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import { parseSessionId, type SessionId } from '../../../core/record/id.ts';
 import { readSession } from '../../../manager/engine/records.ts';
-import type { ChunkStorage, RefKind } from '../../../storage/contract.ts';
+import type { ChunkStorage } from '../../../storage/contract.ts';
+import { readProtecting } from '../../../view/protecting.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import { findNamedSession, type OpenStorage, withSubgraphs } from '../../base/open-storage.ts';
@@ -109,7 +109,7 @@ async function planUser(opened: OpenStorage, userId: string): Promise<Plan> {
 async function planCheckpoints(opened: OpenStorage, revision: string, reason: string): Promise<Plan> {
   const isRange = parseRange(revision) !== undefined;
   const meant = isRange ? await readRange(opened, revision) : [await resolveRevision(opened, revision)];
-  const names = await readProtecting(opened, meant);
+  const names = await readProtecting(opened.storage, meant);
   const doomed = meant.filter(({ id }) => !names.has(id));
   const [name] = names.values();
   if (doomed.length === 0 && name !== undefined)
@@ -129,14 +129,3 @@ async function planCheckpoints(opened: OpenStorage, revision: string, reason: st
       : `checkpoint ${first.id} (#${first.sequence} of branch "${first.branch}")`;
   return { what, checkpoints: doomed.length, sessions: [], run };
 }
-
-/** Which of these a branch, a tag or a pin names, and by what. */
-async function readProtecting({ storage }: OpenStorage, meant: readonly Checkpoint[]): Promise<Map<string, string>> {
-  const names = new Map<string, string>();
-  for (const sessionId of new Set(meant.map((each) => each.sessionId)))
-    for (const { kind, name, target } of await storage.readRefs({ sessionId }))
-      if (PROTECTING.has(kind) && meant.some(({ id }) => id === target)) names.set(target, `${kind} "${name}"`);
-  return names;
-}
-
-const PROTECTING: ReadonlySet<RefKind> = new Set(['branch', 'tag', 'pin']);

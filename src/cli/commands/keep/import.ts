@@ -14,7 +14,7 @@ export const command: Command = {
   arguments: '<file|tool> [path]',
   details: `Everything is checked on the way; a broken file leaves nothing behind. The storage is made if it does not exist. - reads from standard input.
 import claude <folder> brings in the transcripts of Claude Code and the Claude Agent SDK: ~/.claude/projects, one project of it, or one file.
-What is there already is left alone, so it can be run again. Exits with 3 if lines were skipped.
+What is there already is left alone, so it can be run again. Exits with 3 if lines or links were skipped.
 import atif <file> brings in a trajectory (Agent Trajectory Interchange Format 1.x) with its subagents; import otlp <file> brings in
 traces (OTLP JSON, whole or a line each), a session for each conversation. A step or call becomes a checkpoint.`,
   examples: [
@@ -69,7 +69,8 @@ async function importClaude(context: Context, folder: string): Promise<ExitCode 
     () =>
       `${formatCount(sessions, 'session')}, ${formatCount(subagents, 'subagent')}: ${formatCount(entries, 'new entry')}, ${present} there already.\n`,
   );
-  for (const { file, line, reason } of skipped.slice(0, MAX_NAMED)) context.say(`Skipped ${file}:${line}: ${reason}.`);
-  if (skipped.length > MAX_NAMED) context.say(`... and ${skipped.length - MAX_NAMED} more lines; --json names all.`);
+  for (const { file, line, reason } of skipped.slice(0, MAX_NAMED))
+    context.say(`Skipped ${line === undefined ? file : `${file}:${line}`}: ${reason}.`);
+  if (skipped.length > MAX_NAMED) context.say(`... and ${skipped.length - MAX_NAMED} more; --json names all.`);
   return skipped.length === 0 ? undefined : EXIT.partial;
 }

@@ -53,8 +53,9 @@ Without rules those of savestate.yaml hold (retention:). It shows what it would 
   ],
   run: async (context, input) => {
     const policy = await readPolicy(context, input);
-    const { manager } = await context.open();
-    const { session: sessionId } = context.globals;
+    const opened = await context.open();
+    const { manager } = opened;
+    const sessionId = context.globals.session === undefined ? undefined : await opened.knownSession();
     const what = { policy, ...(sessionId !== undefined && { sessionId }) };
     const preview = await context.busy('judging', manager.prune({ ...what, dryRun: true }));
     const doomed = preview.verdicts.filter(({ keep }) => !keep).length;
@@ -104,7 +105,10 @@ async function tell(context: Context, result: PruneResult, collected?: CollectRe
     : `${formatCount(deleted.length, 'checkpoint')} deleted, ${kept} kept.${freed ?? ''}`;
   const output = { isDryRun, kept, dropped, deleted, verdicts, collected };
   await context.answer(output, () => `${formatReasons(result)}${outcome}\n`);
-  if (!isDryRun && collected === undefined) context.say(`The space is given back by: ${context.command('gc')}`);
+  if (!isDryRun && collected === undefined) {
+    const whole = context.with({ globals: { ...context.globals, session: undefined } });
+    context.say(`The space is given back by: ${whole.command('gc')}`);
+  }
 }
 
 /** How many go and stay, for each reason. */

@@ -1,5 +1,5 @@
 import { createReadStream, existsSync } from 'node:fs';
-import { NotFoundError } from '../../../core/errors.ts';
+import { CorruptError, hasErrorCode, NotFoundError, type SavestateError, withoutAdvice } from '../../../core/errors.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import type { VerifyReport } from '../../../manager/verify/verify.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
@@ -27,7 +27,7 @@ export const command: Command = {
     const file = input.word(0);
     if (file !== undefined) return verifyFile(context, file);
     const readData = input.flag('readData');
-    return tell(context, await verifyStorage(context, readData), readData);
+    return tell(context, await verifyStorage(context, readData).catch(adviseNoVerify), readData);
   },
 };
 
@@ -50,6 +50,13 @@ async function verifyStorage(context: Context, readData: boolean): Promise<Verif
     bar.end();
     await manager.close();
   }
+}
+
+/** Damage that leaves nothing to check. */
+function adviseNoVerify(error: unknown): never {
+  if (!hasErrorCode(error, 'CORRUPT')) throw error;
+  const { message, details } = error as SavestateError;
+  throw new CorruptError(withoutAdvice(message), { cause: error, details });
 }
 
 async function verifyFile(context: Context, file: string): Promise<ExitCode | undefined> {

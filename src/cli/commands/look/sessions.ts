@@ -28,7 +28,7 @@ export const command: Command = {
       `${shorten(id, context.terminal)}${subgraphs.length === 0 ? '' : ` (+${formatCount(subgraphs.length, 'subgraph')})`}`,
       currentBranch,
       String(branches.length),
-      `#${sequence}`,
+      steps === undefined ? `#${sequence}` : 'none',
       formatTime(new Date(savedAt)),
       status ?? (steps === undefined ? '' : `${formatCount(steps, 'step')}, no checkpoint`),
     ]);

@@ -32,11 +32,13 @@ export const command: Command = {
     const output = toOutput(checkpoint, await readNames(opened.manager, checkpoint.sessionId));
     const state = input.flag('header') ? undefined : await opened.manager.load(checkpoint.id);
     const { style } = context.terminal;
-    return context.answer({ checkpoint: output, state: toJsonForm(state) ?? null }, () => {
+    const isWhole = input.flag('raw');
+    const toText = () => {
       const details = formatDetails(output, style);
       if (input.flag('header')) return details;
-      return `${details}\n${input.flag('raw') ? formatJson(state) : formatState(state, style)}`;
-    });
+      return `${details}\n${isWhole ? formatJson(state) : formatState(state, style)}`;
+    };
+    return context.answer({ checkpoint: output, state: toJsonForm(state) ?? null }, toText, { isWhole });
   },
 };
 
@@ -52,7 +54,7 @@ async function showValue(
     context.terminal.pass(`${value}\n`);
     return undefined;
   }
-  return context.answer({ checkpoint: toOutput(checkpoint), path: formatPath(path), value }, () =>
-    typeof value === 'string' ? `${value}\n` : formatJson(value),
-  );
+  const toText = () => (typeof value === 'string' ? `${value}\n` : formatJson(value));
+  const output = { checkpoint: toOutput(checkpoint), path: formatPath(path), value };
+  return context.answer(output, toText, { isWhole: true });
 }

@@ -34,14 +34,16 @@ async function measure(context: Context) {
     chunks,
     logicalBytes,
     storedBytes: bytes,
-    saved: logicalBytes === 0 ? 0 : 1 - bytes / logicalBytes,
+    saved: logicalBytes === 0 ? 0 : Math.max(0, 1 - bytes / logicalBytes),
     growth,
   };
 }
 
 function format({ saved, growth, ...stats }: Awaited<ReturnType<typeof measure>>): string {
   const saving =
-    saved >= 0 ? `${(saved * 100).toFixed(1)} % saved by sharing` : 'small storages have more overhead than content';
+    stats.storedBytes > stats.logicalBytes
+      ? 'small storages have more overhead than content'
+      : `${(saved * 100).toFixed(1)} % saved by sharing`;
   const counts = [
     `${formatCount(stats.checkpoints, 'checkpoint')} of ${formatCount(stats.sessions, 'session')}`,
     formatCount(stats.tombstones, 'tombstone'),

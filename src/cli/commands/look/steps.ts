@@ -18,7 +18,7 @@ export async function listSteps(context: Context, opened: OpenStorage, input: Co
     throw new InvalidInputError(
       `log --steps lists what a branch recorded: it takes --branch and -n, but no ${other === undefined ? 'revision' : `--${other}`}.`,
     );
-  const sessionId = await opened.session();
+  const sessionId = await opened.knownSession();
   const { manager } = opened;
   const branch = input.text('branch') ?? (await manager.currentBranch(sessionId));
   const effects = (await readEffects(manager.engine, { sessionId, branch, fromOrdinal: 0 }))

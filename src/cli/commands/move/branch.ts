@@ -28,7 +28,7 @@ export const command: Command = {
 
 async function list(context: Context, isAll: boolean): Promise<undefined> {
   const opened = await context.open();
-  const sessionId = await opened.findSession();
+  const sessionId = await (context.globals.session === undefined ? opened.findSession() : opened.knownSession());
   const current = sessionId === undefined ? '' : await opened.manager.currentBranch(sessionId);
   const all = sessionId === undefined ? [] : await opened.manager.branches(sessionId);
   const heads = all.filter(({ branch }) => isAll || !isAnswerBranch(branch));

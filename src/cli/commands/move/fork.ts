@@ -1,9 +1,11 @@
 import { withoutUndefined } from '../../../core/defined.ts';
 import type { JsonPatchOperation } from '../../../core/diff/index.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
+import { formatPath } from '../../../core/path.ts';
 import type { ForkedBranch, ForkOptions } from '../../../manager/branch/branching.ts';
 import type { StateEdit } from '../../../manager/branch/edit-state.ts';
-import { parseStatePath, setAt } from '../../../view/state-path.ts';
+import { parseJsonOrText } from '../../../view/json-form.ts';
+import { findAt, parseStatePath, setAt } from '../../../view/state-path.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
@@ -24,7 +26,8 @@ export const command: Command = {
     ['--reason <text>', 'why, for those who look later'],
     ['--switch', 'make it the current branch'],
   ],
-  details: 'The original stays as it is. With an edit the branch begins with a checkpoint of the changed state.',
+  details:
+    'The original stays as it is. With an edit the branch begins with a checkpoint of the changed state. A key that is new, or a value of another kind, is named.',
   examples: [
     ['savestate fork @~3 -b what-if', 'a branch three checkpoints back'],
     [`savestate fork @ --set 'tone="warm"' --reason 'try it warmer'`, 'with one value changed'],
@@ -34,7 +37,11 @@ export const command: Command = {
   run: async (context, input) => {
     const opened = await context.open();
     const origin = await resolveRevision(opened, input.word(0) ?? '@');
-    const edit = await readEdit(input, () => editState(context, opened, origin.id));
+    const edit = await readEdit(
+      input,
+      () => editState(context, opened, origin.id),
+      (text) => context.say(text),
+    );
     const head = await opened.manager.fork(origin.id, toForkOptions(context, input, edit));
     const before = await opened.manager.currentBranch(head.sessionId);
     if (input.flag('switch')) await opened.manager.switchBranch(head.sessionId, head.branch);
@@ -77,27 +84,34 @@ export async function tellBranch(context: Context, head: ForkedBranch, what: str
   );
 }
 
-async function readEdit(input: CommandInput, openEditor: () => Promise<StateEdit>): Promise<StateEdit | undefined> {
+async function readEdit(
+  input: CommandInput,
+  openEditor: () => Promise<StateEdit>,
+  say: (text: string) => void,
+): Promise<StateEdit | undefined> {
   const [sets, patch] = [input.texts('set'), input.text('patch')];
   const kinds = [input.flag('edit'), sets.length > 0, patch !== undefined].filter(Boolean).length;
   if (kinds > 1) throw new InvalidInputError('Use one of --edit, --set and --patch.');
   if (input.flag('edit')) return openEditor();
   if (patch !== undefined) return readPatch(patch);
-  return sets.length === 0 ? undefined : (state) => sets.reduce((changed, set) => applySet(changed, set), state);
+  return sets.length === 0 ? undefined : (state) => sets.reduce((changed, set) => applySet(changed, set, say), state);
 }
 
-function applySet(state: unknown, set: string): unknown {
+/** Says what may be a slip: a key that was not there, or a value of another kind. */
+function applySet(state: unknown, set: string, say: (text: string) => void): unknown {
   const at = set.indexOf('=');
   if (at < 1) throw new InvalidInputError(`--set needs path=json; found "${set}".`);
-  return setAt(state, parseStatePath(set.slice(0, at)), parseJsonOrText(set.slice(at + 1)));
+  const [path, value] = [parseStatePath(set.slice(0, at)), parseJsonOrText(set.slice(at + 1))];
+  const [was, is] = [findAt(state, path), value].map(kindOf);
+  const changed = setAt(state, path, value);
+  if (was === 'undefined') say(`${formatPath(path)} is new: the state had no such key.`);
+  else if (was !== is) say(`${formatPath(path)} was ${was}, and is ${is} now.`);
+  return changed;
 }
 
-function parseJsonOrText(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
+function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  return Array.isArray(value) ? 'a list' : typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
 function readPatch(file: string): readonly JsonPatchOperation[] {

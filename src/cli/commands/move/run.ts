@@ -46,7 +46,7 @@ async function talk(context: Context, input: CommandInput): Promise<ExitCode | u
     import('../../team/cut-off.ts'),
     import('../../team/run-text.ts'),
   ]);
-  const words = (named?: string) => commandWords(named, flagWords(context, input));
+  const words = (session: string) => commandWords(session, flagWords(context, input));
   const text = readPrompt(context, input);
   const rounds = input.count('rounds');
   // What is refused is refused before anything is made.

@@ -25,7 +25,7 @@ export const command: Command = {
 
 async function list(context: Context): Promise<undefined> {
   const opened = await context.open();
-  const sessionId = await opened.findSession();
+  const sessionId = await (context.globals.session === undefined ? opened.findSession() : opened.knownSession());
   const tags = sessionId === undefined ? [] : await opened.manager.tags(sessionId);
   const rows = tags.map(({ name, checkpointId }) => [context.terminal.style.yellow(name), checkpointId]);
   return context.answer(tags, () => formatRows(context.terminal, rows));

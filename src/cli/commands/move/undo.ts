@@ -11,7 +11,7 @@ export const command: Command = {
   arguments: '[operation]',
   options: [['--list', 'what was done, the newest first']],
   details:
-    'Knows what this person did on this machine. Deleted checkpoints do not come back: prune, forget and redact cannot be undone.',
+    'Knows what this person did on this machine, in all sessions or in the one of --session. Deleted checkpoints do not come back: prune, forget and redact cannot be undone.',
   examples: [
     ['savestate undo', 'undo the last one'],
     ['savestate undo --list', 'see what can be undone'],
@@ -19,8 +19,10 @@ export const command: Command = {
   ],
   run: async (context, input) => {
     const journal = await Journal.open(context);
-    if (input.flag('list')) return list(context, journal);
-    const operation = choose(context, journal, input.word(0));
+    const isNamed = context.globals.session !== undefined;
+    const sessionId = isNamed ? await (await context.open()).knownSession() : undefined;
+    if (input.flag('list')) return list(context, journal, sessionId);
+    const operation = choose(context, journal, { id: input.word(0), sessionId });
     const opened = await context.open();
     // All is looked at before anything is changed.
     for (const step of operation.undo) await checkStep(opened, operation, step);
@@ -31,8 +33,9 @@ export const command: Command = {
   },
 };
 
-async function list(context: Context, journal: Journal): Promise<undefined> {
-  const operations = journal.read().reverse().map(toOutput);
+async function list(context: Context, journal: Journal, only: string | undefined): Promise<undefined> {
+  const isMeant = (operation: Operation) => only === undefined || operation.sessionId === only;
+  const operations = journal.read().filter(isMeant).reverse().map(toOutput);
   const rows = operations.map(({ id, at, summary, isUndone }) => [
     id,
     formatTime(new Date(at)),
@@ -45,14 +48,19 @@ function toOutput({ id, at, sessionId, summary, isUndone }: Operation & { readon
   return { id, at, sessionId, summary, isUndone };
 }
 
-function choose(context: Context, journal: Journal, id: string | undefined): Operation {
-  const open = journal.read().filter(({ isUndone }) => !isUndone);
-  const found = id === undefined ? open.at(-1) : open.find((operation) => operation.id === id);
+/** What is meant to be undone: one by its id, of one session. */
+type Wanted = { readonly id: string | undefined; readonly sessionId: string | undefined };
+
+function choose(context: Context, journal: Journal, { id, sessionId }: Wanted): Operation {
+  const open = journal.read().filter((operation) => !operation.isUndone && (id ?? operation.id) === operation.id);
+  const found = open.findLast((operation) => (sessionId ?? operation.sessionId) === operation.sessionId);
   if (found !== undefined) return found;
+  const what = id === undefined ? 'nothing to undo' : `no operation ${id} to undo`;
+  const other = open.at(-1);
+  const where = sessionId === undefined ? '' : ` in session "${sessionId}"`;
+  const more = other && ` The newest is of session "${other.sessionId}": ${other.summary}.`;
   throw new NotFoundError(
-    id === undefined
-      ? 'There is nothing to undo here.'
-      : `There is no operation ${id} to undo. See: ${context.command('undo --list')}`,
+    `There is ${what}${where || (id === undefined ? ' here' : '')}.${more ?? ''}${id === undefined ? '' : ` See: ${context.command('undo --list')}`}`,
   );
 }
 

@@ -1,5 +1,5 @@
 import { existsSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { makeFolder } from '../../../storage/make-folder.ts';
 import { formatStorageAddress, storageExists } from '../../../storage/open/address.ts';
@@ -30,7 +30,7 @@ export const command: Command = {
     }
     const address = await context.addressHere(INSTEAD);
     const wasThere = address.kind !== 'postgres' && storageExists(address);
-    if (address.kind === 'file') makeFolder(address.path);
+    if ('path' in address) makeFolder(address.kind === 'file' ? address.path : dirname(address.path));
     const { manager } = await context.open({ create: true });
     await manager.stats(); // a server makes its tables, a folder its files, at the first use
     const shown = formatStorageAddress(address);
@@ -38,10 +38,16 @@ export const command: Command = {
       { storage: shown, config, wasThere },
       () => `${wasThere ? 'There is a storage already' : 'A new storage is'} at ${shown}; ${config} names it.\n`,
     );
-    if (address.kind === 'sqlite') context.say('Keep it out of version control: add .savestate/ to .gitignore.');
+    if (address.kind === 'sqlite')
+      context.say(`Keep it out of version control: add ${nameFor(storage)} to .gitignore.`);
     context.say('Next: open it from a program with the same path, then: savestate log');
   },
 };
+
+/** The database with its log, as git is to ignore them. */
+function nameFor(storage: string): string {
+  return storage === DEFAULT_STORAGE ? '.savestate/' : `${storage.replace(/^\w+:/, '')}*`;
+}
 
 function formatConfig(values: Readonly<Record<string, string | undefined>>): string {
   const lines = [

@@ -1,7 +1,9 @@
+import type pg from 'pg';
+import { UnsupportedError } from '../../../core/errors.ts';
 import { anything, type OptionChecks } from '../../../core/options.ts';
 import { Conditions } from '../../../storage/database/conditions.ts';
 import type { Connection } from '../../../storage/database/database-storage.ts';
-import type { Query } from '../../../storage/database/postgres-database.ts';
+import { PostgresDatabase, type Query } from '../../../storage/database/postgres-database.ts';
 import { checkServerOptions, SERVER_CHECKS, type ServerOptions } from '../../../storage/database/server-options.ts';
 import { EVENT_COLUMNS, type EventRow, fromRow, scopeColumns, toValues } from '../event-row.ts';
 import type { MemoryScope } from '../memory-record.ts';
@@ -16,7 +18,6 @@ import type {
   VectorQuery,
 } from '../memory-storage.ts';
 import { SqlMemoryReader } from '../sql-memory-reader.ts';
-import { PostgresMemoryDatabase } from './postgres-memory-database.ts';
 
 const OPTIONS = { ...SERVER_CHECKS, tenant: { required: anything } } satisfies OptionChecks<PostgresMemoryOptions>;
 
@@ -136,3 +137,85 @@ export class PostgresMemoryStorage extends SqlMemoryReader<Connection> implement
     );
   }
 }
+
+const LOCK = "SELECT pg_advisory_xact_lock(hashtext('savestate memory ' || $1))";
+
+/** Connections to the tables of memories, which are made at the first use. */
+class PostgresMemoryDatabase extends PostgresDatabase {
+  /** @internal */
+  /** @internal */
+  protected async setUp(client: pg.PoolClient): Promise<void> {
+    await this.transactOn(client, async (query) => {
+      await query(LOCK, [this.sql('{s}')]);
+      await this.#migrate(query);
+    });
+  }
+
+  /**
+   * Runs several statements as one transaction. Writers of a schema take turns, so that the numbers of events grow in the order in
+   * which they become visible: whoever has read one has read all before it. A write that may be stored is not tried again.
+   */
+  async write<Result>(work: (query: Query) => Promise<Result>): Promise<Result> {
+    const inTurn = async (query: Query) => {
+      await query(LOCK, [this.sql('{s}')]);
+      return work(query);
+    };
+    return this.transact(inTurn, { exists: false, isFinal: true });
+  }
+
+  async #migrate(query: Query): Promise<void> {
+    await query('CREATE SCHEMA IF NOT EXISTS {s}');
+    const [found] = await query<{ exists: boolean }>("SELECT to_regclass('{s}.memory_version') IS NOT NULL AS exists");
+    const [row] =
+      found?.exists === true
+        ? await query<{ version: number }>('SELECT max(version) AS version FROM {s}.memory_version')
+        : [];
+    if (row?.version === SCHEMA_VERSION) return;
+    const statements = row === undefined ? SCHEMA : MIGRATIONS.get(row.version);
+    if (statements === undefined)
+      throw new UnsupportedError(
+        `${this.place} has memory tables of version ${row?.version}; this release knows versions up to ${SCHEMA_VERSION}. Update savestate to use it.`,
+      );
+    for (const statement of statements) await query(statement);
+  }
+}
+
+/** The version of the tables. */
+const SCHEMA_VERSION = 2;
+
+/** Names compare byte by byte, whatever the language of the database. */
+const NAME = 'text COLLATE "C"';
+
+/**
+ * The tables of memories on a server; `{s}` stands for the schema. Every row belongs to a tenant.
+ */
+const SCHEMA: readonly string[] = [
+  `CREATE TABLE {s}.memory_event(
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant ${NAME} NOT NULL, memory_id ${NAME} NOT NULL, operation ${NAME} NOT NULL,
+    user_id ${NAME}, agent_id ${NAME}, run_id ${NAME}, session_id ${NAME}, hash ${NAME}, subject ${NAME}, slot ${NAME}, kind ${NAME},
+    key ${NAME}, at_ms double precision NOT NULL, content text, previous text, body text NOT NULL)`,
+  'CREATE INDEX memory_event_memory ON {s}.memory_event(tenant, memory_id)',
+  'CREATE INDEX memory_event_user ON {s}.memory_event(tenant, user_id, seq) WHERE user_id IS NOT NULL',
+  'CREATE INDEX memory_event_agent ON {s}.memory_event(tenant, agent_id, seq) WHERE agent_id IS NOT NULL',
+  'CREATE INDEX memory_event_run ON {s}.memory_event(tenant, run_id, seq) WHERE run_id IS NOT NULL',
+  'CREATE INDEX memory_event_session ON {s}.memory_event(tenant, session_id, seq) WHERE session_id IS NOT NULL',
+  'CREATE INDEX memory_event_hash ON {s}.memory_event(tenant, hash) WHERE hash IS NOT NULL',
+  "CREATE INDEX memory_event_subject ON {s}.memory_event(tenant, subject, kind) WHERE kind <> 'episode'",
+  'CREATE UNIQUE INDEX memory_event_key ON {s}.memory_event(tenant, key) WHERE key IS NOT NULL',
+  `CREATE TABLE {s}.memory_vector(position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant ${NAME} NOT NULL, model ${NAME} NOT NULL,
+    seq bigint NOT NULL REFERENCES {s}.memory_event ON DELETE CASCADE, vector bytea NOT NULL, UNIQUE (tenant, model, seq))`,
+  `CREATE TABLE {s}.memory_epoch(tenant ${NAME} PRIMARY KEY, epoch bigint NOT NULL)`,
+  `CREATE VIEW {s}.memory_history AS SELECT tenant, seq AS id, memory_id, previous AS previous_value,
+    CASE WHEN operation <> 'RETRACT' THEN content END AS new_value,
+    CASE operation WHEN 'RETRACT' THEN 'DELETE' ELSE operation END AS action,
+    to_timestamp(at_ms / 1000) AS created_at, to_timestamp(at_ms / 1000) AS updated_at,
+    operation IN ('RETRACT', 'PURGE') AS is_deleted, body::json ->> 'actor' AS actor_id, body::json -> 'fields' ->> 'trust' AS role
+    FROM {s}.memory_event WHERE operation <> 'EXTRACT'`,
+  'CREATE TABLE {s}.memory_version(version integer NOT NULL)',
+  `INSERT INTO {s}.memory_version VALUES (${SCHEMA_VERSION})`,
+];
+
+/** What brings tables of an older version to the next one. */
+const MIGRATIONS: ReadonlyMap<number, readonly string[]> = new Map([
+  [1, ['ALTER TABLE {s}.memory_event DROP COLUMN terms', 'UPDATE {s}.memory_version SET version = 2']],
+]);

@@ -182,7 +182,7 @@ function countTerms(terms: readonly string[], text: string): number {
 /** In an alphabet a term must begin a word. */
 function isUsed(term: string, said: string): boolean {
   let at = said.indexOf(term);
-  if (DENSE.test(term)) return at >= 0;
+  if (at < 0 || DENSE.test(term)) return at >= 0;
   while (at > 0 && LETTER.test(said.charAt(at - 1))) at = said.indexOf(term, at + 1);
   return at >= 0;
 }
@@ -191,8 +191,11 @@ const LETTER = /\p{L}/u;
 
 /** Whether a text has letters enough to tell what it is about: five words or so, or ten signs of a dense script. */
 function saysEnough(text: string): boolean {
-  return Buffer.byteLength(text.slice(0, MAX_LOOKED_AT).replace(/\P{L}/gu, '')) >= MIN_LETTER_BYTES;
+  const begun = text.slice(0, MAX_LOOKED_AT);
+  return LATIN_ENOUGH.test(begun) || Buffer.byteLength(begun.replace(/\P{L}/gu, '')) >= MIN_LETTER_BYTES;
 }
 
 const MAX_LOOKED_AT = 200;
 const MIN_LETTER_BYTES = 28;
+/** Tells most texts in a tenth of the time. */
+const LATIN_ENOUGH = new RegExp(`^(?:[^a-z]*[a-z]){${MIN_LETTER_BYTES}}`, 'i');

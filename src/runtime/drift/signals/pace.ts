@@ -4,9 +4,9 @@ import type { Step, StepReading } from '../step/step.ts';
 
 /** Agents whose last failures are remembered. */
 const MAX_AGENTS = 64;
-/** Of ten steps of an agent that is lost seven fail; of a healthy one, one or two. Wald's ratio of the two, per step. */
+/** Of ten steps of an agent that is lost seven fail; of a healthy one, two: four failures in a row are an alarm, three may be bad luck. Wald's ratio. */
 const LOST_ERROR_RATE = 0.7;
-const HEALTHY_ERROR_RATE = 0.15;
+const HEALTHY_ERROR_RATE = 0.2;
 const ERROR_NATS = Math.log(LOST_ERROR_RATE / HEALTHY_ERROR_RATE);
 const SUCCESS_NATS = Math.log((1 - LOST_ERROR_RATE) / (1 - HEALTHY_ERROR_RATE));
 

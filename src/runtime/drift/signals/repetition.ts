@@ -7,9 +7,7 @@ import { differInNumbers, FULL_SIMILARITY, hasOtherTarget, type Step, type StepR
 /** What one full repetition is worth: about 9 to 1, so that three of them pass the odds of 100 to 1. */
 const REPEAT_NATS = 2.2;
 /** Less alike than this, two inputs are two different inputs. */
-const MIN_SIMILARITY = 0.4;
-/** A result of which this part is new is worth its call. */
-const FRESH_RESULT = 0.9;
+const MIN_SIMILARITY = 0.3;
 /** Another call always returns something else: what counts is how many words nobody had used before. */
 const FRESH_WORDS = 20;
 /** A call whose result is not seen may have brought something. */
@@ -67,18 +65,17 @@ function alikeness(reading: StepReading): number {
 
 function barrenness(reading: StepReading): number {
   const { step, hasEqualInput, foundWords } = reading;
-  if (step.isError)
-    return ERROR_FACTOR * (hasEqualInput && differInNumbers(step.result, reading.twin?.result) ? SHORT_RESULT : 1);
+  const isGauge = isReadAgain(reading);
+  if (step.isError) return ERROR_FACTOR * (isGauge ? SHORT_RESULT : 1);
   if (step.result === undefined || step.resultNovelty === undefined) return UNSEEN_RESULT;
   if (step.result.wordCount < MIN_RESULT_WORDS && step.resultNovelty === 0) return SHORT_RESULT;
-  if (hasEqualInput) return sameness(reading);
+  if (hasEqualInput) return isGauge ? 0 : 1 - step.resultNovelty;
   return Math.max(0, 1 - foundWords / FRESH_WORDS);
 }
 
-/** How little a call returns that it has not returned before. The very same call with a new result is polling: it waits for something, and it comes. */
-function sameness({ step, twin }: StepReading): number {
-  return differInNumbers(step.result, twin?.result) ? 0 : Math.max(0, 1 - (step.resultNovelty ?? 0) / FRESH_RESULT);
-}
+/** Whether the very same call returns another number: it waits for something, and it comes. */
+const isReadAgain = ({ step, twin, hasEqualInput }: StepReading): boolean =>
+  hasEqualInput && differInNumbers(step.result, twin?.result);
 
 /** What a step that repeats nothing takes back. */
 const PROGRESS_NATS = 0.33;

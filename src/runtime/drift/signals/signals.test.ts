@@ -391,10 +391,10 @@ describe('error rate', () => {
     isError ? fails(`failure ${page(at + 9)}`) : result(page(at + 9)),
   ];
 
-  test('[drift.5] different steps that all fail are drift at the third, and one success delays it', () => {
-    expect(watch(times(5, (at) => step(at, true))).alarm).toMatchObject({ index: 5, kinds: ['error'] });
-    const mended = times(5, (at) => step(at, at !== 2));
-    expect(watch(mended).alarm?.index).toBe(9);
+  test('[drift.5] different steps that all fail are drift at the fourth, and one success delays it', () => {
+    expect(watch(times(5, (at) => step(at, true))).alarm).toMatchObject({ index: 7, kinds: ['error'] });
+    const mended = times(6, (at) => step(at, at !== 2));
+    expect(watch(mended).alarm?.index).toBe(11);
   });
 
   test('[drift.5] one failure in five is healthy, however long it goes on', () => {
@@ -421,7 +421,7 @@ describe('error rate', () => {
       ...times(5, (nth) => result('budget exceeded', { isError: true, callId: `${at}-${nth}` })),
     ];
     expect(only('error-rate', batch(0)).last?.scores.error).toBeLessThan(0.5);
-    expect(only('error-rate', times(3, batch)).alarm).toBeDefined();
+    expect(only('error-rate', times(4, batch)).alarm).toBeDefined();
   });
 
   test('[drift.5] a tool that is down for one job after the other does not make the agent drift', () => {
@@ -435,7 +435,7 @@ describe('error rate', () => {
 
   test('[drift.5] talking about a failure is no success', () => {
     const events = times(4, (at) => [...step(at, true), say(`That failed. ${page(at + 70)}`)]);
-    expect(only('error-rate', events).alarm?.index).toBe(7);
+    expect(only('error-rate', events).alarm?.index).toBe(10);
   });
 });
 

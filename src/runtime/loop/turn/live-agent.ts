@@ -185,11 +185,6 @@ export class LiveAgent {
     this.watch.reset();
   }
 
-  /** Lets the watch know what the agent is there for. */
-  tellGoals(): void {
-    this.watch.tellGoals(this.#state.context.goals);
-  }
-
   /** What is to be done next, by the state alone. */
   nextJob(): Job | null {
     const { mailbox, task, loop } = this.#state;

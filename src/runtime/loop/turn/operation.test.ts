@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { HOUR, type Life, MINUTE, World } from '../../../../test/loop/world.ts';
+import { STRIDE } from '../../../../test/support/trials.ts';
 import { StorageError } from '../../../core/errors.ts';
 import type { LoopAgent, LoopTool, Turn } from '../index.ts';
 import type { OperationOutcome } from './operation.ts';
@@ -140,7 +141,7 @@ test('[loop.17] a crash at any commit of an operation and its rollback: each cal
   const expected = ['copy 1', 'move 1', 'undo move 1 move-1', 'undo copy 1 copy-1', 'end'];
   let isOver = false;
   let dieAt = 1;
-  for (; !isOver; dieAt += 0.5) {
+  for (; !isOver; dieAt += STRIDE / 2) {
     const result = await run(dieAt);
     const seen = [...new Set(result.outside)];
     expect(seen, `died at commit ${dieAt}`).toEqual(expected);
@@ -280,6 +281,46 @@ test('[loop.3] another attempt at a message tries a failed operation again, with
   expect(loop.state.context.decisions).toEqual(['shipped']);
   expect(new Set(keys).size).toBe(2); // charged, refunded, charged anew
   expect(kept.length).toBe(1); // a mail cannot be taken back, so it is not sent again
+});
+
+test('[loop.17] a message that is given up in the middle of a rollback says so, and its retry finishes the rollback', async () => {
+  const world = new World();
+  const outside: string[] = [];
+  let isDeadly = true;
+  const createAgent = (): LoopAgent => ({
+    tools: {
+      ...toolsOn(outside),
+      write: {
+        run: (input) => void outside.push(`write ${input}`),
+        undo: ({ input }) => {
+          outside.push(`undo ${input}`);
+          return isDeadly ? new Promise<void>(() => undefined) : undefined;
+        },
+      },
+    },
+    handle: async (_, turn) =>
+      void (await turn.guard('release', async (operation) => {
+        await operation.call('write', 'a');
+        await operation.call('write', 'b');
+        await operation.call('break', 'c');
+      })),
+  });
+  let life = await world.start({ createAgent });
+  await life.loop.deliver({ id: 'm1', body: null });
+  for (let death = 1; death <= 3; death++) {
+    await world.clock.settle();
+    life.die();
+    isDeadly = death < 3;
+    life = await world.start({ createAgent });
+  }
+  await world.clock.settle();
+  expect(life.loop.state.mailbox.setAside).toMatchObject([
+    { error: { name: 'Interrupted', message: expect.stringMatching(/The rollback of "release" is not finished/) } },
+  ]);
+  await life.loop.resume({ retry: ['m1'] });
+  await world.clock.pass(MINUTE);
+  expect(outside.at(-1)).toBe('undo a');
+  expect(life.loop.state.mailbox.setAside).toEqual([]);
 });
 
 test('[loop.16] an undo is called as the method of its tool', async () => {

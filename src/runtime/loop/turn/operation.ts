@@ -96,7 +96,9 @@ export async function runGuarded<Result>(
   const { name, log, work } = parts;
   const key = parts.nextKey();
   let thrown: unknown;
-  const ending = await parts.step(key, () => runOperation(parts, key, { run, onError: (error) => (thrown = error) }));
+  const ending = await parts.step(key, () =>
+    runOperation(parts, key, { run, onFailure, onError: (error) => (thrown = error) }),
+  );
   const { before } = ending;
   if (ending.status === 'done') {
     await log.succeed(name, before);
@@ -117,13 +119,13 @@ export async function runGuarded<Result>(
 type Running<Result> = {
   readonly run: (operation: Operation) => Promise<Result> | Result;
   readonly onError: (error: unknown) => void;
-};
+} & Required<GuardOptions>;
 
 /** What was begun is waited for, also when something else has failed: only then is it known what there is to take back. */
 async function runOperation<Result>(
   { name, call, isStopping, throwIfDrifting, log, work: { attempt } }: GuardParts,
   key: string,
-  { run, onError }: Running<Result>,
+  { run, onError, onFailure }: Running<Result>,
 ): Promise<Ending<Result>> {
   const before = await log.begin({ name, key });
   const calls = new OpenCalls(call);
@@ -135,7 +137,9 @@ async function runOperation<Result>(
   } catch (error) {
     if (isStopping()) throw error;
     onError(error);
-    return { status: 'failed', error: errorText(error), calls: await calls.end(), attempt, before };
+    const made = await calls.end();
+    const undoable = onFailure === 'rollback' ? made : []; // what is rethrown takes nothing back
+    return { status: 'failed', error: errorText(error), calls: undoable, attempt, before };
   }
 }
 
@@ -189,6 +193,18 @@ function failedCallsOf({ name, isOver, result }: MadeCall): readonly FinishedCal
   if (!isOver || !name.startsWith(GUARD_PREFIX)) return undefined;
   const ending = result as Partial<Ending<unknown>> | undefined;
   return ending?.status === 'failed' ? ending.calls : undefined;
+}
+
+/** The operations that failed and were to be taken back, but for calls whose undo has not ended. */
+export function openRollbacks(calls: readonly MadeCall[], hasUndo: (tool: string) => boolean): readonly string[] {
+  const isOver = (name: string, work: string): boolean =>
+    calls.some((call) => call.work === work && call.name === name && call.isOver);
+  return calls.flatMap((call) => {
+    const open = failedCallsOf(call)?.filter(
+      ({ tool }, at) => hasUndo(tool) && !isOver(undoName(call.name, at, tool), call.work),
+    );
+    return open === undefined || open.length === 0 ? [] : [call.name.slice(GUARD_PREFIX.length)];
+  });
 }
 
 /** Returns what went wrong. */

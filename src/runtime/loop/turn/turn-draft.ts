@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { isDraft } from 'mutative';
-import { findIn, type StateCodec } from '../../../core/codec/state-codec.ts';
+import type { StateCodec } from '../../../core/codec/state-codec.ts';
 import { ClosedError, InvalidInputError } from '../../../core/errors.ts';
 
 /** What code is inside of. */
@@ -22,8 +22,7 @@ export function isInsideOperation(): boolean {
 /** A copy that shares nothing with the value. What cannot be saved cannot be copied; it is refused when the turn ends. */
 export function copyOf<Value>(codec: StateCodec, value: Value): Value {
   try {
-    const { root, chunks } = codec.encode(value);
-    return codec.decode(root, findIn(new Map(chunks.map((chunk) => [chunk.digest, chunk])))) as Value;
+    return codec.copy(value);
   } catch (error) {
     if (error instanceof InvalidInputError) return value;
     throw error;

@@ -2,6 +2,7 @@ import { appendFile, readFile, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { StorageError } from '../../../core/errors.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
+import { eachCheckpoint } from '../../../manager/branch/history.ts';
 import type { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { makeFolder } from '../../../storage/make-folder.ts';
 import {
@@ -57,9 +58,6 @@ export async function openSessionFiles(
 
 /** Where files go if nobody says. */
 export const DEFAULT_ROOT = 'logs';
-
-/** The checkpoints of one branch, found in pages. */
-const PAGE = 200;
 
 type Lists = { readonly entries: ListFile; readonly history: ListFile };
 
@@ -191,12 +189,10 @@ export class SessionFiles {
     if (this.#isComplete) return this.#known.entries.at(-1)?.checkpoint_id === checkpoint.id ? [] : [checkpoint];
     const known = new Set(this.#known.entries.map(({ checkpoint_id }) => checkpoint_id));
     const missing: Checkpoint[] = [];
-    for (let offset = 0; ; offset += PAGE) {
-      const filter = { sessionId: checkpoint.sessionId, branch: checkpoint.branch };
-      const page = (await this.#options.manager.list(filter, { limit: PAGE, offset })).checkpoints;
-      missing.push(...page.filter(({ id }) => !known.has(id)));
-      if (page.length < PAGE) return missing.toReversed();
-    }
+    const { sessionId, branch } = checkpoint;
+    for await (const one of eachCheckpoint(this.#options.manager, { sessionId, branch }, 'oldest'))
+      if (!known.has(one.id)) missing.push(one);
+    return missing;
   }
 
   /** The path of the file that holds a whole checkpoint; null if none is asked for. */
@@ -241,7 +237,7 @@ export class SessionFiles {
 
   /** Files hold no more secrets than checkpoints do. */
   #copy<Value>(value: Value): Value {
-    return copyRedacted(this.#options.manager, value);
+    return value === undefined ? value : this.#options.manager.engine.codec.copy(value);
   }
 }
 
@@ -261,13 +257,6 @@ async function readList(folder: string, now: () => number): Promise<SavedList> {
 
 function formatError(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
-}
-
-/** A copy of a value as a checkpoint would hold it: without the secrets that are left out when it is saved. */
-export function copyRedacted<Value>(manager: CheckpointManager, value: Value): Value {
-  if (value === undefined) return value;
-  const { codec } = manager.engine;
-  return codec.decodeJson(codec.encodeJson(value)) as Value;
 }
 
 /** What the files of a continuation are about. */

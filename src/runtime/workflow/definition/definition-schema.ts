@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SETTINGS } from '../../config/config-schema.ts';
+import { operationName, SETTINGS } from '../../config/config-schema.ts';
 import { parseDuration } from '../../config/duration.ts';
 
 /** What an id looks like. */
@@ -59,7 +59,7 @@ const fields = {
   timeout: duration.optional(),
   on_error: onError.optional(),
   checkpoint: z.boolean().optional().describe('Save after this step.'),
-  operation: z.string().min(1).optional().describe('What kind of thing it does; some kinds need approval.'),
+  operation: operationName.optional().describe('What kind of thing it does; some kinds need approval.'),
 };
 
 /** One step as it is written. */

@@ -1,7 +1,7 @@
 import { evaluate, type Lookup } from '../../../core/expression/evaluate.ts';
 import { EVERY, type Expression, type Path, pathsOf } from '../../../core/expression/parse-expression.ts';
 import { formatPath } from '../../../core/path.ts';
-import { visitLeftOut } from '../../../core/secret/left-out.ts';
+import { findLeftOut, marksIn, visitLeftOut } from '../../../core/secret/left-out.ts';
 import { SecretRef } from '../../../core/value/secret-ref.ts';
 import { hasMarks } from '../../../manager/effect/input-digest.ts';
 import { failed, type Outcome } from './outcome.ts';
@@ -36,19 +36,13 @@ export class LeftOutSecrets {
   }
 
   #placeIn(input: unknown): string | undefined {
-    const places: string[] = [];
-    visitLeftOut(input, {
-      secret: (path) => places.push(formatPath(path)),
-      text: (path, marks) => {
-        if (marks.some((mark) => this.#known.has(mark))) places.push(formatPath(path));
-      },
-    });
-    return places[0] === undefined ? undefined : `${places[0]} of its input`;
+    const place = findLeftOut(input, { has: (mark) => this.#known.has(mark) });
+    return place === undefined ? undefined : `${place} of its input`;
   }
 
   /** Collected from what was restored, so that a string which only looks like a mark is let through in a run that was not resumed. */
   get #known(): ReadonlySet<string> {
-    this.#marks ??= marksIn(this.#state);
+    this.#marks ??= knownMarks(this.#state);
     return this.#marks;
   }
 }
@@ -58,14 +52,9 @@ export function isSecretLeftOut(outcome: Outcome): boolean {
   return outcome.status === 'failed' && outcome.error.name === ERROR_NAME;
 }
 
-function marksIn({ input, inputDigest = '', ends }: Pick<RunState, 'input' | 'inputDigest' | 'ends'>): Set<string> {
-  const marks = new Set<string>();
-  const secret = (_: unknown, ref: SecretRef) => void marks.add(String(ref));
-  const text = (_: unknown, found: readonly string[]): void => {
-    for (const mark of found) marks.add(mark);
-  };
-  visitLeftOut(input, hasMarks(inputDigest) ? { secret, text } : { secret });
-  for (const { output } of ends) visitLeftOut(output, { secret, text });
+function knownMarks({ input, inputDigest = '', ends }: Pick<RunState, 'input' | 'inputDigest' | 'ends'>): Set<string> {
+  const marks = marksIn([ends.map(({ output }) => output), hasMarks(inputDigest) ? input : undefined]);
+  visitLeftOut(input, { secret: (_, ref) => void marks.add(String(ref)) });
   return marks;
 }
 

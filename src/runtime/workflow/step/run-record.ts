@@ -4,6 +4,7 @@ import { freezeState } from '../../../core/freeze.ts';
 import type { CheckpointId } from '../../../core/record/id.ts';
 import type { SaveOptions } from '../../../manager/engine/save-options.ts';
 import type { Session } from '../../../manager/session/session.ts';
+import { findOwn } from '../../run/request-answers.ts';
 import {
   type ApprovalAnswer,
   type ApprovalRequest,
@@ -59,7 +60,7 @@ export class RunRecord {
 
   /** How far retries have come at a step that has not ended. */
   tries(path: string): Tries | undefined {
-    return own(this.#state.tries, path);
+    return findOwn(this.#state.tries, path);
   }
 
   tried(path: string, tries: Tries): void {
@@ -79,7 +80,7 @@ export class RunRecord {
   }
 
   request(id: string): ApprovalRequest | undefined {
-    return own(this.#state.requests, id);
+    return findOwn(this.#state.requests, id);
   }
 
   /** Asks a person; durable before this resolves, because the answer may come by way of another process. */
@@ -94,7 +95,7 @@ export class RunRecord {
   }
 
   timer(path: string): number | undefined {
-    return own(this.#state.timers, path);
+    return findOwn(this.#state.timers, path);
   }
 
   /** Starts a timer; durable before this resolves, so that it goes on from its deadline. */
@@ -160,11 +161,6 @@ export class RunRecord {
       fingerprint: { workflow, digest: fingerprint.digest },
     });
   }
-}
-
-/** Ids may be called as what every object has. */
-function own<Value>(byName: { readonly [name: string]: Value }, name: string): Value | undefined {
-  return Object.hasOwn(byName, name) ? byName[name] : undefined;
 }
 
 /** A step that stopped a run may be tried as often as the first time; its attempts are counted on. */

@@ -43,7 +43,7 @@ export async function migratePostgres(
 
 type Target = { readonly schema: string; readonly place: string; readonly appRole?: string };
 
-/** One transaction with its version mark. Whoever comes second waits, and finds it done. Returns the version that was there. */
+/** One transaction with its version mark. Whoever comes second waits, and finds it done. Returns the version that was there. @internal */
 export async function migrate(client: pg.ClientBase, target: Target): Promise<number> {
   const { schema, place, appRole = `${schema}_app` } = target;
   const words = { s: quoteIdentifier(schema), raw: schema.replaceAll("'", "''"), role: quoteIdentifier(appRole) };
@@ -103,7 +103,7 @@ async function tryQuery(client: pg.ClientBase, sql: string): Promise<boolean> {
   }
 }
 
-/** The version of the tables; 0 if there are none. */
+/** The version of the tables; 0 if there are none. @internal */
 export async function readVersion(client: pg.ClientBase, schema: string): Promise<number> {
   // Asked of the catalogue's rows: what `to_regclass` knows may be older than a lock that was waited for.
   const { rows } = await client.query(

@@ -47,6 +47,7 @@ export class PostgresConnection extends PostgresDatabase {
     this.tenant = options.tenant ?? 'default';
   }
 
+  /** @internal */
   protected async setUp(client: pg.PoolClient): Promise<void> {
     const { schema, place } = this;
     this.#role = await openSchema(client, { ...withoutUndefined(this.#options), schema, place });

@@ -1,0 +1,43 @@
+import { useState } from 'react';
+import { useLiveStatus } from '../data/live.ts';
+import { Icon } from '../parts/icon.tsx';
+import { renewAccess } from './access.ts';
+
+/** Says that the server does not let this page in any more, and lets it in again; what is shown and typed stays. */
+export function AccessBand() {
+  const isRefused = useLiveStatus() === 'refused';
+  const [problem, setProblem] = useState<string | undefined>();
+  if (!isRefused) return null;
+  const submit = (event: React.FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const address = new FormData(event.currentTarget).get('address');
+    renewAccess(String(address)).then(
+      () => setProblem(undefined),
+      (error: unknown) => setProblem((error as Error).message),
+    );
+  };
+  return (
+    <div role="alert" className="note warn band">
+      <Icon name="warn" small />
+      <p className="grow">
+        <b className="medium">The token of this page is no longer valid.</b> The server was started again with another
+        one, or the page was opened without it. Open the address that the server printed, or paste it here: what is
+        shown and typed stays.
+        {problem !== undefined && <span className="danger"> {problem}</span>}
+      </p>
+      <form onSubmit={submit} style={{ display: 'flex', gap: 8 }}>
+        <input
+          name="address"
+          className="input sm mono"
+          aria-label="Address or token"
+          placeholder="http://…/#token=…"
+          autoComplete="off"
+          required
+        />
+        <button type="submit" className="btn sm">
+          Continue
+        </button>
+      </form>
+    </div>
+  );
+}
