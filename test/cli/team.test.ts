@@ -192,6 +192,24 @@ describe.concurrent('a run that was cut off', () => {
       value: 'Never',
     });
   });
+
+  test.each([
+    ['chat', 'asking.yaml'],
+    ['fleet', 'fleet.mjs'],
+  ])('[run.1] an answer to a changed %s is refused with it, and not kept', async (_, team) => {
+    const folder = createTeamFolder(`team: ${team}\n`);
+    if (team === 'asking.yaml') writeFileSync(join(folder, team), TEAM_WITH_BOSS);
+    const text = readFileSync(join(folder, team), 'utf8');
+    writeFileSync(join(folder, `other-${team}`), text.replace('You plan trips.', 'You plan long trips.'));
+    const waiting = await json('run', ['-s', 'trip', '-n', '2', PROMPT], { folder, code: 3 });
+    const id = waiting.kind === 'workflow' ? '' : (waiting.question?.id ?? '');
+    const refused = await run(['continue', '--team', `other-${team}`, '--answer', `${id}=approve`], { folder });
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('The prompt of "planner" changed')]);
+    expect(await json('continue', [], { folder, code: 3 })).toMatchObject({ status: 'waiting' });
+    const two = ['--answer', `${id}=reject`, '--answer', 'nobody=asked'];
+    expect((await run(['continue', ...two], { folder })).code).toBe(13);
+    expect(await json('continue', ['--answer', `${id}=approve`], { folder })).toMatchObject({ status: 'ended' });
+  });
 });
 
 describe.concurrent('resume', () => {

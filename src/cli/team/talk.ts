@@ -144,11 +144,12 @@ export class Talk {
       });
     const runner = await this.#open(sessionId, following);
     const asked = await runner.pending();
-    for (const [requestId, text] of Object.entries(answers)) {
+    const said = Object.entries(answers).map(([requestId, text]) => {
       const takesAnyText = asked.find(({ id }) => id === requestId)?.options.length === 0;
-      await runner.answer({ requestId, by: this.#author, ...splitAnswer(text, takesAnyText) });
-    }
-    return runner.resume(withoutUndefined({ rounds }));
+      return [requestId, { by: this.#author, ...splitAnswer(text, takesAnyText) }] as const;
+    });
+    // What is refused takes no answer.
+    return runner.resume({ ...withoutUndefined({ rounds }), answers: Object.fromEntries(said) });
   }
 
   /** Goes on from a checkpoint as a new branch, which is the current one as soon as it has a checkpoint of its own. It can be undone. */

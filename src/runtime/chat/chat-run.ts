@@ -1,6 +1,7 @@
 import { accepts, checkValue } from '../../core/options.ts';
 import type { AskHuman, HumanRequest } from '../agent/reply.ts';
 import type { FilesOptions, SessionFiles } from '../run/files/session-files.ts';
+import type { AnswersById } from '../run/request-answers.ts';
 import { type Hold, holdTeam, type RunOptions, type RunResult } from '../run/team-run.ts';
 import { CHAT, type ChatTypes } from './chat-kind.ts';
 import { ChatLoop } from './chat-loop.ts';
@@ -11,7 +12,7 @@ export type ChatRunOptions = RunOptions<GroupChat> & {
   /** Asks the people behind agents. Without it, or without an answer, the run stops and waits. */
   readonly ask?: AskHuman;
   /** Answers to requests that an earlier run left pending, by their ids; an id that is not asked for is NOT_FOUND. */
-  readonly answers?: Readonly<Record<string, string>>;
+  readonly answers?: AnswersById;
 };
 
 /** What came of a run. */

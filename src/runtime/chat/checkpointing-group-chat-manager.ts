@@ -8,8 +8,8 @@ import { PERSON } from '../agent/chat-message.ts';
 import type { DifferenceOptions } from '../run/differences.ts';
 import { type FilesOptions, openSessionFiles } from '../run/files/session-files.ts';
 import { type HeldOptions, type Prepared, RunHost } from '../run/host.ts';
-import type { GivenAnswer, RequestAnswer } from '../run/request-answers.ts';
-import { CHAT_RUN, FILES, HELD, RESUME } from '../run/run-options.ts';
+import type { AnswersById, GivenAnswer, RequestAnswer } from '../run/request-answers.ts';
+import { ANSWERS, CHAT_RUN, FILES, HELD, RESUME } from '../run/run-options.ts';
 import { CHAT, type ChatRequest, type ChatTypes } from './chat-kind.ts';
 import { type ChatRunOptions, type ChatRunResult, describeConversation, holdChat } from './chat-run.ts';
 import type { GroupChat } from './group-chat.ts';
@@ -39,7 +39,7 @@ export type ResumeChatOptions = DifferenceOptions & {
   /** So many rounds from here; default: those that are left. */
   readonly rounds?: number;
   /** Answers to requests that are pending, by their ids; an id that is not asked for is NOT_FOUND. */
-  readonly answers?: Readonly<Record<string, string>>;
+  readonly answers?: AnswersById;
 };
 
 /** Holds a group chat and checkpoints it at every message, so that it can be resumed, continued and forked from any of them. */
@@ -72,7 +72,7 @@ export class CheckpointingGroupChatManager {
 
   /** Goes on where the session was left: after a crash, a stop, a failure, or with the answer it waited for. */
   async resume(options: ResumeChatOptions = {}): Promise<ChatRunResult> {
-    checkOptions(options, { ...RESUME, answers: CHAT_RUN.answers }, 'resume()');
+    checkOptions(options, { ...RESUME, ...ANSWERS }, 'resume()');
     const { answers, ...deciding } = options;
     const { rounds } = options;
     return this.#host.hold(async (session) => {

@@ -6,8 +6,8 @@ import type { Recovery } from '../../manager/recovery/recovery-options.ts';
 import type { Session } from '../../manager/session/session.ts';
 import type { DifferenceOptions } from '../run/differences.ts';
 import { type HeldOptions, type Prepared, RunHost } from '../run/host.ts';
-import type { GivenAnswer } from '../run/request-answers.ts';
-import { FLEET_RUN, HELD, RESUME } from '../run/run-options.ts';
+import type { AnswersById, GivenAnswer } from '../run/request-answers.ts';
+import { ANSWERS, FLEET_RUN, HELD, RESUME } from '../run/run-options.ts';
 import { SUPERVISE, type Supervised, type SuperviseOptions, supervise } from '../run/supervise.ts';
 import type { Fleet } from './fleet.ts';
 import { FLEET, type FleetTypes } from './fleet-kind.ts';
@@ -30,7 +30,12 @@ type Task = { readonly task: string };
 const TASK: OptionChecks<Task> = { task: { required: is.string } };
 
 /** How a fleet goes on. */
-export type ResumeFleetOptions = DifferenceOptions & { readonly prompt?: string; readonly rounds?: number };
+export type ResumeFleetOptions = DifferenceOptions & {
+  readonly prompt?: string;
+  readonly rounds?: number;
+  /** Answers to requests that are pending, by their ids; an id that is not asked for is NOT_FOUND. */
+  readonly answers?: AnswersById;
+};
 
 /** Lets a fleet work and checkpoints it after every round, so that it can be resumed by any process, with or without a new prompt. */
 export class FleetRunner {
@@ -73,7 +78,7 @@ export class FleetRunner {
   }
 
   /** Gives it something to do: the task if the session is new, else another request that the fleet goes on with. */
-  async prompt(text: string, options: Omit<ResumeFleetOptions, 'prompt'> = {}): Promise<FleetRunResult> {
+  async prompt(text: string, options: Omit<ResumeFleetOptions, 'prompt' | 'answers'> = {}): Promise<FleetRunResult> {
     checkValue(text, is.string, 'The text of prompt()');
     checkOptions(options, RESUME, 'prompt()');
     return this.#host.hold(async (session) =>
@@ -103,16 +108,20 @@ export class FleetRunner {
    * from here, also if a limit had ended it; one that is satisfied stays ended.
    */
   async resume(options: ResumeFleetOptions = {}): Promise<FleetRunResult> {
-    checkOptions(options, { ...RESUME, prompt: is.filledString }, 'resume()');
+    checkOptions(options, { ...RESUME, ...ANSWERS, prompt: is.filledString }, 'resume()');
+    if (options.prompt !== undefined && options.answers !== undefined)
+      throw new InvalidInputError(
+        'A prompt closes what is asked, so that nobody would hear the answers: give one of them.',
+      );
     return this.#host.hold((session) => this.#goOn(session, options));
   }
 
-  async #goOn(session: Session, { prompt, ...options }: ResumeFleetOptions): Promise<Prepared<FleetTypes>> {
+  async #goOn(session: Session, { prompt, answers, ...options }: ResumeFleetOptions): Promise<Prepared<FleetTypes>> {
     const { rounds } = options;
     const resumed = await this.#host.load(session, options);
     if (prompt !== undefined) this.fleet.addPrompt(prompt);
     if (rounds !== undefined) this.fleet.grantRounds(rounds);
-    return { ...resumed, first: firstTrigger({ ...options, ...(prompt !== undefined && { prompt }) }) };
+    return { ...resumed, answers, first: firstTrigger({ ...options, ...(prompt !== undefined && { prompt }) }) };
   }
 
   /** What people are asked now. */

@@ -60,6 +60,18 @@ describe('plan review', () => {
     expect(crew.asked.filter((kind) => kind === 'plan')).toHaveLength(1);
   });
 
+  test('[run.1] answers are given with resume, and not kept if that is refused', async () => {
+    const { runner, manager, crew } = await begin();
+    const edit = { 'plan-1': { answer: 'edit', by: 'Ann', value: 'Ask a librarian.' } };
+    const other = createRunner(createCrew({}, { ...REVIEWED, maxStallCount: 9 }), { manager });
+    await expect(other.runner.resume({ answers: edit })).rejects.toThrow('maxStallCount');
+    await expect(runner.resume({ answers: { ...edit, nobody: 'asked' } })).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(runner.resume({ answers: edit, prompt: 'Go on.' })).rejects.toThrow('give one of them');
+    expect(await runner.pending()).toMatchObject([{ id: 'plan-1' }]);
+    expect(await runner.resume({ answers: edit })).toMatchObject({ taskLedger: { plan: 'Ask a librarian.' } });
+    expect(crew.fleet.record.answers['plan-1']).toMatchObject({ answer: 'edit', by: 'Ann' });
+  });
+
   test('[fleet.7] revise has it made again with what the person wants, and reviewed again', async () => {
     let plans = 0;
     const { runner, crew } = await begin({ plan: () => `Plan ${++plans}.` });

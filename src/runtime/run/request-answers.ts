@@ -24,6 +24,11 @@ export type RequestAnswer = {
 /** An answer on its way. */
 export type GivenAnswer = RequestPlace & Omit<RequestAnswer, 'atMs'> & { readonly requestId: string };
 
+/** What is said to requests, by their ids: the answer, or also who gives it and what belongs to it. */
+export type AnswersById = Readonly<
+  Record<string, string | (Pick<GivenAnswer, 'answer' | 'value'> & { readonly by?: string })>
+>;
+
 const GIVEN: OptionChecks<GivenAnswer> = {
   sessionId: { required: name },
   branch: name,
@@ -132,15 +137,21 @@ export class RequestAnswers<State, Request extends AnyRequest> {
 
   /** Leaves an answer; the second one, and one that comes too late, is a ConflictError that says what counts. */
   async give(given: GivenAnswer): Promise<RequestAnswer> {
-    checkOptions(given, GIVEN, 'answer()');
+    const opened = await this.#check(given);
     const { answer, by, value } = given;
-    const opened = await this.#openRequest(given);
     const { request } = opened;
-    checkOption(request, answer);
-    this.form.check?.(request, given);
     const atMs = this.#manager.engine.ports.now();
     if (!isOver(request, atMs)) return this.#leave(opened, { answer, by, atMs, ...(value !== undefined && { value }) });
     throw tooLate(request, await this.#leave(opened, byTimeout(request, atMs)));
+  }
+
+  /** Refuses an answer before anything is written. */
+  async #check(given: GivenAnswer): Promise<Opened<Request>> {
+    checkOptions(given, GIVEN, 'answer()');
+    const opened = await this.#openRequest(given);
+    checkOption(opened.request, given.answer);
+    this.form.check?.(opened.request, given);
+    return opened;
   }
 
   async #leave({ sessionId, branch, headId, request }: Opened<Request>, said: RequestAnswer): Promise<RequestAnswer> {
@@ -191,15 +202,21 @@ export class RequestAnswers<State, Request extends AnyRequest> {
     return this.giveOrRead({ ...place, requestId: request.id, answer, by });
   }
 
-  /** Leaves answers by the ids of their requests. One that says what was answered before is no news. */
-  async giveAll(place: RequestPlace, answers: Readonly<Record<string, string>>, by: string): Promise<void> {
-    for (const [requestId, answer] of Object.entries(answers)) {
-      try {
-        await this.give({ ...place, requestId, answer, by });
-      } catch (error) {
-        const known = hasErrorCode(error, 'CONFLICT') ? await this.read(place, requestId) : undefined;
-        if (known?.answer !== answer) throw error;
-      }
+  /** Leaves answers by the ids of their requests, all or, if one is refused, none. One that says what was answered before is no news. */
+  async giveAll(place: RequestPlace, answers: AnswersById, by: string): Promise<void> {
+    const all = Object.entries(answers).map(([requestId, said]) => {
+      return { ...place, requestId, by, ...(typeof said === 'string' ? { answer: said } : said) };
+    });
+    for (const given of all) await this.#unlessKnown(given, () => this.#check(given));
+    for (const given of all) await this.#unlessKnown(given, () => this.give(given));
+  }
+
+  async #unlessKnown(given: GivenAnswer, act: () => Promise<unknown>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      const known = hasErrorCode(error, 'CONFLICT') ? await this.read(given, given.requestId) : undefined;
+      if (known?.answer !== given.answer) throw error;
     }
   }
 

@@ -60,10 +60,21 @@ const RUN = {
 
 const OWN_METADATA = ['round', 'endReason', 'continuedFrom', 'continuedFromSession', 'rewoundTo'] as const;
 
+/** Answers to requests, by their ids. */
+export const ANSWERS = {
+  answers: is.recordOf(
+    is.either(
+      'a string, or { answer, by, value }',
+      is.string,
+      is.options({ answer: { required: is.string }, by: is.filledString, value: is.anything }),
+    ),
+  ),
+} as const;
+
 /** What every run of a chat accepts. */
 export const CHAT_RUN = {
   ...RUN,
-  answers: is.recordOf(is.string),
+  ...ANSWERS,
   metadata: metadataBut(...OWN_METADATA, 'messages', 'speaker', 'signal', 'isPending', 'intervention', 'trial'),
 } as const;
 

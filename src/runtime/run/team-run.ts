@@ -20,7 +20,7 @@ import {
 import { Asking, type AskNow, isWaitingForInput } from './asking.ts';
 import type { Difference } from './differences.ts';
 import { GuardedTools } from './guarded-tools.ts';
-import { RequestAnswers } from './request-answers.ts';
+import { type AnswersById, RequestAnswers } from './request-answers.ts';
 import type { TeamKind, TeamTypes } from './team.ts';
 import { fingerprintOf, type TeamFacts } from './team-facts.ts';
 import { type Undone, UndoneCalls } from './undone-calls.ts';
@@ -106,7 +106,7 @@ export type Hold<Of extends TeamTypes> = {
   readonly session: Session;
   readonly ask?: AskNow<Of['request']> | undefined;
   /** Answers to requests that an earlier run left pending, by their ids. */
-  readonly answers?: Readonly<Record<string, string>> | undefined;
+  readonly answers?: AnswersById | undefined;
   readonly files?: RunFiles | undefined;
   /** The team is not what the head says: it is saved for this before anything is done, or a crash would take the change with it. */
   readonly first?: Of['trigger'] | undefined;
