@@ -35,14 +35,14 @@ const head = z.strictObject({
 /** Routes that move: history is only ever added to. */
 export const CHANGE_ROUTES = {
   'POST /v1/access': {
-    summary: 'Swaps the token for a cookie that only this server gets',
+    summary: 'Exchanges the token for a cookie that is sent only to this server',
     body: z.strictObject({ token: z.string().max(1_000) }),
     reply: done,
     isReading: true,
     errors: [],
   },
   'POST /v1/checkpoints/{checkpoint}/fork': {
-    summary: 'Begins a branch at a checkpoint, with or without an edit. The original stays as it is',
+    summary: 'Starts a branch at a checkpoint, with or without an edit. The original is unchanged',
     params: { checkpoint: checkpointId },
     body: fork,
     maxValues: MAX_EDITED,
@@ -66,7 +66,7 @@ export const CHANGE_ROUTES = {
     isReading: true,
   },
   'POST /v1/sessions/{session}/rewind': {
-    summary: 'Goes back to an ancestor of the head: a new branch there, made current',
+    summary: 'Goes back to an ancestor of the head: creates a branch there and makes it current',
     params: { session: sessionId },
     body: fork.omit({ switch: true }).extend({ checkpoint: checkpointId }),
     maxValues: MAX_EDITED,
@@ -106,13 +106,13 @@ export const CHANGE_ROUTES = {
     errors: ['NOT_FOUND'],
   },
   'DELETE /v1/checkpoints/{checkpoint}/pin': {
-    summary: 'Ends that protection',
+    summary: 'Removes that protection',
     params: { checkpoint: checkpointId },
     reply: done,
     errors: ['NOT_FOUND', 'CONFLICT'],
   },
   'PUT /v1/checkpoints/{checkpoint}/note': {
-    summary: 'Leaves a note about a checkpoint, in place of the one before; an empty one removes it',
+    summary: 'Sets the note of a checkpoint, replacing the previous one; an empty note removes it',
     params: { checkpoint: checkpointId },
     body: z.strictObject({ text: text.or(z.literal('')), author: z.string().max(100).optional() }),
     reply: done,

@@ -96,13 +96,12 @@ export const HISTORY_ROUTES = {
     caching: 'immutable',
   },
   'GET /v1/sessions/{session}/compare': {
-    summary:
-      'Two branches beside each other, aligned from the fork point; one inserted message does not shift the rest',
+    summary: 'Two branches side by side, aligned from the fork point; one inserted message does not shift the rest',
     params: { session: sessionId },
     query: {
       a: name.describe('A branch, or a checkpoint id'),
       b: name,
-      limit: countIn(1, 10_000).optional().describe('At most so many steps; default 2,000'),
+      limit: countIn(1, 10_000).optional().describe('Maximum number of steps; default 2,000'),
       cursor: placeCursor,
     },
     reply: z.strictObject({
@@ -126,21 +125,21 @@ export const HISTORY_ROUTES = {
     caching: 'tagged',
   },
   'GET /v1/search': {
-    summary: 'Where a text came into a history, or what one state has of it',
+    summary: 'Where a text first appeared in a history, or where one state contains it',
     query: {
       text: z.string().min(1).max(1_000),
       session: sessionId.optional().describe('Default: the heads of all sessions'),
       branch: name.optional().describe('Default: the current one'),
       at: checkpointId.optional().describe('Only the state of this checkpoint'),
-      case: flag.optional().describe('Great and small letters differ'),
-      limit: countIn(1, 1_000).optional().describe('At most so many; default 100'),
+      case: flag.optional().describe('Match case'),
+      limit: countIn(1, 1_000).optional().describe('Maximum number; default 100'),
     },
     reply: z.strictObject({ items: z.array(match), isComplete: z.boolean().describe('Nothing was left out') }),
   },
   'GET /v1/checkpoints/{checkpoint}/blame': {
-    summary: 'Which checkpoint last set a value; of a list or an object that of each part',
+    summary: 'Which checkpoint last set a value; for a list or an object, each of its parts',
     params: { checkpoint: checkpointId },
-    query: { path: z.string(), whole: flag.optional().describe('The value as one, also if it has parts') },
+    query: { path: z.string(), whole: flag.optional().describe('The value as a whole, even if it has parts') },
     reply: z.strictObject({
       items: z.array(z.strictObject({ path: z.string(), value: json, checkpoint })),
     }),

@@ -83,7 +83,7 @@ export const KEEP_ROUTES = {
     isReading: true,
   },
   'POST /v1/prune': {
-    summary: 'Deletes what no rule keeps',
+    summary: 'Deletes checkpoints that no rule keeps',
     body: judged.extend({
       expect: count.describe('How many the preview said would go; if it is another number now, nothing is deleted'),
       collect: z.boolean().optional().describe('Give the space back, too'),
@@ -96,7 +96,7 @@ export const KEEP_ROUTES = {
     errors: ['NOT_FOUND', 'CONFLICT', 'CORRUPT'],
   },
   'POST /v1/verify': {
-    summary: 'Checks everything that is stored, and names what is damaged',
+    summary: 'Checks everything stored, and names what is damaged',
     body: z.strictObject({ readData: z.boolean().optional().describe('Also every chunk; default true') }),
     reply: z.strictObject({
       status: z.enum(['clean', 'damaged']),
@@ -124,7 +124,7 @@ export const KEEP_ROUTES = {
     errors: ['CONFLICT', 'CORRUPT', 'UNSUPPORTED'],
   },
   'DELETE /v1/sessions/{session}': {
-    summary: 'Deletes a session with all that is in it',
+    summary: 'Deletes a session and everything in it',
     params: { session: sessionId },
     reply: z.strictObject({ isDeleted: z.boolean() }),
     errors: ['NOT_FOUND', 'CONFLICT'],

@@ -21,17 +21,15 @@ const item = z.strictObject({
 /** Routes about long-term memory. */
 export const MEMORY_ROUTES = {
   'GET /v1/memory': {
-    summary: 'Long-term memory: what is known, or what answers a question, the best first',
+    summary: 'Long-term memory: all memories, or those that answer a question, best first',
     query: {
-      text: z.string().max(2_000).optional().describe('The question; without it all is listed, the newest first'),
+      text: z.string().max(2_000).optional().describe('The question; without it everything is listed, newest first'),
       user: z.string().optional(),
       agent: z.string().optional(),
       at: checkpointId.optional().describe('As it was known at this checkpoint'),
-      limit: countIn(1, 1_000).optional().describe('At most so many; default 50'),
-      expired: flag.optional().describe('Also what expired or was superseded'),
-      kinds: listIn(MEMORY_KINDS.length)
-        .optional()
-        .describe('Only these, with commas in between: fact, preference, ...'),
+      limit: countIn(1, 1_000).optional().describe('Maximum number; default 50'),
+      expired: flag.optional().describe('Include expired and superseded memories'),
+      kinds: listIn(MEMORY_KINDS.length).optional().describe('Only these, comma-separated: fact, preference, ...'),
     },
     reply: z.strictObject({
       items: z.array(item),
@@ -51,7 +49,7 @@ export const MEMORY_ROUTES = {
     errors: ['UNSUPPORTED'],
   },
   'GET /v1/memory/{memory}': {
-    summary: 'Why something is known: what taught it, and how it changed',
+    summary: 'Why a memory exists: what taught it, and how it changed',
     params: { memory: z.string().min(1) },
     query: { at: checkpointId.optional() },
     reply: z.strictObject({

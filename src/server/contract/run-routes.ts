@@ -93,12 +93,12 @@ const round = z.strictObject({
 /** Routes about runs: what people are asked, workflows with their steps, fleets with their ledgers; and what happens now. */
 export const RUN_ROUTES = {
   'GET /v1/requests': {
-    summary: 'What people are asked now',
+    summary: 'Open requests to people',
     query: { session: sessionId.optional().describe('Default: all sessions') },
     reply: z.strictObject({ items: z.array(request) }),
   },
   'POST /v1/sessions/{session}/requests/{request}': {
-    summary: 'Answers a request. It is answered once: the second answer is a conflict that says who was faster',
+    summary: 'Answers a request. The first answer counts: a second one is a conflict that says who answered first',
     params: { session: sessionId, request: z.string().min(1) },
     body: z.strictObject({
       answer: z.string().max(100_000),
@@ -110,22 +110,22 @@ export const RUN_ROUTES = {
     errors: ['NOT_FOUND', 'CONFLICT', 'CORRUPT'],
   },
   'GET /v1/runs': {
-    summary: 'Runs of workflows and teams, the last saved first',
+    summary: 'Runs of workflows and teams, most recently saved first',
     query: {
       kind: z.enum(['workflow_run', 'fleet', 'group_chat']).optional(),
-      limit: countIn(1, 500).optional().describe('At most so many; default 50'),
+      limit: countIn(1, 500).optional().describe('Maximum number; default 50'),
       cursor: idCursor,
     },
     reply: page(run),
     errors: ['CORRUPT'],
   },
   'GET /v1/sessions/{session}/run': {
-    summary: 'One run at its head: the steps of a workflow; of a team the ledgers, round by round',
+    summary: 'One run at its head: the steps of a workflow, or the ledgers of a team, round by round',
     params: { session: sessionId },
     query: {
       branch: name.optional().describe('Default: the current one'),
       at: checkpointId.optional().describe('As it was at this checkpoint'),
-      rounds: flag.optional().describe('Of a fleet: also each round before; default true'),
+      rounds: flag.optional().describe('For a fleet: earlier rounds, too; default true'),
     },
     reply: run.extend({
       input: json.optional(),
@@ -140,7 +140,7 @@ export const RUN_ROUTES = {
     errors: ['NOT_FOUND', 'CORRUPT', 'UNSUPPORTED'],
   },
   'POST /v1/sessions/{session}/run': {
-    summary: "Lets the server's team go on, and does not wait for its end; needs a server with a team",
+    summary: "Lets the server's team continue, without waiting for its end; needs a server with a team",
     params: { session: sessionId },
     body: z.strictObject({
       at: checkpointId
@@ -159,7 +159,7 @@ export const RUN_ROUTES = {
     errors: ['NOT_FOUND', 'CONFLICT', 'CORRUPT', 'UNSUPPORTED'],
   },
   'DELETE /v1/sessions/{session}/run': {
-    summary: 'Pauses what the server runs of a session, and waits for that. What was done stays',
+    summary: 'Pauses the run of a session, and waits until it has paused. Finished work stays',
     params: { session: sessionId },
     reply: teamRun,
     errors: ['NOT_FOUND'],
@@ -168,7 +168,7 @@ export const RUN_ROUTES = {
     summary: 'What is saved from now on, by any process, as server-sent events: ids only. Resumes from Last-Event-ID',
     query: {
       session: sessionId.optional(),
-      after: z.string().max(200).optional().describe('As Last-Event-ID, for those who cannot send headers'),
+      after: z.string().max(200).optional().describe('Like Last-Event-ID, for clients that cannot send headers'),
     },
     reply: 'events',
     errors: [],

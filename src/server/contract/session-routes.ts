@@ -31,7 +31,7 @@ const session = z.strictObject({
 /** Routes that look at sessions. */
 export const SESSION_ROUTES = {
   'GET /v1/server': {
-    summary: 'What this server is, and what it may do',
+    summary: 'What this server is, and what it can do',
     reply: z.strictObject({
       version: z.string(),
       storage: z.string().describe('Its kind, and its address without passwords if that was given'),
@@ -46,13 +46,13 @@ export const SESSION_ROUTES = {
     errors: [],
   },
   'GET /v1/sessions': {
-    summary: 'Sessions, the last used first',
+    summary: 'Sessions, most recently used first',
     query: {
-      limit: countIn(1, 1_000).optional().describe('At most so many; default 100'),
+      limit: countIn(1, 1_000).optional().describe('Maximum number; default 100'),
       cursor: idCursor,
-      text: z.string().optional().describe('Only those with this in their id, agent or user'),
+      text: z.string().optional().describe('Only sessions with this text in their id, agent or user'),
       status: z.string().optional(),
-      subgraphs: flag.optional().describe('List sessions of LangGraph subgraphs on their own'),
+      subgraphs: flag.optional().describe('List sessions of LangGraph subgraphs separately'),
     },
     reply: z.strictObject({
       items: z.array(session),
@@ -63,7 +63,7 @@ export const SESSION_ROUTES = {
     errors: [],
   },
   'GET /v1/sessions/{session}': {
-    summary: 'A session: its branches, tags and pins. Its ETag is what changes take as If-Match',
+    summary: 'A session: its branches, tags and pins. Send its ETag as If-Match with a change',
     params: { session: sessionId },
     reply: z.strictObject({
       id: z.string(),
@@ -82,7 +82,7 @@ export const SESSION_ROUTES = {
     caching: 'tagged',
   },
   'GET /v1/sessions/{session}/figures': {
-    summary: 'What a session weighs and used. Reads every chunk of it once, so ask for what is on the screen',
+    summary: 'The size and usage of a session. Reads each of its chunks once, so ask only for what is on the screen',
     params: { session: sessionId },
     reply: z.strictObject({
       checkpoints: count,
@@ -94,13 +94,13 @@ export const SESSION_ROUTES = {
     caching: 'tagged',
   },
   'GET /v1/sessions/{session}/timeline': {
-    summary: 'All checkpoints of a session, oldest first, as columns: the n-th entry of each is of the n-th checkpoint',
+    summary: 'All checkpoints of a session, oldest first, as columns: entry n of each column belongs to checkpoint n',
     params: { session: sessionId },
     query: {
-      limit: countIn(1, 200_000).optional().describe('At most so many; default 20,000'),
+      limit: countIn(1, 200_000).optional().describe('Maximum number; default 20,000'),
       cursor: idCursor,
-      last: flag.optional().describe('The last ones instead of the first; `next` then goes back'),
-      ids: listIn(500).optional().describe('Only these, with commas in between: for what events told of'),
+      last: flag.optional().describe('Start from the end; `next` then goes back'),
+      ids: listIn(500).optional().describe('Only these, comma-separated: for ids from events'),
     },
     reply: z.strictObject({
       names: z

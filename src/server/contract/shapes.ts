@@ -7,7 +7,7 @@ export const timeMs = z.number();
 /** A time as ISO 8601 writes it. */
 export const isoTime = z.string();
 /** The id of a checkpoint; where one is asked for, its beginning will do. */
-export const checkpointId = z.string().min(1).describe('A checkpoint id, or as much of its beginning as fits only one');
+export const checkpointId = z.string().min(1).describe('A checkpoint id, or a unique prefix of one');
 /** A session's name. */
 export const sessionId = z.string().min(1).max(512);
 /** The name of a branch or a tag. */

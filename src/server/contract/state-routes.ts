@@ -69,7 +69,7 @@ const effect = z.strictObject({
 /** Routes that look at checkpoints: their states, messages and recorded calls. */
 export const STATE_ROUTES = {
   'GET /v1/labels': {
-    summary: 'What checkpoints did, in a few words: who spoke, what was called. For the rows on the screen',
+    summary: 'What each checkpoint did, in a few words: who spoke, what was called. For the rows on the screen',
     query: { ids: listIn(200) },
     reply: z.strictObject({
       items: z.array(
@@ -106,7 +106,7 @@ export const STATE_ROUTES = {
     params: { checkpoint: checkpointId },
     query: {
       path: z.string().optional().describe('Such as $.messages[3] or /messages/3; default: the whole state'),
-      limit: countIn(1, 10_000).optional().describe('At most so many parts; default 1,000'),
+      limit: countIn(1, 10_000).optional().describe('Maximum number of parts; default 1,000'),
       cursor: placeCursor,
     },
     reply: node.extend({ parts: z.array(node), next: z.string().optional() }),
@@ -129,9 +129,9 @@ export const STATE_ROUTES = {
     summary: 'The messages of a state, oldest first; from the end with `last`',
     params: { checkpoint: checkpointId },
     query: {
-      limit: countIn(1, 1_000).optional().describe('At most so many; default 200'),
+      limit: countIn(1, 1_000).optional().describe('Maximum number; default 200'),
       cursor: placeCursor,
-      last: flag.optional().describe('The last ones instead of the first; `next` then goes back'),
+      last: flag.optional().describe('Start from the end; `next` then goes back'),
     },
     reply: z.strictObject({
       total: count,
@@ -142,12 +142,12 @@ export const STATE_ROUTES = {
     caching: 'immutable',
   },
   'GET /v1/checkpoints/{checkpoint}/context': {
-    summary: 'What the model of an agent is given from a checkpoint on, and how that differs from another checkpoint',
+    summary: 'What the model of an agent gets from a checkpoint on, and how that differs from another checkpoint',
     params: { checkpoint: checkpointId },
     query: {
       agent: z.string().optional().describe('Default: the one that spoke'),
       before: checkpointId.optional().describe('Default: the parent'),
-      limit: countIn(1, 1_000).optional().describe('At most so many messages, the last ones; default 200'),
+      limit: countIn(1, 1_000).optional().describe('Maximum number of messages, counted from the end; default 200'),
     },
     reply: z.strictObject({
       agents: z.array(z.string()).describe('Those that have a conversation of their own'),
@@ -167,18 +167,18 @@ export const STATE_ROUTES = {
     caching: 'immutable',
   },
   'GET /v1/checkpoints/{checkpoint}/effects': {
-    summary: 'Recorded calls that a checkpoint brought: those since its parent, in order',
+    summary: 'Recorded calls of a checkpoint: those since its parent, in order',
     params: { checkpoint: checkpointId },
     reply: z.strictObject({ items: z.array(effect) }),
     caching: 'tagged',
   },
   'GET /v1/sessions/{session}/effects': {
-    summary: 'Recorded calls of a branch, in the order they began',
+    summary: 'Recorded calls of a branch, in the order they started',
     params: { session: sessionId },
     query: {
       branch: name.optional().describe('Default: the current one'),
-      after: checkpointId.optional().describe('Only what began at this checkpoint or after it'),
-      limit: countIn(1, 10_000).optional().describe('At most so many; default 1,000'),
+      after: checkpointId.optional().describe('Only calls that started at this checkpoint or after it'),
+      limit: countIn(1, 10_000).optional().describe('Maximum number; default 1,000'),
       cursor: placeCursor,
     },
     reply: page(effect),

@@ -95,14 +95,14 @@ const errors = ['CORRUPT', 'UNSUPPORTED'] as const;
 export const STORAGE_ROUTES = {
   'POST /v1/storage/read': {
     summary:
-      'Calls a method of the storage that reads: its name, with the list of its arguments (`src/storage/contract.ts`). Chunks come as far as they fit into a reply of about 16 MiB: ask for the rest',
+      'Calls a method of the storage that reads: its name, with the list of its arguments (`src/storage/contract.ts`). Returns as many chunks as fit into a reply of about 16 MiB: ask for the rest',
     body: oneOf(reads),
     reply,
     isReading: true,
     errors,
   },
   'POST /v1/storage/change': {
-    summary: 'Calls a method of the storage that writes. Digests are checked, and headers are read from their bodies',
+    summary: 'Calls a method of the storage that writes. Checks digests, and reads headers from their bodies',
     body: oneOf(changes),
     reply,
     errors: ['CONFLICT', ...errors],

@@ -61,7 +61,7 @@ const limit = z
   .min(1)
   .max(MAX_LIMIT)
   .default(DEFAULT_LIMIT)
-  .describe(`At most so many; default ${DEFAULT_LIMIT}. Fewer come if they are large`);
+  .describe(`Maximum number; default ${DEFAULT_LIMIT}. Fewer are returned if they are large`);
 
 /** Whether a tool changes something. */
 export function isChange({ key }: ToolRow): boolean {
