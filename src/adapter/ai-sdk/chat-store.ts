@@ -155,18 +155,13 @@ function checkMessages(messages: readonly UIMessage[]): void {
   }
 }
 
-/** Copied, because to search a frozen list takes fifty times as long. */
-function outlinesOf(chat: Chat): readonly Outline[] {
-  return [...chat.outlines] as Outline[];
-}
-
 function leafOf({ extra }: Chat): string | null {
   return (extra as Extra)?.leaf ?? null;
 }
 
 function openOutline(chatId: string, chat: Chat, messageId: string): Outline {
-  const found = outlinesOf(chat).find(({ id }) => id === messageId);
-  if (found !== undefined) return found;
+  const at = chat.find(messageId);
+  if (at !== undefined) return chat.outlines[at] as Outline;
   throw new NotFoundError(`Chat "${chatId}" has no message "${messageId}". Take an id of one that was saved.`, {
     details: { chatId, messageId },
   });
@@ -174,33 +169,21 @@ function openOutline(chatId: string, chat: Chat, messageId: string): Outline {
 
 /** The end of the conversation through a message where every message is the newest that follows the one before. */
 function newestBelow(chat: Chat, from: string): string {
-  const newest = new Map(outlinesOf(chat).map(({ id, follows }) => [follows, id]));
+  // Copied, because to go through a frozen list takes fifty times as long.
+  const newest = new Map(([...chat.outlines] as Outline[]).map(({ id, follows }) => [follows, id]));
   let leaf = from;
   for (let next = newest.get(leaf); next !== undefined; next = newest.get(leaf)) leaf = next;
   return leaf;
 }
 
-/** The places of messages that a chat knows; looked for from the end, where they usually are. */
-function locate(chat: Chat, messages: readonly Item[]): Map<string, number> {
-  const wanted = new Set(messages.map(({ id }) => id));
-  const places = new Map<string, number>();
-  const outlines = outlinesOf(chat);
-  for (let at = outlines.length - 1; at >= 0 && places.size < wanted.size; at--) {
-    const { id } = outlines[at] as Outline;
-    if (wanted.has(id)) places.set(id, at);
-  }
-  return places;
-}
-
 /** What saving a conversation makes of a chat; undefined if it says so already. */
 function merge(chat: Chat, messages: readonly Item[], after: string | null): TranscriptEdit | undefined {
-  const places = locate(chat, messages);
-  const from = Math.min(chat.length, ...places.values());
+  const from = Math.min(...messages.map(({ id }) => chat.find(id) ?? chat.length), chat.length);
   const items = chat.itemsFrom(from);
   let firstChanged = chat.length;
   let previous = after;
   for (const message of messages) {
-    const at = places.get(message.id);
+    const at = chat.find(message.id);
     const known = at === undefined ? undefined : items[at - from];
     const item = { ...message, follows: known === undefined ? previous : known.follows };
     previous = item.id;

@@ -12,7 +12,7 @@ import { MAX_VALUE_CHARS } from '../../manager/engine/save-options.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { type AdapterStorageOptions, openAdapterEngine, toOptions } from '../adapter-storage.ts';
 import { sessionsBelow } from '../session-name.ts';
-import type { Transcript, TranscriptView } from '../transcript/transcript.ts';
+import type { TranscriptView } from '../transcript/transcript.ts';
 import { Transcripts } from '../transcript/transcripts.ts';
 import { belowProject, belowSession, nameBelow, sessionOf } from './session-key.ts';
 
@@ -33,11 +33,10 @@ const MAX_SUMMARY_CHARS = MAX_VALUE_CHARS - 1024;
 export class SavestateSessionStore implements SessionStore {
   readonly #engine: Engine;
   readonly #transcripts: Transcripts<Entry>;
-  readonly #known = new WeakMap<Transcript<Entry>, KnownEntries>();
 
   constructor(storageOrOptions: ChunkStorage | AdapterStorageOptions) {
     this.#engine = openAdapterEngine(toOptions<AdapterStorageOptions>(storageOrOptions, {}, 'SavestateSessionStore'));
-    this.#transcripts = new Transcripts(this.#engine, 'claude');
+    this.#transcripts = new Transcripts(this.#engine, 'claude', 'uuid');
   }
 
   /** Adds entries to a transcript, in the order of the calls; those whose `uuid` is there already are left out. */
@@ -49,7 +48,7 @@ export class SavestateSessionStore implements SessionStore {
     const taken = transcript.take(entries);
     const fold = key.subpath === undefined ? await loadFold() : undefined;
     const edit = (view: TranscriptView<Entry>) => {
-      const add = this.#knownOf(transcript).selectNew(view.outlines, taken);
+      const add = selectNew(view, taken);
       if (add.length === 0) return undefined;
       const summary = fold === undefined ? undefined : foldSummary(fold, key, { view, add });
       return { keep: view.length, add, metadata: summary === undefined ? {} : { summary } };
@@ -92,12 +91,6 @@ export class SavestateSessionStore implements SessionStore {
     return sessions.flatMap((sessionId) => nameBelow(sessionId, prefix) ?? []);
   }
 
-  #knownOf(transcript: Transcript<Entry>): KnownEntries {
-    const known = this.#known.get(transcript) ?? new KnownEntries();
-    this.#known.set(transcript, known);
-    return known;
-  }
-
   async #readHeads(prefix: string): Promise<{ readonly name: string; readonly head: Checkpoint }[]> {
     const sessions = await sessionsBelow(this.#engine.storage, prefix);
     const named = sessions.flatMap((sessionId) => {
@@ -115,34 +108,15 @@ export class SavestateSessionStore implements SessionStore {
   }
 }
 
-/** The uuids of a transcript's entries, as far as they were looked at. */
-class KnownEntries {
-  #outlines: readonly unknown[] = [];
-  #uuids = new Set<string>();
-
-  /** The entries that are not there yet, each once. */
-  selectNew(outlines: readonly unknown[], entries: readonly Entry[]): Entry[] {
-    this.#catchUp(outlines);
-    const uuids = new Set<string>();
-    return entries.filter(({ uuid }) => {
-      if (uuid === undefined) return true;
-      if (this.#uuids.has(uuid) || uuids.has(uuid)) return false;
-      uuids.add(uuid);
-      return true;
-    });
-  }
-
-  /** What is there is only ever added to, unless someone else changed it: then its last element is another one. */
-  #catchUp(outlines: readonly unknown[]): void {
-    const seen = this.#outlines.length;
-    const isLonger = outlines.length >= seen && outlines[seen - 1] === this.#outlines[seen - 1];
-    if (!isLonger) this.#uuids = new Set();
-    for (let at = isLonger ? seen : 0; at < outlines.length; at++) {
-      const { uuid } = outlines[at] as Entry;
-      if (uuid !== undefined) this.#uuids.add(uuid);
-    }
-    this.#outlines = outlines;
-  }
+/** The entries that are not there yet, each once. */
+function selectNew(view: TranscriptView<Entry>, entries: readonly Entry[]): Entry[] {
+  const uuids = new Set<string>();
+  return entries.filter(({ uuid }) => {
+    if (uuid === undefined) return true;
+    const isNew = view.find(uuid) === undefined && !uuids.has(uuid);
+    uuids.add(uuid);
+    return isNew;
+  });
 }
 
 /** The summary after these entries. One that is missing, as after an edit by hand, is made of all of them. */

@@ -14,6 +14,7 @@ import type { WritePlace, Writer } from '../../manager/engine/writer.ts';
 import { deleteSession } from '../../manager/retention/forgetting.ts';
 import { checkNewBranch, parseRefName } from '../../manager/revision/ref-name.ts';
 import { isRefused } from '../../storage/refusal.ts';
+import { ItemPlaces } from './item-places.ts';
 import {
   applyAppends,
   applyEdit,
@@ -33,6 +34,8 @@ export type TranscriptPlace = {
   readonly adapter: string;
   readonly sessionId: SessionId;
   readonly branch?: string | undefined;
+  /** The field that items are found by; default `id`. */
+  readonly idField?: string;
 };
 
 /** An id that stands for one change: repeated with it the change is made once, and another change is refused. */
@@ -48,6 +51,8 @@ export type TranscriptView<Item> = {
   readonly extra: unknown;
   /** The items from a place on, as copies. */
   itemsFrom(from: number): Item[];
+  /** The place of the item with an id. */
+  find(id: string): number | undefined;
 };
 
 /** One change: what it is, so that it is known again, and what it makes of the transcript as that is then; undefined for nothing. */
@@ -78,19 +83,23 @@ export class Transcript<Item = unknown> implements ShadowHolder {
   readonly sessionId: SessionId;
   readonly #engine: Engine;
   readonly #adapter: string;
+  readonly #idField: string;
   /** Absent if it follows the session's current one. */
   readonly branch: string | undefined;
   readonly #serial = new Serial();
   #tip: Tip | undefined;
   /** Chunks that no commit has brought for certain: the next one may refer to them, so it brings them. */
   readonly #unstored = new Map<Digest, Chunk>();
+  #places: ItemPlaces;
   #waiting = 0;
 
-  constructor(engine: Engine, { adapter, sessionId, branch }: TranscriptPlace) {
+  constructor(engine: Engine, { adapter, sessionId, branch, idField = 'id' }: TranscriptPlace) {
     this.#engine = engine;
     this.#adapter = adapter;
+    this.#idField = idField;
     this.sessionId = sessionId;
     this.branch = branch;
+    this.#places = new ItemPlaces(idField);
   }
 
   get isIdle(): boolean {
@@ -207,6 +216,7 @@ export class Transcript<Item = unknown> implements ShadowHolder {
   /** The next change reads the transcript again; nothing else changes. */
   forgetShadow(): void {
     this.#tip = undefined;
+    this.#places = new ItemPlaces(this.#idField);
     this.#unstored.clear();
     this.#engine.shadows.release(this);
   }
@@ -356,7 +366,14 @@ export class Transcript<Item = unknown> implements ShadowHolder {
 
   #view({ head, state }: Tip): TranscriptView<Item> {
     const { items: outlines, extra } = state;
-    return { head, length: outlines.length, outlines, extra, itemsFrom: (from) => itemsFrom(state, from) as Item[] };
+    return {
+      head,
+      length: outlines.length,
+      outlines,
+      extra,
+      itemsFrom: (from) => itemsFrom(state, from) as Item[],
+      find: (id) => this.#places.find(outlines, id),
+    };
   }
 }
 

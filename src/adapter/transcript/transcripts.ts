@@ -10,17 +10,19 @@ const MAX_OPEN = 256;
 export class Transcripts<Item> implements SessionKeeper {
   readonly #engine: Engine;
   readonly #adapter: string;
+  readonly #idField: string;
   readonly #open = new Map<string, Transcript<Item>>();
 
-  constructor(engine: Engine, adapter: string) {
+  constructor(engine: Engine, adapter: string, idField = 'id') {
     this.#engine = engine;
     this.#adapter = adapter;
+    this.#idField = idField;
     engine.keepers.add(this);
   }
 
   open(sessionId: SessionId, branch?: string): Transcript<Item> {
     const key = JSON.stringify([sessionId, branch]);
-    const place: TranscriptPlace = { adapter: this.#adapter, sessionId, branch };
+    const place: TranscriptPlace = { adapter: this.#adapter, sessionId, branch, idField: this.#idField };
     const transcript = this.#open.get(key) ?? new Transcript<Item>(this.#engine, place);
     this.#open.delete(key);
     this.#open.set(key, transcript);
