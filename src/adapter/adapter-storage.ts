@@ -56,6 +56,11 @@ const OF_STORAGE = {
   now: callback,
 };
 
+/** What stands for all that options say: the manager, or a storage without settings; undefined if there are more. */
+export function placeOf({ manager, storage, ...rest }: AdapterStorageOptions): object | undefined {
+  return manager ?? (Object.keys(OF_STORAGE).some((setting) => setting in rest) ? undefined : storage);
+}
+
 function noStorage(found: unknown): InvalidInputError {
   return new InvalidInputError(
     `A storage, { storage, ... } or { manager, ... } is needed; found ${describeGiven(found)}. Give a storage, such as new SqliteCheckpointStorage({ path }), or a manager.`,

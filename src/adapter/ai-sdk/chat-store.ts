@@ -2,15 +2,14 @@ import type { UIMessage } from 'ai';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { accepts, checkOptions, checkValue, filledString, isRecord, listOf, orNull } from '../../core/options.ts';
 import { parseName, type SessionId } from '../../core/record/id.ts';
-import type { Engine } from '../../manager/engine/engine.ts';
 import { deleteSession } from '../../manager/retention/forgetting.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
-import { type AdapterStorageOptions, openAdapterEngine, toOptions } from '../adapter-storage.ts';
+import { type AdapterStorageOptions, toOptions } from '../adapter-storage.ts';
 import { encodePart } from '../session-name.ts';
+import { withoutAbsent } from '../transcript/plain.ts';
 import type { Transcript, TranscriptView } from '../transcript/transcript.ts';
 import { isSameItems, type TranscriptEdit } from '../transcript/transcript-state.ts';
 import { Transcripts } from '../transcript/transcripts.ts';
-import { withoutAbsent } from './plain.ts';
 import { streamSession } from './resumable-streams.ts';
 
 /** A message with the id of the one it follows; null for a first one. */
@@ -50,12 +49,10 @@ const messageList = listOf(
  * active: the conversation up to it is the one that `load` returns. Every change is a checkpoint of the session `ai-sdk/<chat id>`.
  */
 export class ChatStore<Message extends UIMessage = UIMessage> {
-  readonly #engine: Engine;
   readonly #transcripts: Transcripts<Item>;
 
   constructor(storageOrOptions: ChunkStorage | AdapterStorageOptions) {
-    this.#engine = openAdapterEngine(toOptions<AdapterStorageOptions>(storageOrOptions, {}, 'chatStore()'));
-    this.#transcripts = new Transcripts(this.#engine, 'ai-sdk');
+    this.#transcripts = Transcripts.of(toOptions<AdapterStorageOptions>(storageOrOptions, {}, 'chatStore()'), 'ai-sdk');
   }
 
   /** The messages up to a leaf, oldest first; none if there is no such chat. */
@@ -111,7 +108,7 @@ export class ChatStore<Message extends UIMessage = UIMessage> {
 
   /** Deletes a chat with its whole history and its streamed answer; returns whether it was there. */
   async delete(chatId: string): Promise<boolean> {
-    await deleteSession(this.#engine, streamSession(chatId));
+    await deleteSession(this.#transcripts.engine, streamSession(chatId));
     return this.#open(chatId).delete();
   }
 

@@ -5,8 +5,8 @@ import { isRecord } from '../../core/options.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
 import type { SaveOptions } from '../../manager/engine/save-options.ts';
 import type { Session } from '../../manager/session/session.ts';
+import { toPlain } from '../transcript/plain.ts';
 import { ModelRecorder } from './model-recorder.ts';
-import { toPlain } from './plain.ts';
 
 /** The state of a session that durable runs are saved in. */
 export type DurableState = {

@@ -1,5 +1,5 @@
 import type { Session } from '../../manager/session/session.ts';
-import { toPlain } from './plain.ts';
+import { toPlain } from '../transcript/plain.ts';
 
 /** What recordings are kept in: a session, or whatever has its `step`. */
 export type StepSession = Pick<Session, 'step'>;

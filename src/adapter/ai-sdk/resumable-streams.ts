@@ -4,7 +4,7 @@ import { sleep } from '../../core/time/timer.ts';
 import type { Engine } from '../../manager/engine/engine.ts';
 import { isHolderDead, nameHolder } from '../../manager/lease/lease-refs.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
-import { type AdapterStorageOptions, openAdapterEngine, toOptions } from '../adapter-storage.ts';
+import { type AdapterStorageOptions, toOptions } from '../adapter-storage.ts';
 import { encodePart } from '../session-name.ts';
 import type { Transcript } from '../transcript/transcript.ts';
 import { Transcripts } from '../transcript/transcripts.ts';
@@ -59,22 +59,23 @@ export function resumableStreams(storageOrOptions: ChunkStorage | AdapterStorage
  * from the beginning and on as it goes on. It is the session `ai-sdk/<chat id>/stream`, which the next answer begins anew.
  */
 export class ResumableStreams {
-  readonly #engine: Engine;
   readonly #transcripts: Transcripts<string>;
 
   constructor(storageOrOptions: ChunkStorage | AdapterStorageOptions) {
-    this.#engine = openAdapterEngine(toOptions<AdapterStorageOptions>(storageOrOptions, {}, 'resumableStreams()'));
-    this.#transcripts = new Transcripts(this.#engine, STREAM_ADAPTER);
+    this.#transcripts = Transcripts.of(
+      toOptions<AdapterStorageOptions>(storageOrOptions, {}, 'resumableStreams()'),
+      STREAM_ADAPTER,
+    );
   }
 
   /** Begins an answer in a chat. The one before it is deleted; if it is still being made, it is stored no further. */
   async begin(chatId: string): Promise<ActiveStream> {
     const transcript = this.#open(chatId);
     await transcript.delete();
-    const state: StreamState = { holder: nameHolder(this.#engine.ports.nextId()), beat: 0, status: 'open' };
+    const state: StreamState = { holder: nameHolder(this.#transcripts.engine.ports.nextId()), beat: 0, status: 'open' };
     const edit = () => ({ keep: 0, add: [], extra: state });
     await transcript.change({ trigger: 'stream_started', about: undefined, edit });
-    const recorder = new StreamRecorder(this.#engine, transcript, state.holder);
+    const recorder = new StreamRecorder(this.#transcripts.engine, transcript, state.holder);
     return { signal: recorder.signal, record: ({ stream }) => recorder.record(stream) };
   }
 
@@ -138,7 +139,7 @@ export class ResumableStreams {
       silentMs += pauseMs;
       if (state.beat !== beat) [looks, silentMs] = [0, 0];
       beat = state.beat;
-      await sleep(this.#engine.ports, pauseMs);
+      await sleep(this.#transcripts.engine.ports, pauseMs);
     }
   }
 }

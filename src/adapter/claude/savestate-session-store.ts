@@ -7,10 +7,9 @@ import type {
 } from '@anthropic-ai/claude-agent-sdk';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { Engine } from '../../manager/engine/engine.ts';
 import { MAX_VALUE_CHARS } from '../../manager/engine/save-options.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
-import { type AdapterStorageOptions, openAdapterEngine, toOptions } from '../adapter-storage.ts';
+import { type AdapterStorageOptions, toOptions } from '../adapter-storage.ts';
 import { sessionsBelow } from '../session-name.ts';
 import type { TranscriptView } from '../transcript/transcript.ts';
 import { Transcripts } from '../transcript/transcripts.ts';
@@ -31,12 +30,14 @@ const MAX_SUMMARY_CHARS = MAX_VALUE_CHARS - 1024;
  * each batch a checkpoint, so it can be listed, searched, compared, forked and rewound like any other.
  */
 export class SavestateSessionStore implements SessionStore {
-  readonly #engine: Engine;
   readonly #transcripts: Transcripts<Entry>;
 
   constructor(storageOrOptions: ChunkStorage | AdapterStorageOptions) {
-    this.#engine = openAdapterEngine(toOptions<AdapterStorageOptions>(storageOrOptions, {}, 'SavestateSessionStore'));
-    this.#transcripts = new Transcripts(this.#engine, 'claude', 'uuid');
+    this.#transcripts = Transcripts.of(
+      toOptions<AdapterStorageOptions>(storageOrOptions, {}, 'SavestateSessionStore'),
+      'claude',
+      'uuid',
+    );
   }
 
   /** Adds entries to a transcript, in the order of the calls; those whose `uuid` is there already are left out. */
@@ -80,19 +81,20 @@ export class SavestateSessionStore implements SessionStore {
   /** Deletes a transcript with its history; a main one with those of its subagents. */
   async delete(key: SessionKey): Promise<void> {
     const main = sessionOf(key);
-    const below = key.subpath === undefined ? await sessionsBelow(this.#engine.storage, belowSession(key)) : [];
+    const below =
+      key.subpath === undefined ? await sessionsBelow(this.#transcripts.engine.storage, belowSession(key)) : [];
     for (const sessionId of [...below, main]) await this.#transcripts.open(sessionId).delete();
   }
 
   /** The subpaths of a main transcript. */
   async listSubkeys(key: { projectKey: string; sessionId: string }): Promise<string[]> {
     const prefix = belowSession(key);
-    const sessions = await sessionsBelow(this.#engine.storage, prefix);
+    const sessions = await sessionsBelow(this.#transcripts.engine.storage, prefix);
     return sessions.flatMap((sessionId) => nameBelow(sessionId, prefix) ?? []);
   }
 
   async #readHeads(prefix: string): Promise<{ readonly name: string; readonly head: Checkpoint }[]> {
-    const sessions = await sessionsBelow(this.#engine.storage, prefix);
+    const sessions = await sessionsBelow(this.#transcripts.engine.storage, prefix);
     const named = sessions.flatMap((sessionId) => {
       const name = nameBelow(sessionId, prefix);
       return name === undefined ? [] : [{ sessionId, name }];

@@ -2,6 +2,7 @@ import {
   Agent,
   type AgentInputItem,
   MemorySession,
+  type ModelRequest,
   Runner,
   type Session,
   type SessionHistoryTransactionArgs,
@@ -258,6 +259,18 @@ test('a tool gets one idempotency key for all attempts; tools that are no functi
   expect(keys[1]).toBe(keys[0]);
   const hosted = { type: 'hosted_tool' as const, name: 'web_search' };
   expect(new SavestateSession(storage, 'keys').recordedTool(hosted as never)).toBe(hosted);
+});
+
+test('bytes in a recorded response stay bytes, live and after a restart', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const seen: unknown[] = [];
+  for (const text of ['live', 'not asked']) {
+    const answer = { ...assistantMessage(text), providerData: { audio: Uint8Array.of(1, 2, 255) } };
+    const model = new SavestateSession(storage, 'bytes').recordedModel(new ScriptedModel([[answer]]));
+    const { output } = await model.getResponse({ input: 'Say it.' } as ModelRequest);
+    seen.push(output[0]?.providerData?.audio);
+  }
+  expect(seen).toStrictEqual([Uint8Array.of(1, 2, 255), Uint8Array.of(1, 2, 255)]);
 });
 
 test('forks at an item, follows a rewind, and is deleted with its recordings', async () => {

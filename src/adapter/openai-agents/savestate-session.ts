@@ -11,15 +11,14 @@ import type {
   SessionHistoryTransactionArgs,
   Tool,
 } from '@openai/agents-core';
-import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { accepts, checkOptions, checkValue, flag, isRecord, listOf, string } from '../../core/options.ts';
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { accepts, checkValue, isRecord, listOf } from '../../core/options.ts';
 import { name, parseName, type SessionId } from '../../core/record/id.ts';
-import { Branching } from '../../manager/branch/branching.ts';
-import type { Engine } from '../../manager/engine/engine.ts';
-import { SessionOpener } from '../../manager/write/session-opener.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
-import { type AdapterStorageOptions, openAdapterEngine, toOptions } from '../adapter-storage.ts';
+import { type AdapterStorageOptions, toOptions } from '../adapter-storage.ts';
 import { encodePart } from '../session-name.ts';
+import { type ApprovalAnswer, Approvals, type PendingApproval } from '../transcript/approvals.ts';
+import { CallLog } from '../transcript/call-log.ts';
 import type { OperationOptions, Transcript, TranscriptView } from '../transcript/transcript.ts';
 import { Transcripts } from '../transcript/transcripts.ts';
 import { importAgents, RunRecorder } from './run-recorder.ts';
@@ -32,30 +31,9 @@ export type SavestateSessionOptions = AdapterStorageOptions & {
   readonly branch?: string;
 };
 
-/** A tool call that waits for a person, and what was answered. */
-export type PendingApproval = {
-  readonly callId: string;
-  readonly tool: string;
-  readonly arguments: string;
-  readonly agent: string;
-  readonly answer?: ApprovalAnswer;
-};
-
-/** What a person says to a tool call. */
-export type ApprovalAnswer = { readonly approve: boolean; readonly message?: string; readonly by?: string };
-
 /** What is needed of a `RunState` to suspend it. */
 type InterruptedRun = { getInterruptions(): RunToolApprovalItem[]; toString(): string };
 type AnyAgent = Parameters<typeof RunState.fromString>[0];
-type Suspended = { readonly runState: unknown; readonly approvals: readonly PendingApproval[] };
-type Parts = {
-  readonly engine: Engine;
-  readonly opener: SessionOpener;
-  readonly transcripts: Transcripts<AgentInputItem>;
-};
-
-/** Sessions of one storage share what makes them quick. */
-const shared = new WeakMap<ChunkStorage, Parts>();
 
 /**
  * The history of a conversation of the OpenAI Agents SDK: pass it as `session`. With `recordedModel` and `recordedTool` a run that died
@@ -64,6 +42,8 @@ const shared = new WeakMap<ChunkStorage, Parts>();
 export class SavestateSession implements Session {
   readonly #id: string;
   readonly #transcript: Transcript<AgentInputItem>;
+  readonly #approvals: Approvals<AgentInputItem>;
+  readonly #calls: CallLog;
   readonly #recorder: RunRecorder;
 
   constructor(storageOrOptions: ChunkStorage | SavestateSessionOptions, sessionId?: string) {
@@ -73,10 +53,12 @@ export class SavestateSession implements Session {
       'SavestateSession',
     );
     this.#id = parseName(sessionId ?? options.sessionId ?? randomUUID(), 'A session id');
-    const { engine, opener, transcripts } = openParts(options);
+    const transcripts = Transcripts.of<AgentInputItem>(options, 'openai-agents', 'callId');
     const place = parseName(`openai/${encodePart(this.#id)}`, 'A session id') as SessionId;
     this.#transcript = transcripts.open(place, options.branch);
-    this.#recorder = new RunRecorder(engine, opener, `${place}/runs` as SessionId);
+    this.#approvals = new Approvals(this.#transcript);
+    this.#calls = new CallLog(transcripts.engine, `${place}/runs` as SessionId);
+    this.#recorder = new RunRecorder(this.#calls);
   }
 
   async getSessionId(): Promise<string> {
@@ -85,7 +67,7 @@ export class SavestateSession implements Session {
 
   /** The items, or the last ones of them, oldest first. */
   async getItems(limit?: number): Promise<AgentInputItem[]> {
-    if (limit === undefined) await this.#recorder.begin();
+    if (limit === undefined) await this.#calls.begin();
     return this.#transcript.load(limit);
   }
 
@@ -95,13 +77,13 @@ export class SavestateSession implements Session {
   }
 
   async popItem(): Promise<AgentInputItem | undefined> {
-    await this.#recorder.settle(); // what is asked again is answered anew
+    await this.#calls.settle(); // what is asked again is answered anew
     return this.#transcript.pop();
   }
 
   /** Removes all items; those before stay in the session's history of checkpoints. */
   async clearSession(): Promise<void> {
-    await this.#recorder.settle();
+    await this.#calls.settle();
     await this.#transcript.clear();
   }
 
@@ -115,7 +97,7 @@ export class SavestateSession implements Session {
     const { expectedSuffix: expected, replacement } = transaction;
     const isEnd = isOutcome(replacement);
     await this.#transcript.replaceSuffix({ expected, replacement }, { operationId, ...(isEnd && { extra: null }) });
-    if (isEnd) await this.#recorder.settle();
+    if (isEnd) await this.#calls.settle();
   }
 
   /** Replaces function calls by their ids, all in one step. */
@@ -162,35 +144,24 @@ export class SavestateSession implements Session {
     if (approvals.length === 0)
       throw new InvalidInputError('This run waits for nobody. Give the state of an interrupted run.');
     const runState: unknown = JSON.parse(state.toString());
-    await this.#changeExtra('approval_requested', () => ({ runState, approvals }));
+    await this.#approvals.suspend({ runState, approvals });
     return approvals;
   }
 
   /** The tool calls that wait for an answer. */
   async pending(): Promise<readonly PendingApproval[]> {
-    const { extra } = await this.#transcript.read();
-    return ((extra as Suspended | null)?.approvals ?? []).filter(({ answer }) => answer === undefined);
+    const suspended = await this.#approvals.suspended();
+    return (suspended?.approvals ?? []).filter(({ answer }) => answer === undefined);
   }
 
   /** Answers for a tool call, once: another answer is refused with a ConflictError. */
   async answer(callId: string, answer: ApprovalAnswer): Promise<void> {
-    checkOptions(answer, { approve: { required: flag }, message: string, by: string }, 'answer()');
-    await this.#changeExtra('approval_answered', (suspended) => {
-      const found = suspended?.approvals.find((approval) => approval.callId === callId);
-      if (suspended === null || found === undefined) throw noSuchCall(callId, suspended);
-      const approvals = suspended.approvals.map((one) => (one === found ? { ...one, answer } : one));
-      if (found.answer === undefined) return { ...suspended, approvals };
-      if (found.answer.approve === answer.approve && found.answer.message === answer.message) return undefined;
-      throw new ConflictError(
-        `Call ${callId} was ${found.answer.approve ? 'approved' : 'rejected'} already${found.answer.by === undefined ? '' : ` by ${found.answer.by}`}. An answer stands; it cannot be changed.`,
-        { details: { callId, answer: found.answer } },
-      );
-    });
+    await this.#approvals.answer(callId, answer);
   }
 
   /** The suspended run with its answers: pass it to `run` in the place of an input. */
   async resume<Given extends AnyAgent>(agent: Given): Promise<RunState<unknown, Given>> {
-    const suspended = (await this.#transcript.read()).extra as Suspended | null;
+    const suspended = await this.#approvals.suspended();
     const details = { sessionId: this.#id };
     if (suspended === null)
       throw new NotFoundError(`Session "${this.#id}" has no suspended run. Begin one with run().`, { details });
@@ -209,35 +180,14 @@ export class SavestateSession implements Session {
   /** Deletes the session with its whole history. */
   async delete(): Promise<void> {
     await this.#transcript.delete();
-    await this.#recorder.delete();
+    await this.#calls.delete();
   }
 
   async #append(items: AgentInputItem[], options: OperationOptions): Promise<void> {
     const isEnd = isOutcome(items);
     await this.#transcript.append(items, { ...options, ...(isEnd && { extra: null }) });
-    if (isEnd) await this.#recorder.settle();
+    if (isEnd) await this.#calls.settle();
   }
-
-  async #changeExtra(trigger: string, update: (before: Suspended | null) => Suspended | undefined): Promise<void> {
-    const edit = ({ length, extra: before }: TranscriptView<AgentInputItem>) => {
-      const extra = update(before as Suspended | null);
-      return extra === undefined ? undefined : { keep: length, add: [], extra };
-    };
-    await this.#transcript.change({ trigger, about: undefined, edit });
-  }
-}
-
-function openParts(options: AdapterStorageOptions): Parts {
-  const { storage } = options;
-  const isBare =
-    storage !== undefined && Object.keys(options).every((key) => ['storage', 'sessionId', 'branch'].includes(key));
-  const known = isBare ? shared.get(storage) : undefined;
-  if (known !== undefined) return known;
-  const engine = openAdapterEngine(options);
-  const opener = new SessionOpener(engine, new Branching(engine));
-  const parts = { engine, opener, transcripts: new Transcripts<AgentInputItem>(engine, 'openai-agents') };
-  if (isBare) shared.set(storage, parts);
-  return parts;
 }
 
 /** Whether items end with what a run came to: the assistant's words. Calls and results are followed by more. */
@@ -275,14 +225,4 @@ function describeApproval({ rawItem, agent, toolName }: RunToolApprovalItem): Pe
   };
   const { callId = call.id ?? '', name: tool = toolName ?? rawItem.type, arguments: given = '' } = call;
   return { callId, tool, arguments: given, agent: agent.name };
-}
-
-function noSuchCall(callId: string, suspended: Suspended | null): NotFoundError {
-  const waiting = suspended?.approvals.map((approval) => approval.callId).join(', ');
-  return new NotFoundError(
-    `No call ${callId} waits for an answer here${waiting === undefined ? '' : ` (there is: ${waiting})`}.`,
-    {
-      details: { callId },
-    },
-  );
 }

@@ -4,6 +4,7 @@ import { CorruptError, InvalidInputError, UnsupportedError } from '../../core/er
 import { freezeState } from '../../core/freeze.ts';
 import { growList } from '../../core/tree/sameness.ts';
 import { FIELD_CHARS } from '../../core/value/format.ts';
+import { withoutAbsent } from './plain.ts';
 
 const VERSION = 1;
 
@@ -143,14 +144,7 @@ export function copyValue<Value>(value: Value): Value {
 
 /** Whether two lists hold the same items; a field that is undefined is as good as absent. */
 export function isSameItems(left: readonly unknown[], right: readonly unknown[]): boolean {
-  return isDeepStrictEqual(withoutUndefined(left), withoutUndefined(right));
-}
-
-function withoutUndefined(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutUndefined);
-  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
-  const defined = Object.entries(value).filter(([, child]) => child !== undefined);
-  return Object.fromEntries(defined.map(([field, child]) => [field, withoutUndefined(child)]));
+  return isDeepStrictEqual(withoutAbsent(left), withoutAbsent(right));
 }
 
 /** Whether a value is no container, but can change all the same. */

@@ -373,3 +373,21 @@ test('a commit that fails, or whose reply is lost, leaves the transcript whole',
   const manager = new CheckpointManager({ storage: inner });
   expect((await manager.verify()).findings).toEqual([]);
 });
+
+test('whoever opens an adapter for every request shares what is open, unless it has settings of its own', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const manager = new CheckpointManager({ storage });
+  const [first, again] = [{ manager }, { manager }].map((options) => Transcripts.of<Item>(options, 'test'));
+  expect(again).toBe(first);
+  expect(Transcripts.of({ manager }, 'other')).not.toBe(first);
+  const keepers = manager.engine.keepers.size;
+  for (let at = 0; at < 50; at++)
+    await Transcripts.of<Item>({ manager }, 'test')
+      .open(SESSION)
+      .append([item(at)]);
+  expect(manager.engine.keepers.size).toBe(keepers);
+  const bare = Transcripts.of<Item>({ storage }, 'test');
+  expect(Transcripts.of({ storage }, 'test')).toBe(bare);
+  expect(Transcripts.of({ storage, secrets: {} }, 'test')).not.toBe(bare);
+  expect(await bare.open(SESSION).load(1)).toEqual([item(49)]);
+});

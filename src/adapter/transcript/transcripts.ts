@@ -1,29 +1,42 @@
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { Engine, SessionKeeper } from '../../manager/engine/engine.ts';
+import { type AdapterStorageOptions, openAdapterEngine, placeOf } from '../adapter-storage.ts';
 import { Transcript, type TranscriptPlace } from './transcript.ts';
 
 /** Transcripts that are kept open; those not used for long are opened again. */
 const MAX_OPEN = 256;
 
+/** By storage or manager, and adapter: whoever opens an adapter for every request keeps what makes it quick, and nothing piles up. */
+const shared = new WeakMap<object, Map<string, Transcripts<unknown>>>();
+
 /** The transcripts that an adapter has in use, one object for each place. */
 export class Transcripts<Item> implements SessionKeeper {
-  readonly #engine: Engine;
+  readonly engine: Engine;
   readonly #adapter: string;
   readonly #idField: string;
   readonly #open = new Map<string, Transcript<Item>>();
 
   constructor(engine: Engine, adapter: string, idField = 'id') {
-    this.#engine = engine;
+    this.engine = engine;
     this.#adapter = adapter;
     this.#idField = idField;
     engine.keepers.add(this);
   }
 
+  /** Those of an adapter in a storage, or of a manager; shared, unless there are other settings. */
+  static of<Item>(options: AdapterStorageOptions, adapter: string, idField?: string): Transcripts<Item> {
+    const place = placeOf(options);
+    const known = place === undefined ? undefined : (shared.get(place) ?? new Map<string, Transcripts<unknown>>());
+    const transcripts = known?.get(adapter) ?? new Transcripts<unknown>(openAdapterEngine(options), adapter, idField);
+    if (place !== undefined && known !== undefined) shared.set(place, known.set(adapter, transcripts));
+    return transcripts as Transcripts<Item>;
+  }
+
   open(sessionId: SessionId, branch?: string): Transcript<Item> {
     const key = JSON.stringify([sessionId, branch]);
     const place: TranscriptPlace = { adapter: this.#adapter, sessionId, branch, idField: this.#idField };
-    const transcript = this.#open.get(key) ?? new Transcript<Item>(this.#engine, place);
+    const transcript = this.#open.get(key) ?? new Transcript<Item>(this.engine, place);
     this.#open.delete(key);
     this.#open.set(key, transcript);
     if (this.#open.size > MAX_OPEN) this.#dropOldest(transcript);
@@ -32,7 +45,7 @@ export class Transcripts<Item> implements SessionKeeper {
 
   /** The checkpoint that a transcript is at; reads no items, and opens nothing. */
   head(sessionId: SessionId): Promise<Checkpoint | undefined> {
-    return new Transcript(this.#engine, { adapter: this.#adapter, sessionId }).head();
+    return new Transcript(this.engine, { adapter: this.#adapter, sessionId }).head();
   }
 
   forget(sessionId: SessionId): void {

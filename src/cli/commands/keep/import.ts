@@ -53,7 +53,7 @@ async function importFile(context: Context, file: string): Promise<undefined> {
 async function importClaude(context: Context, folder: string): Promise<ExitCode | undefined> {
   const [{ SavestateSessionStore }, { importLocalTranscripts }] = await Promise.all([
     import('../../../adapter/claude/savestate-session-store.ts'),
-    import('../../../adapter/claude/local-transcripts.ts'),
+    import('../../../adapter/interchange/local-transcripts.ts'),
   ]);
   if (!existsSync(folder)) throw new NotFoundError(`There is no folder or file ${folder}.`);
   const { storage } = await context.open({ create: true });

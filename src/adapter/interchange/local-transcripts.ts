@@ -3,7 +3,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { SessionKey, SessionStoreEntry } from '@anthropic-ai/claude-agent-sdk';
 import { messageOf, NotFoundError } from '../../core/errors.ts';
-import type { SavestateSessionStore } from './savestate-session-store.ts';
+import type { SavestateSessionStore } from '../claude/savestate-session-store.ts';
 
 /** A transcript on disk, and the key that the SDK has for it. */
 type LocalTranscript = { readonly path: string; readonly key: SessionKey };

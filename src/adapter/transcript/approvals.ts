@@ -1,0 +1,68 @@
+import { ConflictError, NotFoundError } from '../../core/errors.ts';
+import { checkOptions, flag, string } from '../../core/options.ts';
+import type { Transcript, TranscriptView } from './transcript.ts';
+
+/** A tool call that waits for a person, and what was answered. */
+export type PendingApproval = {
+  readonly callId: string;
+  readonly tool: string;
+  readonly arguments: string;
+  readonly agent: string;
+  readonly answer?: ApprovalAnswer;
+};
+
+/** What a person says to a tool call. */
+export type ApprovalAnswer = { readonly approve: boolean; readonly message?: string; readonly by?: string };
+
+/** A run that waits for a person, as its framework saves it. */
+export type SuspendedRun = { readonly runState: unknown; readonly approvals: readonly PendingApproval[] };
+
+/** What waits for a person beside the items of a transcript; it goes when items end the run. Each change is a checkpoint. */
+export class Approvals<Item> {
+  readonly #transcript: Transcript<Item>;
+
+  constructor(transcript: Transcript<Item>) {
+    this.#transcript = transcript;
+  }
+
+  /** The run that waits; null if none does. */
+  async suspended(): Promise<SuspendedRun | null> {
+    return (await this.#transcript.read()).extra as SuspendedRun | null;
+  }
+
+  suspend(run: SuspendedRun): Promise<void> {
+    return this.#change('approval_requested', () => run);
+  }
+
+  /** Answers for a tool call, once: another answer is refused with a ConflictError. */
+  async answer(callId: string, answer: ApprovalAnswer): Promise<void> {
+    checkOptions(answer, { approve: { required: flag }, message: string, by: string }, 'answer()');
+    await this.#change('approval_answered', (run) => {
+      const found = run?.approvals.find((approval) => approval.callId === callId);
+      if (run === null || found === undefined) throw noSuchCall(callId, run);
+      const approvals = run.approvals.map((one) => (one === found ? { ...one, answer } : one));
+      if (found.answer === undefined) return { ...run, approvals };
+      if (found.answer.approve === answer.approve && found.answer.message === answer.message) return undefined;
+      throw new ConflictError(
+        `Call ${callId} was ${found.answer.approve ? 'approved' : 'rejected'} already${found.answer.by === undefined ? '' : ` by ${found.answer.by}`}. An answer stands; it cannot be changed.`,
+        { details: { callId, answer: found.answer } },
+      );
+    });
+  }
+
+  async #change(trigger: string, update: (before: SuspendedRun | null) => SuspendedRun | undefined): Promise<void> {
+    const edit = ({ length, extra: before }: TranscriptView<Item>) => {
+      const extra = update(before as SuspendedRun | null);
+      return extra === undefined ? undefined : { keep: length, add: [], extra };
+    };
+    await this.#transcript.change({ trigger, about: undefined, edit });
+  }
+}
+
+function noSuchCall(callId: string, run: SuspendedRun | null): NotFoundError {
+  const waiting = run?.approvals.map((approval) => approval.callId).join(', ');
+  return new NotFoundError(
+    `No call ${callId} waits for an answer here${waiting === undefined ? '' : ` (there is: ${waiting})`}.`,
+    { details: { callId } },
+  );
+}
