@@ -7,8 +7,8 @@ import type { ChunkStorage } from '../../storage/contract.ts';
 import { type AdapterStorageOptions, toOptions } from '../adapter-storage.ts';
 import { encodePart } from '../session-name.ts';
 import { withoutAbsent } from '../transcript/plain.ts';
-import type { Transcript, TranscriptView } from '../transcript/transcript.ts';
-import { isSameItems, type TranscriptEdit } from '../transcript/transcript-state.ts';
+import type { Transcript } from '../transcript/transcript.ts';
+import { isSameItems, type TranscriptEdit, type TranscriptView } from '../transcript/transcript-state.ts';
 import { Transcripts } from '../transcript/transcripts.ts';
 import { streamSession } from './resumable-streams.ts';
 

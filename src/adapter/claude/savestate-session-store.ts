@@ -11,7 +11,7 @@ import { MAX_VALUE_CHARS } from '../../manager/engine/save-options.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { type AdapterStorageOptions, toOptions } from '../adapter-storage.ts';
 import { sessionsBelow } from '../session-name.ts';
-import type { TranscriptView } from '../transcript/transcript.ts';
+import type { TranscriptView } from '../transcript/transcript-state.ts';
 import { Transcripts } from '../transcript/transcripts.ts';
 import { belowProject, belowSession, nameBelow, sessionOf } from './session-key.ts';
 

@@ -19,7 +19,8 @@ import { type AdapterStorageOptions, toOptions } from '../adapter-storage.ts';
 import { encodePart } from '../session-name.ts';
 import { type ApprovalAnswer, Approvals, type PendingApproval } from '../transcript/approvals.ts';
 import { CallLog } from '../transcript/call-log.ts';
-import type { OperationOptions, Transcript, TranscriptView } from '../transcript/transcript.ts';
+import type { OperationOptions, Transcript } from '../transcript/transcript.ts';
+import type { TranscriptView } from '../transcript/transcript-state.ts';
 import { Transcripts } from '../transcript/transcripts.ts';
 import { importAgents, RunRecorder } from './run-recorder.ts';
 

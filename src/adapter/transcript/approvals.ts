@@ -1,6 +1,7 @@
 import { ConflictError, NotFoundError } from '../../core/errors.ts';
 import { checkOptions, flag, string } from '../../core/options.ts';
-import type { Transcript, TranscriptView } from './transcript.ts';
+import type { Transcript } from './transcript.ts';
+import type { TranscriptView } from './transcript-state.ts';
 
 /** A tool call that waits for a person, and what was answered. */
 export type PendingApproval = {

@@ -16,6 +16,11 @@ export class ItemPlaces {
     return this.#places.get(name);
   }
 
+  forget(): void {
+    this.#places.clear();
+    this.#seen = [];
+  }
+
   #look(items: readonly unknown[]): void {
     const before = this.#seen;
     const kept = countKept(items, before) ?? countCommon(items, before);

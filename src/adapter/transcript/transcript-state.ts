@@ -2,8 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Change } from '../../core/diff/index.ts';
 import { CorruptError, InvalidInputError, UnsupportedError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { growList } from '../../core/tree/sameness.ts';
 import { FIELD_CHARS } from '../../core/value/format.ts';
+import type { ItemPlaces } from './item-places.ts';
 import { withoutAbsent } from './plain.ts';
 
 const VERSION = 1;
@@ -31,6 +33,20 @@ export type TranscriptEdit = {
   readonly extra?: unknown;
   /** What the checkpoint of the change says of itself, so that lists of sessions read no items. */
   readonly metadata?: { readonly [key: string]: unknown };
+};
+
+/** A transcript as of its head. */
+export type TranscriptView<Item> = {
+  readonly head: Checkpoint | undefined;
+  readonly length: number;
+  /** The items without their large fields; frozen. */
+  readonly outlines: readonly unknown[];
+  /** What the adapter keeps beside the items; null at first; frozen. */
+  readonly extra: unknown;
+  /** The items from a place on, as copies. */
+  itemsFrom(from: number): Item[];
+  /** The place of the item with an id. */
+  find(id: string): number | undefined;
 };
 
 /** The transcript that a session begins with. */
@@ -95,6 +111,22 @@ export function applyAppends(before: TranscriptState, changes: readonly Change[]
   const items = growList(before.items, before.items.length, added.items);
   const bodies = growList(before.bodies, before.bodies.length, added.bodies);
   return items.length === bodies.length ? Object.freeze({ ...before, items, bodies }) : undefined;
+}
+
+/** A transcript to look at. */
+export function viewOf<Item>(
+  { head, state }: { readonly head: Checkpoint | undefined; readonly state: TranscriptState },
+  places: ItemPlaces,
+): TranscriptView<Item> {
+  const { items: outlines, extra } = state;
+  return {
+    head,
+    length: outlines.length,
+    outlines,
+    extra,
+    itemsFrom: (from) => itemsFrom(state, from) as Item[],
+    find: (id) => places.find(outlines, id),
+  };
 }
 
 /** The items from a place on, each a new copy. */

@@ -26,6 +26,8 @@ import {
   parseTranscript,
   type TranscriptEdit,
   type TranscriptState,
+  type TranscriptView,
+  viewOf,
 } from './transcript-state.ts';
 import { type BranchHead, findTurn, Turn } from './turn.ts';
 
@@ -40,20 +42,6 @@ export type TranscriptPlace = {
 
 /** An id that stands for one change: repeated with it the change is made once, and another change is refused. */
 export type OperationOptions = { readonly operationId?: string | undefined };
-
-/** A transcript as of its head. */
-export type TranscriptView<Item> = {
-  readonly head: Checkpoint | undefined;
-  readonly length: number;
-  /** The items without their large fields; frozen. */
-  readonly outlines: readonly unknown[];
-  /** What the adapter keeps beside the items; null at first; frozen. */
-  readonly extra: unknown;
-  /** The items from a place on, as copies. */
-  itemsFrom(from: number): Item[];
-  /** The place of the item with an id. */
-  find(id: string): number | undefined;
-};
 
 /** One change: what it is, so that it is known again, and what it makes of the transcript as that is then; undefined for nothing. */
 export type TranscriptChange<Item> = OperationOptions & {
@@ -83,20 +71,18 @@ export class Transcript<Item = unknown> implements ShadowHolder {
   readonly sessionId: SessionId;
   readonly #engine: Engine;
   readonly #adapter: string;
-  readonly #idField: string;
   /** Absent if it follows the session's current one. */
   readonly branch: string | undefined;
   readonly #serial = new Serial();
   #tip: Tip | undefined;
   /** Chunks that no commit has brought for certain: the next one may refer to them, so it brings them. */
   readonly #unstored = new Map<Digest, Chunk>();
-  #places: ItemPlaces;
+  readonly #places: ItemPlaces;
   #waiting = 0;
 
   constructor(engine: Engine, { adapter, sessionId, branch, idField = 'id' }: TranscriptPlace) {
     this.#engine = engine;
     this.#adapter = adapter;
-    this.#idField = idField;
     this.sessionId = sessionId;
     this.branch = branch;
     this.#places = new ItemPlaces(idField);
@@ -216,7 +202,7 @@ export class Transcript<Item = unknown> implements ShadowHolder {
   /** The next change reads the transcript again; nothing else changes. */
   forgetShadow(): void {
     this.#tip = undefined;
-    this.#places = new ItemPlaces(this.#idField);
+    this.#places.forget();
     this.#unstored.clear();
     this.#engine.shadows.release(this);
   }
@@ -364,16 +350,8 @@ export class Transcript<Item = unknown> implements ShadowHolder {
     return { head: stored.checkpoint, state: parseTranscript(state, this.#adapter, this.sessionId), encoded };
   }
 
-  #view({ head, state }: Tip): TranscriptView<Item> {
-    const { items: outlines, extra } = state;
-    return {
-      head,
-      length: outlines.length,
-      outlines,
-      extra,
-      itemsFrom: (from) => itemsFrom(state, from) as Item[],
-      find: (id) => this.#places.find(outlines, id),
-    };
+  #view(tip: Tip): TranscriptView<Item> {
+    return viewOf(tip, this.#places);
   }
 }
 
