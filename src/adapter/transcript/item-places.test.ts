@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { drawn } from '../../../test/support/trials.ts';
 import { growList } from '../../core/tree/sameness.ts';
 import { ItemPlaces } from './item-places.ts';
 
@@ -24,7 +23,7 @@ test('items are where a search from the front finds them, however a list changed
       }
     }
   });
-  fc.assert(property, drawn(500));
+  fc.assert(property, { numRuns: 300 });
 });
 
 test('what was added is looked at once, and nothing before it again', () => {
