@@ -83,6 +83,19 @@ export function isFoldedInto(
   return isBetween && record.branch === branch && record.sequence >= sequence - folded && record.sequence < sequence;
 }
 
+/** The name of the mark that says up to which id tombstones that nothing was saved on were removed. */
+export const ENDED = { kind: 'mark', name: 'ended' } as const;
+
+/** What that mark says of an id: no id itself, so that the mark points at nothing. */
+export function endedTarget(id: CheckpointId): string {
+  return id.slice('chk_'.length);
+}
+
+/** What it says now. */
+export function findEnded(refs: readonly Ref[]): string | undefined {
+  return refs.find(({ kind, name }) => kind === ENDED.kind && name === ENDED.name)?.target;
+}
+
 /** Reads a tombstone's text; throws a CorruptError if it is not what was written. */
 export function parseTombstone(row: Pick<CheckpointRow, 'body' | 'digest'> & { id?: CheckpointId }): Tombstone {
   const { check, ...json } = parseObject(row.body);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../../test/support/storages.ts';
-import type { ChunkStorage } from '../../storage/contract.ts';
+import type { CheckpointId } from '../../core/record/id.ts';
+import type { CheckpointQuery, ChunkStorage } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import { StorageCopy } from '../transfer/copy-storage.ts';
@@ -56,6 +57,89 @@ describe.each(FOLDING)('%s', (_, create) => {
     expect((await storage.stats()).tombstones).toBeLessThan(108);
     await manager.close();
   });
+});
+
+/** Turns with a branch that is tried and deleted at each, of which pruning leaves the last two. */
+async function tryMany(manager: CheckpointManager, count: number) {
+  const session = await manager.session('s');
+  for (let n = 0; n < count; n++) {
+    const at = await session.save({ n });
+    await manager.fork(at, { branch: `try ${n}` });
+    const attempt = await manager.session('s', { branch: `try ${n}` });
+    await attempt.save({ n, tried: 1 });
+    await attempt.save({ n, tried: 2 });
+    await attempt.close();
+    await manager.deleteBranch('s', `try ${n}`);
+    if (n % 20 === 19) await manager.prune({ policy: { keepLast: 2 } });
+  }
+  await manager.gc();
+  return session;
+}
+
+describe.each(FOLDING)('%s', (_, create) => {
+  test('[retention.2] tombstones of branches that were deleted go, and what is left is whole', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const session = await tryMany(manager, 120);
+    const { tombstones, checkpoints } = await storage.stats();
+    expect(tombstones).toBeLessThan(110);
+    const head = await session.save({ last: true });
+    expect((await manager.pathToRoot(head)).at(-1)?.parentId).toBeUndefined();
+    expect(await manager.verify()).toMatchObject({ status: 'clean', tombstones, checkpoints: checkpoints + 1 });
+    const there = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    await there.importSession(manager.exportSession('s'));
+    expect((await there.verify()).status).toBe('clean');
+    await manager.close();
+  });
+});
+
+test('[retention.2] what was saved on while tombstones are folded keeps what it was saved on', async () => {
+  let meanwhile: (() => Promise<void>) | undefined;
+  class Busy extends InMemoryCheckpointStorage {
+    override async listCheckpoints(query: CheckpointQuery) {
+      const rows = await super.listCheckpoints(query);
+      if (query.order === 'newest' && query.include === 'all' && query.after === undefined) await meanwhile?.();
+      return rows;
+    }
+  }
+  const storage = new Busy();
+  const manager = new CheckpointManager({ storage });
+  const session = await manager.session('s');
+  const ids: string[] = [];
+  for (let n = 0; n < 130; n++) ids.push(await session.save({ n }));
+  const middle = ids[10] ?? '';
+  for (const id of ids.slice(1, 129)) if (id !== middle) await manager.delete(id);
+  for (let n = 0; n < 520; n++) await session.save({ n }); // more than a page
+  let reads = 0;
+  meanwhile = async () => {
+    if (++reads !== 2) return; // the first read says what was deleted before
+    await manager.fork(middle, { branch: 'side' });
+    await (await manager.session('s', { branch: 'side' })).save({ side: true });
+    await manager.delete(middle);
+  };
+  await manager.gc();
+  expect(reads).toBeGreaterThan(1);
+  expect(await manager.verify()).toMatchObject({ status: 'clean', checkpoints: 523 });
+});
+
+test('[backup.2] a branch there that was deleted here, and whose tombstones are gone, stops no copy', async () => {
+  const from = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const session = await from.session('s');
+  await from.fork(await session.save({ n: 0 }), { branch: 'early' });
+  const early = await (await from.session('s', { branch: 'early' })).save({ early: true });
+  const storage = new InMemoryCheckpointStorage();
+  const copy = (mirror: boolean) => new StorageCopy(from.engine.storage, storage, { mirror }).run();
+  await copy(false);
+  await from.deleteBranch('s', 'early');
+  await tryMany(from, 60);
+  expect(await from.engine.storage.readCheckpoint(early as CheckpointId)).toBeUndefined();
+  for (const mirror of [false, true]) expect((await copy(mirror)).sessions).toMatchObject([{ problems: [] }]);
+  const there = new CheckpointManager({ storage });
+  expect((await there.branches('s')).map(({ branch }) => branch).toSorted()).toEqual(['early', 'main']);
+  expect(await there.load(early)).toEqual({ early: true });
+  expect((await there.verify()).status).toBe('clean');
+  await (await there.session('s', { branch: 'early' })).save({ own: true });
+  expect((await copy(true)).sessions).toMatchObject([{ problems: [expect.stringContaining('went on by itself')] }]);
 });
 
 test('[session.4] an export with folded tombstones is brought in as it was', async () => {

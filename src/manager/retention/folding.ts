@@ -1,9 +1,19 @@
-import { isLost } from '../../core/errors.ts';
+import { hasErrorCode, isLost } from '../../core/errors.ts';
 import type { Tombstone } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { CheckpointRow, ChunkStorage, TombstoneFold } from '../../storage/contract.ts';
-import { eachSession, parseRow, parseTombstone, readPages, sealTombstone } from '../engine/records.ts';
+import {
+  ENDED,
+  eachSession,
+  endedTarget,
+  findCurrentBranch,
+  findEnded,
+  parseRow,
+  parseTombstone,
+  readPages,
+  sealTombstone,
+} from '../engine/records.ts';
 
 /** The newest tombstones of a session stay as they are, so that who asks for a checkpoint is told when and why it was deleted. */
 const KEPT_TOMBSTONES = 100;
@@ -31,8 +41,9 @@ type Children = { count: number; run: Run | undefined };
 type Look = { deleted: number; dueAfter: number };
 
 /**
- * Folds runs of tombstones into the newest of each: whatever is deleted over the years, a session keeps at most one tombstone for each
- * checkpoint and each end of a branch, besides its newest ones. The lineage goes on at the parent of the oldest that was folded.
+ * Folds runs of tombstones into the newest of each, and removes those that nothing was saved on: whatever is deleted over the years, a
+ * session keeps at most one tombstone for each checkpoint, besides its newest ones. The lineage goes on at the parent of the oldest that
+ * was folded.
  */
 export class TombstoneFolder {
   readonly #storage: ChunkStorage;
@@ -73,30 +84,55 @@ export class TombstoneFolder {
 
   /** Folds what can be folded in a session, a damaged one excepted. Returns how many rows it has. */
   async fold(sessionId: SessionId): Promise<number> {
-    const pass = new FoldingPass(this.#storage);
+    const place = { sessionId, order: 'newest', include: 'all' } as const;
+    const deleted = new Set<CheckpointId>();
+    let count = 0;
     try {
-      for await (const rows of readPages(this.#storage, { sessionId, order: 'newest', include: 'all' }))
-        await pass.read(rows);
+      for await (const rows of readPages(this.#storage, place)) {
+        count += rows.length;
+        for (const { id } of rows.filter(({ isDeleted }) => isDeleted)) deleted.add(id);
+      }
+      const refs = await this.#storage.readRefs({ sessionId });
+      const branches = new Set(refs.flatMap(({ kind, name }) => (kind === 'branch' ? [name] : [])));
+      // What is being brought in has no branches yet.
+      if (deleted.size <= KEPT_TOMBSTONES || branches.size === 0) return count;
+      const current = findCurrentBranch(refs);
+      const headless = branches.has(current) ? undefined : current;
+      const pass = new FoldingPass(this.#storage, { sessionId, deleted, headless });
+      for await (const rows of readPages(this.#storage, place)) await pass.read(rows);
       await pass.finish();
     } catch (error) {
       if (!isLost(error)) throw error;
     }
-    return pass.rows;
+    return count;
   }
 }
+
+/** What is known of a session before the walk. */
+type Walk = {
+  readonly sessionId: SessionId;
+  /** What was deleted before: nothing is saved on it any more. What is deleted meanwhile may have children that were not read. */
+  readonly deleted: ReadonlySet<CheckpointId>;
+  /** The branch that is current by its name only: its end says that it was there. */
+  readonly headless: string | undefined;
+};
 
 /** One walk through a session, newest first: a child comes before its parent, so little has to be remembered. */
 class FoldingPass {
   readonly #storage: ChunkStorage;
+  readonly #walk: Walk;
   readonly #breather = new Breather();
   /** Parents that were not read yet. */
   readonly #awaited = new Map<CheckpointId, Children>();
   #folds: TombstoneFold[] = [];
+  /** The newest tombstone, and those that nothing was saved on. */
+  #newest: CheckpointRow | undefined;
+  readonly #ends: CheckpointId[] = [];
   #tombstones = 0;
-  rows = 0;
 
-  constructor(storage: ChunkStorage) {
+  constructor(storage: ChunkStorage, walk: Walk) {
     this.#storage = storage;
+    this.#walk = walk;
   }
 
   async read(rows: readonly CheckpointRow[]): Promise<void> {
@@ -107,10 +143,10 @@ class FoldingPass {
   /** What is left ends at a root. */
   async finish(): Promise<void> {
     await this.#flush();
+    await this.#removeEnds();
   }
 
   #take(row: CheckpointRow): void {
-    this.rows++;
     const children = this.#awaited.get(row.id);
     this.#awaited.delete(row.id);
     if (!row.isDeleted) {
@@ -119,9 +155,19 @@ class FoldingPass {
       return;
     }
     const tombstone = parseTombstone(row);
-    const run = this.#tombstones++ < KEPT_TOMBSTONES ? undefined : this.#join({ row, tombstone }, children);
-    this.#await(tombstone.parentId, run);
-    if (tombstone.parentId === undefined) this.#close(run);
+    this.#newest ??= row;
+    if (this.#tombstones++ < KEPT_TOMBSTONES || !this.#walk.deleted.has(row.id)) {
+      this.#close(children?.run);
+      this.#await(tombstone.parentId, undefined);
+    } else this.#takeOld({ row, tombstone }, children);
+  }
+
+  #takeOld(old: { row: CheckpointRow; tombstone: Tombstone }, children: Children | undefined): void {
+    const { id, branch, parentId } = old.tombstone;
+    if (children === undefined && branch !== this.#walk.headless) return void this.#ends.push(id);
+    const run = this.#join(old, children);
+    this.#await(parentId, run);
+    if (parentId === undefined) this.#close(run);
   }
 
   /** The run that goes on with this tombstone, or one that begins with it. */
@@ -159,6 +205,34 @@ class FoldingPass {
     const body = sealTombstone(tombstone, row.digest);
     this.#folds.push({ id: row.id, expect: row.body, body, removes: [...removes] });
     removes.length = 0; // closed once
+  }
+
+  /** Removes what nothing was saved on, children first, once it is noted. */
+  async #removeEnds(): Promise<void> {
+    const [first] = this.#ends;
+    if (this.#newest === undefined || first === undefined || !(await this.#noteEnds(first))) return;
+    const { id, body } = this.#newest;
+    for (let at = 0; at < this.#ends.length; at += MAX_REMOVED) {
+      const removes = this.#ends.slice(at, at + MAX_REMOVED);
+      await this.#storage.foldTombstones?.([{ id, expect: body, body, removes }]);
+    }
+  }
+
+  /** Notes up to where they went; false if the session is gone, or another process is at it. */
+  async #noteEnds(newest: CheckpointId): Promise<boolean> {
+    const { sessionId } = this.#walk;
+    const refs = await this.#storage.readRefs({ sessionId });
+    const head = refs.find(({ kind }) => kind === 'branch')?.target as CheckpointId | undefined;
+    const expect = findEnded(refs) ?? null;
+    const target = endedTarget(newest);
+    if (head === undefined || (expect !== null && expect >= target)) return head !== undefined;
+    try {
+      await this.#storage.commit({ sessionId, requires: [head], refs: [{ ...ENDED, expect, target }] });
+      return true;
+    } catch (error) {
+      if (hasErrorCode(error, 'CONFLICT')) return false;
+      throw error;
+    }
   }
 
   async #flush(): Promise<void> {

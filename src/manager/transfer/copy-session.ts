@@ -14,7 +14,7 @@ import type {
 } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import { isRefused } from '../../storage/refusal.ts';
-import { formatTombstone, isFoldedInto, parseRow, readPages } from '../engine/records.ts';
+import { endedTarget, findEnded, formatTombstone, isFoldedInto, parseRow, readPages } from '../engine/records.ts';
 import type { Beside, ChunkMover } from './chunk-mover.ts';
 import { isPlaceholder, isSealedRow, readFold, readParent, toNewCheckpoint } from './copied-record.ts';
 import { copyEffects, type SettledSteps } from './copy-effects.ts';
@@ -50,6 +50,8 @@ export class SessionCopier {
   readonly #way: CopyWay;
   readonly #breather = new Breather();
   readonly #deletions: Deletion[] = [];
+  /** Branches there of which nothing is left here, not even tombstones: they are left alone. */
+  readonly #ended = new Set<string>();
 
   constructor(sessionId: SessionId, chunks: ChunkMover, way: CopyWay) {
     this.#sessionId = sessionId;
@@ -95,6 +97,7 @@ export class SessionCopier {
   async #deleteExtra(id: CheckpointId): Promise<void> {
     const row = await this.#chunks.to.readCheckpoint(id);
     if (row === undefined || row.isDeleted) return;
+    if (!isSealedRow(row) && this.#ended.has(readAny(row).branch)) return;
     if (isSealedRow(row))
       this.problems.push(`Checkpoint ${id} is gone, and cannot be marked as deleted there without keys.`);
     else this.#deletions.push({ id, body: formatTombstone(readAny(row), Date.now(), 'deleted where it came from') });
@@ -163,9 +166,10 @@ export class SessionCopier {
       const { kind, name, target } = checkRef(ref);
       if (kind === 'import')
         throw new ConflictError(`Session "${this.#sessionId}" is being imported in the other storage.`);
-      if (kind === 'branch' && !known.has(target) && !(await this.#isKnown(target as CheckpointId)))
-        throw this.#wentOn(name, `at ${target}`);
-      refs.set(refKey(ref), ref);
+      const isKnown = kind !== 'branch' || known.has(target) || (await this.#isKnown(target as CheckpointId));
+      if (isKnown) refs.set(refKey(ref), ref);
+      else if (await this.#isEnded(ref)) this.#ended.add(name);
+      else throw this.#wentOn(name, `at ${target}`);
     }
     return refs;
   }
@@ -176,6 +180,13 @@ export class SessionCopier {
     if (found !== undefined) return found.sessionId === this.#sessionId;
     const row = await to.readCheckpoint(id);
     return row !== undefined && isFolded(row, (await readThere(from, this.#sessionId)).folds);
+  }
+
+  /** Whether a branch there may be one that was deleted here long ago, so that its tombstones are gone, too. */
+  async #isEnded({ name, target }: Ref): Promise<boolean> {
+    const refs = await this.#chunks.from.readRefs({ sessionId: this.#sessionId });
+    const isHere = refs.some((ref) => ref.kind === 'branch' && ref.name === name);
+    return !isHere && endedTarget(target as CheckpointId) <= (findEnded(refs) ?? '');
   }
 
   /** What was saved after the records were listed: from each name back to what is there, then oldest first. */
