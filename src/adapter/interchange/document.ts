@@ -16,7 +16,7 @@ export function refuse(format: string, problem: string): InvalidInputError {
 export function parseJson(text: string, format: string): unknown {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(text.replace(/^\uFEFF/, '')); // editors on Windows begin files with it
   } catch (error) {
     throw refuse(format, `it is not JSON (${messageOf(error)})`);
   }
