@@ -5,17 +5,11 @@ import { attribute as attributeRun } from './attribute.mjs';
 import { toDriftEvents } from './events.mjs';
 
 const { DriftDetector } = await importSource('runtime/drift/index.ts');
-const { textOf } = await importSource('runtime/drift/step/drift-event.ts');
-const { resemblance, sketchText } = await importSource('runtime/drift/step/text-sketch.ts');
 
-/** Calls that a call is compared with. */
-const MAX_CALLS = 6;
-/** How alike two calls are counts for how likely three words of the one all stand in the other: half the words say little. */
-const WORDS_AT_ONCE = 3;
 /** What is named step by step, and where it becomes an alarm: failures and stalls are named where they began. */
 const NAMED_KIND = 'loop';
-/** A goal may be left and taken up again: only what holds at the end counts. All else counts once it was alarming. */
-const FINAL_KINDS = ['goal'];
+/** A goal may be left and taken up again, and a team may get on again: only what holds at the end counts. All else counts once it was alarming. */
+const FINAL_KINDS = ['goal', 'stall'];
 /** Kinds that are signs of going in circles. */
 const REPEATING_KINDS = ['loop', 'stall', 'error'];
 
@@ -23,10 +17,7 @@ export function detect(rows) {
   const detector = new DriftDetector();
   const events = toDriftEvents(rows);
   const watch = new Watch();
-  for (const [index, event] of events.entries()) {
-    if (event.kind === 'call') watch.read(event, index);
-    watch.see(detector.observe(event));
-  }
+  for (const event of events) watch.see(detector.observe(event));
   return watch.finish();
 }
 
@@ -38,27 +29,15 @@ export function attribute(rows) {
 /** Follows the assessments of one run. */
 class Watch {
   #alarmed = new Map();
-  #peaks = {};
   #steps = new Set();
   #last;
-  #calls = [];
-  #likeness = [];
-
-  /** Names a call that has the words of the one right before it (so do people, whatever it returns), and notes how much it repeats any. */
-  read({ agent, name, input }, index) {
-    const { words, hash } = sketchText(textOf(input)).sketch;
-    const alike = (call) => (call?.name !== name ? 0 : call.hash === hash ? 1 : resemblance(call.words, words));
-    if (alike(this.#calls.at(-1)) === 1) this.#steps.add(index);
-    const own = this.#calls.filter((call) => call.agent === agent).map(alike);
-    this.#likeness.push(Math.max(0, ...own) ** WORDS_AT_ONCE);
-    this.#calls = [...this.#calls, { agent, name, words, hash }].slice(-MAX_CALLS);
-  }
 
   see(assessment) {
     this.#last = assessment;
-    const { scores, onset, index } = assessment;
+    const { scores, onset, index, repeats } = assessment;
+    // So do people, whatever the call returns.
+    if (repeats !== undefined) this.#steps.add(index);
     for (const kind in scores) {
-      this.#peaks[kind] = Math.max(this.#peaks[kind] ?? 0, scores[kind]);
       if (scores[kind] < 1 || this.#alarmed.has(kind)) continue;
       this.#alarmed.set(kind, onset ?? index);
       if (kind === NAMED_KIND) this.#steps.add(index);
@@ -66,8 +45,8 @@ class Watch {
   }
 
   finish() {
-    const final = this.#last?.scores ?? {};
-    for (const kind of FINAL_KINDS) if ((final[kind] ?? 0) < 1) this.#alarmed.delete(kind);
+    const ranks = ranksOf(this.#last);
+    for (const kind of FINAL_KINDS) if (ranks[kind] < 1) this.#alarmed.delete(kind);
     const alarmed = [...this.#alarmed];
     // A repeated step is worth naming without an alarm, but not beside one of another kind.
     const isNamed = alarmed.length === 0 || alarmed.some(([kind]) => REPEATING_KINDS.includes(kind));
@@ -75,16 +54,15 @@ class Watch {
     const unnamed = alarmed.filter(([kind]) => kind !== NAMED_KIND || signals.length === 0);
     return {
       drift: alarmed.length > 0,
-      step: alarmed.length > 0 ? Math.min(...this.#alarmed.values()) : undefined,
+      ...(alarmed.length > 0 && { step: Math.min(...this.#alarmed.values()) }),
       agent: this.#last?.agent,
-      scores: this.#scores(final),
+      scores: isNamed && alarmed.length > 0 ? { ...ranks, loop: ranks.loop + 1 } : ranks,
       signals: [...signals, ...unnamed.map(([kind, step]) => ({ kind, step }))],
     };
   }
+}
 
-  /** To rank runs by: how much the calls repeat others on average; of the rest the worst account, or the last. */
-  #scores(final) {
-    const sum = this.#likeness.reduce((all, one) => all + one, 0);
-    return { loop: sum / Math.max(1, this.#likeness.length), stall: this.#peaks.stall ?? 0, goal: final.goal ?? 0 };
-  }
+/** To rank runs by: how much the calls repeat others (with an alarm before all without), and what holds at the end. */
+function ranksOf({ repetitiveness = 0, scores: { stall = 0, goal = 0 } = {} } = {}) {
+  return { loop: repetitiveness, stall, goal };
 }

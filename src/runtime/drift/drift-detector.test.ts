@@ -96,6 +96,21 @@ describe('what an assessment says', () => {
     expect(run(detector, [fail('4')])?.kinds).toEqual(['error']);
   });
 
+  test('[drift.9] names the last call if it is made over again, and how much calls repeat each other', () => {
+    const call = (path: string, agent = 'worker'): DriftEvent => ({
+      kind: 'call',
+      agent,
+      name: 'read',
+      input: { path },
+    });
+    const said = { kind: 'message', agent: 'worker', text: 'Once more.' };
+    const events = [call('one'), call('one'), said, call('one'), call('two'), call('one'), call('one', 'other')];
+    const detector = new DriftDetector();
+    const seen = events.map((event) => detector.observe(event));
+    expect(seen.map(({ repeats }) => repeats)).toEqual([undefined, 0, undefined, 1, undefined, undefined, undefined]);
+    expect(seen.map(({ repetitiveness }) => repetitiveness)).toEqual([0, 1 / 2, 1 / 2, 2 / 3, 2 / 4, 3 / 5, 3 / 6]);
+  });
+
   test('[drift.11] after a reset nothing is held against anyone, and events are counted on', () => {
     const detector = new DriftDetector();
     run(detector, loop(5));

@@ -21,6 +21,10 @@ export type DriftAssessment = {
   readonly scores: Readonly<Partial<Record<DriftKind, number>>>;
   /** The strongest of them. */
   readonly score: number;
+  /** How much the calls so far repeat earlier ones of their agent, on average, 0 to 1: ranks runs of any length, alarm or not. */
+  readonly repetitiveness: number;
+  /** If this event is the agent's last call over again, word for word: the event of that call. */
+  readonly repeats?: number;
   /** Who drifts most. */
   readonly agent: string | undefined;
   /** The event with which that began. */
@@ -109,7 +113,8 @@ export class DriftDetector {
       if (found !== undefined) this.#ledger.add(evidenceOf(signal, found));
     }
     this.#keep(event, read);
-    return this.#assess(read.index);
+    const assessment = this.#assess(read.index);
+    return reading?.repeats === undefined ? assessment : { ...assessment, repeats: reading.repeats };
   }
 
   /** Like `observe`, and asks the judge if there is one and the evidence is in doubt. A judge that fails is reported, not thrown. */
@@ -185,7 +190,7 @@ export class DriftDetector {
     }
     const { kinds, agent = '', index } = assessment;
     this.#ledger.add({ signal: 'judge', kind: kinds[0] ?? 'stall', agent, steps: [index], ...verdict });
-    return this.#assess(index);
+    return { ...assessment, ...this.#assess(index) };
   }
 
   /** Weighs the accounts: the worst one decides. */
@@ -198,15 +203,17 @@ export class DriftDetector {
       if (worst === undefined || account.nats > worst.nats) worst = account;
     }
     const score = (worst?.nats ?? 0) / alarmNats;
+    const { repetitiveness } = this.#tracker;
     if (worst === undefined || score < SUSPECT_SCORE)
-      return { index, status: 'healthy', kinds: [], scores, score, ...NOTHING_HELD };
+      return { index, status: 'healthy', kinds: [], scores, score, repetitiveness, ...NOTHING_HELD };
     const kinds = (Object.entries(scores) as [DriftKind, number][])
       .filter(([, nats]) => nats >= SUSPECT_SCORE)
       .sort(([, a], [, b]) => b - a)
       .map(([kind]) => kind);
     const status = score >= 1 ? 'drifting' : 'suspect';
     const found = this.#ledger.caseAgainst(worst);
-    return { index, status, kinds, scores, score, ...found, ...this.#since(found.onset), judgeProblem: undefined };
+    const since = this.#since(found.onset);
+    return { index, status, kinds, scores, score, repetitiveness, ...found, ...since, judgeProblem: undefined };
   }
 
   #since(onset: number | undefined): { readonly sinceMs?: number } {

@@ -60,6 +60,16 @@ function placesIn(value: unknown): [holder: Node, key: string][] {
 const refusal = expect.objectContaining({ code: 'INVALID_INPUT' });
 
 describe('snapshots', () => {
+  test('[drift.11] one of a version that did not know teams and repeated calls is taken up', () => {
+    const old = taken() as unknown as Record<'tracker' | 'signals', Record<string, Node>>;
+    delete old.tracker.likeness;
+    delete old.tracker.knowledge?.planned;
+    delete old.signals.stall?.team;
+    const detector = new DriftDetector(OPTIONS);
+    detector.restore(old as unknown as DriftSnapshot);
+    expect(detector.observe({ kind: 'cycle' })).toMatchObject({ index: EVENTS.length, repetitiveness: 0 });
+  });
+
   test.each<[string, unknown]>([
     ['undefined', undefined],
     ['null', null],

@@ -2,9 +2,7 @@ import { z } from 'zod';
 import type { ReadEvent } from '../step/drift-event.ts';
 import { count, type SignalFinding, type SignalOptions, signal, text } from '../step/signal.ts';
 import type { StepReading } from '../step/step.ts';
-
-/** Agents that are remembered for how they work. */
-const MAX_AGENTS = 16;
+import { addName, endTeam, hearTeam, judgeTeam, percent, renewTeam, teamTalk } from './team.ts';
 
 const idleCycles = z.object({ states: z.array(text), count, since: count, cycles: count });
 
@@ -16,6 +14,7 @@ const stallMemory = z.object({
   hasTakers: z.boolean(),
   /** When a person last spoke. */
   spokenTo: count,
+  team: teamTalk.optional(),
   idle: idleCycles,
 });
 type StallMemory = z.infer<typeof stallMemory>;
@@ -43,19 +42,21 @@ export const stall = signal({
     const isSpokenTo = event.kind === 'message' && !event.isAgent;
     if (isSpokenTo) state.spokenTo = event.index;
     if (event.kind === 'call' || isSpokenTo) restart(state, event);
-    if (reading === undefined || !reading.isComplete) return undefined;
-    return reading.step.kind === 'call' ? judgeCall(reading, options) : judgeTalk(state, reading);
+    const before = state.team;
+    state.team = renewTeam(before, event);
+    return judgeStep(state, reading, options) ?? endTeam(before, state.team, event);
   },
 });
+
+function judgeStep(state: StallMemory, reading: StepReading | undefined, options: SignalOptions) {
+  if (reading === undefined || !reading.isComplete) return undefined;
+  return reading.step.kind === 'call' ? judgeCall(reading, options) : judgeTalk(state, reading);
+}
 
 function hearGoal(state: StallMemory, { kind, agent, isAgent }: ReadEvent): void {
   if (kind !== 'goal') return;
   state.idle.cycles = 0;
   if (isAgent) state.givers = addName(state.givers, agent);
-}
-
-function addName(names: readonly string[], name: string): string[] {
-  return [name, ...names.filter((other) => other !== name)].slice(0, MAX_AGENTS);
 }
 
 /** A result with no more new words than this has brought nothing: it echoes the call, or says "none". */
@@ -95,15 +96,21 @@ const TOLERANCE = 0.2;
 const MAX_NATS = 2.3;
 
 /** What is said beside acts is not judged, nor an agent that has set a task for others: it stands for a person ("Please go on."). */
-function judgeTalk(state: StallMemory, { step, twin, similarity }: StepReading): SignalFinding | undefined {
-  const { agent, index, inputNovelty } = step;
+function judgeTalk(state: StallMemory, reading: StepReading): SignalFinding | undefined {
+  const { agent, name, input } = reading.step;
   const isActing = state.acting.includes(agent);
   state.acting = state.acting.filter((name) => name !== agent);
   const isGiver = state.givers.includes(agent);
   state.hasTakers ||= state.givers.length > 0 && !isGiver;
   if (isActing || (isGiver && state.hasTakers)) return undefined;
-  if (twin === undefined || twin.index < state.spokenTo || step.name !== 'message' || step.input.wordCount < MIN_WORDS)
-    return undefined;
+  if (name !== 'message' || input.wordCount < MIN_WORDS) return undefined;
+  if (state.team !== undefined && hearTeam(state.team, reading)) return judgeTeam(state.team, reading);
+  return judgeMessage(reading, state.spokenTo);
+}
+
+function judgeMessage({ step, twin, similarity }: StepReading, spokenTo: number): SignalFinding | undefined {
+  const { agent, index, inputNovelty } = step;
+  if (twin === undefined || twin.index < spokenTo) return undefined;
   const nats = NATS_PER_SHARE * (similarity - inputNovelty + TOLERANCE);
   return {
     agent,
@@ -112,8 +119,6 @@ function judgeTalk(state: StallMemory, { step, twin, similarity }: StepReading):
     reason: `${agent} repeats ${percent(similarity)} of an earlier message, and only ${percent(inputNovelty)} of this one is new.`,
   };
 }
-
-const percent = (share: number): string => `${Math.round(share * 100)} %`;
 
 /** Cycles in a row without a call that may leave a state as it was there before; more of them are evidence. */
 const MAX_IDLE_CYCLES = 4;

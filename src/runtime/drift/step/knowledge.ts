@@ -82,6 +82,7 @@ const RUN_SLOTS = 8192;
 const WORD_SLOTS = 8192;
 const SPOKEN_SLOTS = 4096;
 const TARGET_SLOTS = 2048;
+const PLANNED_SLOTS = 2048;
 /** Longer texts, and texts with spaces in them, are contents rather than names. */
 const MAX_TARGET_CHARS = 200;
 
@@ -91,6 +92,7 @@ export const knowledgeState = z.object({
   words: recentSetState(WORD_SLOTS),
   spoken: recentSetState(SPOKEN_SLOTS),
   targets: recentSetState(TARGET_SLOTS),
+  planned: recentSetState(PLANNED_SLOTS).optional(),
 });
 type KnowledgeState = z.infer<typeof knowledgeState>;
 
@@ -102,17 +104,31 @@ export class Knowledge {
   readonly #spoken: RecentSet;
   /** What calls named, by tool. */
   readonly #targets: RecentSet;
+  /** Words of tasks and plans. */
+  readonly #planned: RecentSet;
 
   constructor(state?: KnowledgeState) {
     this.#runs = new RecentSet(RUN_SLOTS, state?.runs);
     this.#words = new RecentSet(WORD_SLOTS, state?.words);
     this.#spoken = new RecentSet(SPOKEN_SLOTS, state?.spoken);
     this.#targets = new RecentSet(TARGET_SLOTS, state?.targets);
+    this.#planned = new RecentSet(PLANNED_SLOTS, state?.planned);
   }
 
   /** Takes in what was said. */
   hear(text: string): KnownText {
     return this.#take(sketchText(text, { known: this.#spoken, also: this.#words }));
+  }
+
+  /** Takes in a task or a plan. */
+  plan(text: string): KnownText {
+    sketchText(text, { known: this.#planned });
+    return this.hear(text);
+  }
+
+  /** What part of a text's words no task and no plan has used, 0 to 1. */
+  unplanned({ words }: TextSketch): number {
+    return novelty(words, this.#planned);
   }
 
   /** Takes in what a tool returned. */
@@ -138,6 +154,7 @@ export class Knowledge {
       words: this.#words.snapshot(),
       spoken: this.#spoken.snapshot(),
       targets: this.#targets.snapshot(),
+      planned: this.#planned.snapshot(),
     };
   }
 

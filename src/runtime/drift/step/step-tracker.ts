@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { leavesOf, type ReadEvent } from './drift-event.ts';
 import { Knowledge, knowledgeState } from './knowledge.ts';
-import { remember } from './signal.ts';
+import { count, remember } from './signal.ts';
 import {
   AgentMemory,
   agentMemoryState,
@@ -18,6 +18,7 @@ export const stepTrackerState = z.object({
   agents: z.array(z.tuple([z.string(), agentMemoryState])),
   open: z.array(stepSchema),
   job: z.string(),
+  likeness: z.object({ calls: count, sum: z.number().nonnegative() }).optional(),
 });
 export type StepTrackerState = z.infer<typeof stepTrackerState>;
 
@@ -25,6 +26,8 @@ export type StepTrackerState = z.infer<typeof stepTrackerState>;
 const MAX_AGENTS = 16;
 /** Calls that wait for their results; more at once are taken as never answered. */
 const MAX_OPEN = 16;
+/** How alike two calls are counts for how likely so many words of the one all stand in the other: half the words say little. */
+const WORDS_AT_ONCE = 3;
 
 /** Joins calls with results, and says of each step how it compares with the agent's earlier ones and what it brings that is new. */
 export class StepTracker {
@@ -32,12 +35,19 @@ export class StepTracker {
   readonly #agents: Map<string, AgentMemory>;
   #open: Step[];
   #job: string;
+  readonly #likeness: { calls: number; sum: number };
 
   constructor(state?: StepTrackerState) {
     this.#knowledge = new Knowledge(state?.knowledge);
     this.#agents = new Map(state?.agents.map(([agent, memory]) => [agent, new AgentMemory(memory)]));
     this.#open = [...(state?.open ?? [])];
     this.#job = state?.job ?? '';
+    this.#likeness = { calls: 0, sum: 0, ...state?.likeness };
+  }
+
+  /** How much the calls repeat earlier ones, on average, 0 to 1. */
+  get repetitiveness(): number {
+    return this.#likeness.sum / Math.max(1, this.#likeness.calls);
   }
 
   /** The step this event begins or completes, if any. */
@@ -54,7 +64,7 @@ export class StepTracker {
       case 'plan':
         return this.#message(event);
       default:
-        this.#knowledge.hear(event.text);
+        this.#knowledge.plan(event.text);
         return undefined;
     }
   }
@@ -65,6 +75,7 @@ export class StepTracker {
       agents: [...this.#agents].map(([agent, memory]) => [agent, memory.snapshot()]),
       open: [...this.#open],
       job: this.#job,
+      likeness: { ...this.#likeness },
     };
   }
 
@@ -83,6 +94,8 @@ export class StepTracker {
       isPlainQuestion:
         !namesNew && newWords * WORDS_PER_NEW_WORD <= sketch.wordCount && isPlain(leaves, sketch.wordCount),
     });
+    this.#likeness.calls++;
+    this.#likeness.sum += reading.similarity ** WORDS_AT_ONCE;
     this.#open.push(reading.step);
     if (this.#open.length > MAX_OPEN) this.#open.shift();
     return reading;
@@ -101,12 +114,14 @@ export class StepTracker {
   }
 
   #message(event: ReadEvent): StepReading | undefined {
-    const { sketch, novelty } = this.#knowledge.hear(event.text);
+    const isPlan = event.kind === 'plan';
+    const { sketch, novelty } = isPlan ? this.#knowledge.plan(event.text) : this.#knowledge.hear(event.text);
     const isAsked = !event.isAgent && novelty > 0 && sketch.wordCount >= MIN_ASKED_WORDS;
     if (isAsked && event.job === undefined) this.#job = `asked at ${event.index}`;
     if (!event.isAgent || sketch.wordCount === 0) return undefined;
     const step = { ...bareStep(event, this.#job), name: event.kind, input: sketch, inputNovelty: novelty };
-    return this.#memoryOf(event.agent).begin({ ...step, kind: 'message' });
+    const reading = this.#memoryOf(event.agent).begin({ ...step, kind: 'message' });
+    return { ...reading, unplanned: this.#knowledge.unplanned(sketch) };
   }
 
   #memoryOf(agent: string): AgentMemory {

@@ -51,12 +51,16 @@ export type StepReading = {
   /** How alike the two inputs are, 0 to 1; 0 without a twin. */
   readonly similarity: number;
   readonly hasEqualInput: boolean;
+  /** The event of the agent's last call, if this one is just that over again, word for word. */
+  readonly repeats: number | undefined;
   /** How many new things were done between the twin and this step. */
   readonly newsSince: number;
   /** Whether it is a wait, or an equal call was made a while ago: whoever lets time pass waits for something. */
   readonly hasWaited: boolean;
   /** Words that nobody in this run had used before the result did. */
   readonly foundWords: number;
+  /** What part of a message's words neither a task nor a plan has used. */
+  readonly unplanned: number;
 };
 
 /** A model that goes round in circles does not let so much time pass before the same call. */
@@ -140,9 +144,11 @@ const UNLIKE_ANY = Object.freeze({
   isTwinAnswered: false,
   similarity: 0,
   hasEqualInput: false,
+  repeats: undefined,
   newsSince: 0,
   hasWaited: false,
   foundWords: 0,
+  unplanned: 0,
 });
 
 /** The last steps of one agent, and how many new things it has done. */
@@ -170,13 +176,15 @@ export class AgentMemory {
       checks: 0,
     };
     const reading = this.#compare(begun);
-    if (bare.kind === 'call') this.#state.calls++;
+    const isCall = bare.kind === 'call';
+    const repeats = isCall ? this.#lastCallAgain(reading) : undefined;
+    if (isCall) this.#state.calls++;
     const checks = (reading.twin?.checks ?? 0) + (reading.newsSince > 0 ? 1 : 0);
-    const step = { ...begun, checks, isNews: bare.kind === 'call' && (bare.isWait || isUnlike(reading)) };
+    const step = { ...begun, checks, isNews: isCall && (bare.isWait || isUnlike(reading)) };
     if (step.isNews) this.#state.news++;
     this.#state.steps.push(step);
     if (this.#state.steps.length > MAX_STEPS) this.#state.steps.shift();
-    return { ...reading, step };
+    return { ...reading, step, repeats };
   }
 
   /** Adds the result of a call, and says how the whole compares. */
@@ -207,10 +215,17 @@ export class AgentMemory {
       isTwinAnswered: (twin.answeredAt ?? Infinity) < step.index,
       similarity,
       hasEqualInput,
+      repeats: undefined,
       newsSince: Math.max(0, step.newsBefore - twin.newsBefore - (twin.isNews ? 1 : 0)),
       hasWaited: step.isWait || (hasEqualInput && (step.atMs ?? 0) - (twin.atMs ?? Infinity) >= WAIT_MS),
       foundWords: 0,
+      unplanned: 0,
     };
+  }
+
+  #lastCallAgain({ hasEqualInput, twin }: StepReading): number | undefined {
+    const isLast = hasEqualInput && twin === this.#state.steps.findLast(({ kind }) => kind === 'call');
+    return isLast ? twin?.index : undefined;
   }
 
   /** Whether a result is to be expected: the last time there was one, or most calls of earlier rounds were answered. */
