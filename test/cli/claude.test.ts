@@ -67,6 +67,22 @@ test('local transcripts of Claude are imported, once, and are sessions like any 
   await again.close();
 });
 
+test('what is said of a subagent may be damaged: it is named, and the rest comes in', async () => {
+  const folder = newFolder();
+  const projects = localTranscripts(folder);
+  const about = join(projects, '-shop', 's1', 'subagents', 'agent-a.meta.json');
+  for (const [text, reason] of [
+    ['{"agentTy', /^it is no JSON/],
+    ['[]', /^it is no entry/],
+  ] as const) {
+    writeFileSync(about, text);
+    const { stdout } = await run(['import', 'claude', projects, '--storage', 'c.db', '--json'], { folder });
+    const { sessions, skipped } = JSON.parse(stdout);
+    expect(sessions).toBe(2);
+    expect(skipped).toContainEqual({ file: about, reason: expect.stringMatching(reason) });
+  }
+});
+
 test('links are not followed, and each is named', async () => {
   const folder = newFolder();
   const projects = localTranscripts(folder);

@@ -97,6 +97,7 @@ test('bad input is refused, and nothing is changed', async () => {
   const chats = chatStore(storage);
   await chats.save('c', [user('u')]);
   await expect(chats.save('c', [bot('')])).rejects.toThrow('generateMessageId');
+  await expect(chats.save('c', [user('x'.repeat(201))])).rejects.toThrow('an id of at most 200 characters');
   await expect(chats.save('c', [bot('a'), bot('a')])).rejects.toThrow('Two messages have the id "a"');
   await expect(chats.save('c', [bot('a')], { after: 'x' })).rejects.toThrow('Chat "c" has no message "x"');
   await expect(chats.save('c', [bot('a')], { afterr: 'x' } as never)).rejects.toThrow('did you mean "after"?');
@@ -116,4 +117,17 @@ test('what cannot be kept is refused and not left out; maps and absent fields ar
   expect(await chats.load('c')).toEqual([]);
   await chats.save('c', [withData(new Map([['a', 1]]))]);
   expect(await chats.load('c')).toEqual([{ ...user('u'), metadata: { data: new Map([['a', 1]]) } }]);
+});
+
+test('a circle that somebody made by hand ends where it began', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const chats = chatStore(storage);
+  await chats.save('c', [user('1'), bot('2'), user('3')]);
+  const manager = new CheckpointManager({ storage });
+  const state = await manager.load<{ items: object[] }>({ sessionId: 'ai-sdk/c', at: '@' });
+  const items = state.items.map((item, at) => (at === 0 ? { ...item, follows: '3' } : item));
+  await manager.save({ ...state, items }, { sessionId: 'ai-sdk/c' });
+  expect(idsOf(await chats.load('c'))).toBe('1 2 3');
+  await chats.setActiveLeaf('c', '1');
+  expect(await chats.load('c')).toHaveLength(3);
 });

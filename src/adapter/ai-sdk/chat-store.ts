@@ -39,10 +39,17 @@ export function chatStore<Message extends UIMessage = UIMessage>(
 
 const messageList = listOf(
   accepts(
-    'a UI message with parts and an id (toUIMessageStream gives ids if it gets originalMessages and generateMessageId)',
-    (value) => isRecord(value) && typeof value.id === 'string' && value.id !== '' && Array.isArray(value.parts),
+    'a UI message with parts and an id of at most 200 characters (toUIMessageStream gives ids if it gets originalMessages and generateMessageId)',
+    (value) => isRecord(value) && isId(value.id) && Array.isArray(value.parts),
   ),
 );
+
+/** Clients choose ids. Longer ones would not be found again: a transcript keeps long fields apart from its items. */
+const MAX_ID_CHARS = 200;
+
+function isId(id: unknown): boolean {
+  return typeof id === 'string' && id !== '' && id.length <= MAX_ID_CHARS;
+}
 
 /**
  * Chats as trees of UI messages: each message follows another, and a message that is answered twice has two that follow it. One leaf is
@@ -129,8 +136,10 @@ export class ChatStore<Message extends UIMessage = UIMessage> {
     if (leaf !== null) openOutline(chatId, chat, leaf);
     const items = new Map(chat.itemsFrom(0).map((item) => [item.id, item]));
     const path: Message[] = [];
-    for (let item = items.get(leaf ?? ''); item !== undefined; item = items.get(item.follows ?? ''))
+    for (let item = items.get(leaf ?? ''); item !== undefined; item = items.get(item.follows ?? '')) {
+      items.delete(item.id); // once: who edits by hand may make a circle
       path.push(withoutPlace<Message>(item));
+    }
     return path.reverse();
   }
 }
@@ -169,7 +178,10 @@ function newestBelow(chat: Chat, from: string): string {
   // Copied, because to go through a frozen list takes fifty times as long.
   const newest = new Map(([...chat.outlines] as Outline[]).map(({ id, follows }) => [follows, id]));
   let leaf = from;
-  for (let next = newest.get(leaf); next !== undefined; next = newest.get(leaf)) leaf = next;
+  for (let next = newest.get(leaf); next !== undefined; next = newest.get(leaf)) {
+    newest.delete(leaf);
+    leaf = next;
+  }
   return leaf;
 }
 

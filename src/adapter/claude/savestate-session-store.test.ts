@@ -147,6 +147,8 @@ describe.each(STORAGES)('the contracts of the SDK, in %s', (_, create) => {
     const title = { type: 'custom-title', customTitle: 'T' };
     await store.append(KEY, [...entries(0, 3), entry(1), title]);
     await store.append(KEY, [...entries(1, 5), title]);
+    await store.append({ ...KEY, sessionId: 'null' }, [entry(0, { uuid: null }), entry(1, { uuid: null })]);
+    expect(await store.load({ ...KEY, sessionId: 'null' })).toHaveLength(2);
     const other = new SavestateSessionStore(reopen?.() ?? storage);
     await Promise.all([other.append(KEY, entries(0, 8)), store.append(KEY, entries(3, 8))]);
     const loaded = (await store.load(KEY)) ?? [];

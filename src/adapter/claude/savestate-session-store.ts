@@ -114,7 +114,7 @@ export class SavestateSessionStore implements SessionStore {
 function selectNew(view: TranscriptView<Entry>, entries: readonly Entry[]): Entry[] {
   const uuids = new Set<string>();
   return entries.filter(({ uuid }) => {
-    if (uuid === undefined) return true;
+    if (typeof uuid !== 'string') return true;
     const isNew = view.find(uuid) === undefined && !uuids.has(uuid);
     uuids.add(uuid);
     return isNew;

@@ -3,6 +3,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { SessionKey, SessionStoreEntry } from '@anthropic-ai/claude-agent-sdk';
 import { messageOf, NotFoundError } from '../../core/errors.ts';
+import { isRecord } from '../../core/options.ts';
 import type { SavestateSessionStore } from '../claude/savestate-session-store.ts';
 
 /** A transcript on disk, and the key that the SDK has for it. */
@@ -38,7 +39,7 @@ export async function importLocalTranscripts(
   for (const [at, { path, key }] of found.entries()) {
     signal?.throwIfAborted();
     const read = await readTranscript(path);
-    for (const { line, reason } of read.skipped) skipped.push({ file: path, line, reason });
+    skipped.push(...read.skipped);
     const added = await appendNew(store, key, read.entries);
     counts[key.subpath === undefined ? 'sessions' : 'subagents']++;
     counts.entries += added;
@@ -117,7 +118,7 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
-type ReadTranscript = { entries: SessionStoreEntry[]; skipped: { line: number; reason: string }[] };
+type ReadTranscript = { entries: SessionStoreEntry[]; skipped: Skipped[] };
 
 async function readTranscript(path: string): Promise<ReadTranscript> {
   const read: ReadTranscript = { entries: [], skipped: [] };
@@ -126,18 +127,21 @@ async function readTranscript(path: string): Promise<ReadTranscript> {
     line++;
     if (text.trim() === '') continue;
     const entry = parseEntry(text);
-    if (typeof entry === 'string') read.skipped.push({ line, reason: entry });
+    if (typeof entry === 'string') read.skipped.push({ file: path, line, reason: entry });
     else read.entries.push(entry);
   }
   const about = path.replace(/\.jsonl$/, '.meta.json');
-  if (existsSync(about)) read.entries.push({ type: 'agent_metadata', ...JSON.parse(readFileSync(about, 'utf8')) });
+  const entry = existsSync(about) ? parseEntry(readFileSync(about, 'utf8'), { type: 'agent_metadata' }) : undefined;
+  if (typeof entry === 'string') read.skipped.push({ file: about, reason: entry });
+  else if (entry !== undefined) read.entries.push(entry);
   return read;
 }
 
 /** An entry, or why a line is none: the last one of a process that was killed may be cut. */
-function parseEntry(text: string): SessionStoreEntry | string {
+function parseEntry(text: string, defaults?: SessionStoreEntry): SessionStoreEntry | string {
   try {
-    const entry = JSON.parse(text) as SessionStoreEntry | null;
+    const found = JSON.parse(text) as SessionStoreEntry | null;
+    const entry = defaults === undefined || !isRecord(found) ? found : { ...defaults, ...found };
     return typeof entry?.type === 'string' ? entry : 'it is no entry: it has no type';
   } catch (error) {
     return `it is no JSON (${messageOf(error)})`;
@@ -153,9 +157,9 @@ async function appendNew(
   const there = (await store.load(key)) ?? [];
   const uuids = new Set(there.map(({ uuid }) => uuid));
   const nameless = new Map<string, number>();
-  for (const entry of there) if (entry.uuid === undefined) count(nameless, JSON.stringify(entry), 1);
+  for (const entry of there) if (typeof entry.uuid !== 'string') count(nameless, JSON.stringify(entry), 1);
   const fresh = entries.filter((entry) => {
-    if (entry.uuid !== undefined) return !uuids.has(entry.uuid) && uuids.add(entry.uuid) !== undefined;
+    if (typeof entry.uuid === 'string') return !uuids.has(entry.uuid) && uuids.add(entry.uuid) !== undefined;
     return count(nameless, JSON.stringify(entry), -1) < 0;
   });
   for (let at = 0; at < fresh.length; at += BATCH) await store.append(key, fresh.slice(at, at + BATCH));
