@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { BUILT } from '../../test/support/built.ts';
 import { installWithout } from '../../test/support/install-without.ts';
 
-test.each(['claude', 'openai-agents', 'ai-sdk'])(
+test.each(['claude', 'openai-agents', 'ai-sdk', 'opentelemetry'])(
   'importing %s loads no framework, and nothing of other adapters',
   async (name) => {
     const entry = join(BUILT, 'adapter', name, 'index.js');
@@ -14,8 +14,9 @@ test.each(['claude', 'openai-agents', 'ai-sdk'])(
       env: { ...process.env, NODE_DEBUG: 'esm' },
       maxBuffer: 64 * 1024 * 1024,
     });
-    expect(loaded).toContain('adapter-storage.js');
-    expect(loaded).not.toMatch(/@anthropic-ai|@openai|@langchain|node_modules\/ai\/|adapter\/langgraph/);
+    const adapters = new Set(Array.from(loaded.matchAll(/\/adapter\/([a-z-]+)\//g), ([, found]) => found));
+    expect([...adapters]).toEqual([name]);
+    expect(loaded).not.toMatch(/@anthropic-ai|@openai|@opentelemetry|@langchain|node_modules\/ai\//);
   },
 );
 

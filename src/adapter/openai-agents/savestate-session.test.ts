@@ -332,7 +332,24 @@ test('bad input is refused, and nothing is lost', async () => {
   );
 });
 
-test.each([[[null]], ['x'], [['x']]])('addItems refuses %j with what it takes', async (items) => {
+test.each([[undefined], [[null]], ['x'], [['x']]])('a history of %j is refused, and the items stay', async (given) => {
   const session = new SavestateSession(new InMemoryCheckpointStorage(), 'c');
-  await expect(session.addItems(items as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  await session.addItems([call('1')]);
+  const items = given as never;
+  const transact = (transaction: object) =>
+    session.applyHistoryTransaction({ operationId: 'o', transaction: transaction as never });
+  const mutation = { type: 'replace_function_call' as const, callId: '1', replacement: given as never };
+  for (const refused of [
+    session.addItems(items),
+    session.replaceHistoryWithCompaction(items),
+    transact(given as never),
+    transact({ type: 'append_items', items }),
+    transact({ type: 'replace_suffix', expectedSuffix: items, replacement: [] }),
+    transact({ type: 'replace_suffix', expectedSuffix: [], replacement: items }),
+    session.applyHistoryMutations({ mutations: given as never }),
+    session.applyHistoryMutations({ mutations: [mutation] }),
+    session.suspend(given as never),
+  ])
+    await expect(refused).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  expect(await session.getItems()).toEqual([call('1')]);
 });

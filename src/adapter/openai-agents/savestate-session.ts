@@ -12,7 +12,7 @@ import type {
   Tool,
 } from '@openai/agents-core';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { accepts, checkValue, isRecord, listOf } from '../../core/options.ts';
+import { accepts, checkValue, having, isRecord, listOf, record } from '../../core/options.ts';
 import { name, parseName, type SessionId } from '../../core/record/id.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { type AdapterStorageOptions, toOptions } from '../adapter-storage.ts';
@@ -73,8 +73,7 @@ export class SavestateSession implements Session {
   }
 
   async addItems(items: AgentInputItem[]): Promise<void> {
-    checkValue(items, listOf(accepts('an item of a history, which is an object', isRecord)), 'The items of addItems()');
-    await this.#append(items, {});
+    await this.#append(checkItems(items, 'addItems()'), {});
   }
 
   async popItem(): Promise<AgentInputItem | undefined> {
@@ -92,10 +91,12 @@ export class SavestateSession implements Session {
   async applyHistoryTransaction({ operationId, transaction }: SessionHistoryTransactionArgs): Promise<void> {
     if (typeof operationId !== 'string' || operationId.trim() === '')
       throw new InvalidInputError('The operation id of a history transaction must not be empty.');
+    checkValue(transaction, record, 'The transaction of applyHistoryTransaction()');
     const { type } = transaction;
-    if (type === 'append_items') return this.#append(transaction.items, { operationId });
+    if (type === 'append_items') return this.#append(checkItems(transaction.items, type), { operationId });
     if (type !== 'replace_suffix') throw unknownChange('transaction', type);
-    const { expectedSuffix: expected, replacement } = transaction;
+    const expected = checkItems(transaction.expectedSuffix, type);
+    const replacement = checkItems(transaction.replacement, type);
     const isEnd = isOutcome(replacement);
     await this.#transcript.replaceSuffix({ expected, replacement }, { operationId, ...(isEnd && { extra: null }) });
     if (isEnd) await this.#calls.settle();
@@ -103,7 +104,12 @@ export class SavestateSession implements Session {
 
   /** Replaces function calls by their ids, all in one step. */
   async applyHistoryMutations({ mutations }: SessionHistoryRewriteArgs): Promise<void> {
+    checkValue(mutations, listOf(record), 'The mutations of applyHistoryMutations()');
     for (const { type } of mutations) if (type !== 'replace_function_call') throw unknownChange('mutation', type);
+    checkItems(
+      mutations.map(({ replacement }) => replacement),
+      'applyHistoryMutations()',
+    );
     const about = ['mutate', this.#transcript.take(mutations.map(({ replacement }) => replacement))];
     const edit = (view: TranscriptView<AgentInputItem>) => mutate(view, mutations);
     await this.#transcript.change({ trigger: 'items_replaced', about, edit });
@@ -111,7 +117,7 @@ export class SavestateSession implements Session {
 
   /** Puts a compacted history in the place of all items; those before stay in the session's history of checkpoints. */
   async replaceHistoryWithCompaction(items: AgentInputItem[]): Promise<void> {
-    const add = this.#transcript.take(items);
+    const add = this.#transcript.take(checkItems(items, 'replaceHistoryWithCompaction()'));
     await this.#transcript.change({
       trigger: 'items_compacted',
       about: ['compact', add],
@@ -141,6 +147,7 @@ export class SavestateSession implements Session {
 
   /** Saves an interrupted run, so that anybody can answer for its tool calls. */
   async suspend(state: InterruptedRun): Promise<readonly PendingApproval[]> {
+    checkValue(state, having('getInterruptions'), 'The state of suspend()');
     const approvals = state.getInterruptions().map(describeApproval);
     if (approvals.length === 0)
       throw new InvalidInputError('This run waits for nobody. Give the state of an interrupted run.');
@@ -189,6 +196,11 @@ export class SavestateSession implements Session {
     await this.#transcript.append(items, { ...options, ...(isEnd && { extra: null }) });
     if (isEnd) await this.#calls.settle();
   }
+}
+
+function checkItems(items: AgentInputItem[], of: string): AgentInputItem[] {
+  checkValue(items, listOf(accepts('an item of a history, which is an object', isRecord)), `The items of ${of}`);
+  return items;
 }
 
 /** Whether items end with what a run came to: the assistant's words. Calls and results are followed by more. */
