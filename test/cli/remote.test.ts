@@ -162,6 +162,32 @@ test('[cli.1] the token comes from the fragment, a file or the environment, and 
   expect(configured.stderr).not.toContain(token);
 });
 
+test('[cli.1] the token of the environment goes to no server that only a file of the folder names', async () => {
+  const { url, token, elsewhere: folder } = await serveChat();
+  const seen: (string | undefined)[] = [];
+  const stranger = createHttp(({ headers }, response) => {
+    seen.push(headers.authorization);
+    response.writeHead(404).end();
+  });
+  onTestFinished(() => void stranger.close());
+  await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve));
+  const theirs = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
+  const env = { SAVESTATE_TOKEN: token };
+  writeFileSync(join(folder, 'savestate.yaml'), `storage: ${theirs}\n`);
+  for (const name of ['log', 'show', 'verify', 'sessions', 'doctor', 'memory list', 'copy --to there.db']) {
+    const { code, stdout, stderr } = await run(name.split(' '), { folder, env });
+    expect([name, code === 0, stdout + stderr]).toEqual([name, false, expect.stringContaining(`--remote ${theirs}`)]);
+  }
+  expect(seen).toEqual([]);
+  expect((await run(['config'], { folder, env })).stdout).toContain(`the storage is ${theirs}`);
+
+  writeFileSync(join(folder, 'savestate.yaml'), `storage: ${url}\n`);
+  writeFileSync(join(folder, 'token.txt'), token);
+  expect((await run(['log', '--token-file', 'token.txt'], { folder })).code).toBe(0);
+  expect((await run(['log', '--remote', url], { folder, env })).code).toBe(0);
+  expect((await run(['log'], { folder, env: { ...env, SAVESTATE_STORAGE: url } })).code).toBe(0);
+});
+
 test('[cli.1] a server that is gone, is none, is older or speaks another protocol is named', async () => {
   const answer = (status: number, text: string) =>
     createHttp((_, response) => response.writeHead(status, { 'content-type': 'application/json' }).end(text));

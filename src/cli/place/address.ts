@@ -11,7 +11,13 @@ import {
 import { readText } from './read-text.ts';
 
 /** A server that has the storage, and what opens it. */
-export type RemoteAddress = { readonly kind: 'remote'; readonly url: string; readonly token: string | undefined };
+export type RemoteAddress = {
+  readonly kind: 'remote';
+  readonly url: string;
+  readonly token: string | undefined;
+  /** The file that names the server, if a token is there that nobody meant for it. */
+  readonly withheldFrom?: string;
+};
 
 /** Where checkpoints are: at hand, or at a server. */
 export type Address = StorageAddress | RemoteAddress;
@@ -19,6 +25,8 @@ export type Address = StorageAddress | RemoteAddress;
 type Defaults = Parameters<typeof parseStorageAddress>[1] & {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly tokenFile?: string | undefined;
+  /** The file of the folder that has the address: whoever wrote it gets no token of the environment. */
+  readonly writtenIn?: string | undefined;
 };
 
 /** Reads an address: one of a server, or that of a storage. */
@@ -42,13 +50,15 @@ function parseRemote(text: string, defaults: Defaults): RemoteAddress {
   return {
     kind: 'remote',
     url: `${url.origin}${url.pathname.replace(/\/+$/, '')}`,
-    token: found[1] ?? findToken(defaults),
+    ...(found[1] === undefined ? findToken(defaults) : { token: found[1] }),
   };
 }
 
-function findToken({ env, folder, tokenFile }: Defaults): string | undefined {
+function findToken({ env, folder, tokenFile, writtenIn }: Defaults): Pick<RemoteAddress, 'token' | 'withheldFrom'> {
   const kept = tokenFile === undefined ? env.SAVESTATE_TOKEN : readText(resolve(folder, tokenFile), 'token file');
-  return kept?.trim() || undefined;
+  const token = kept?.trim() || undefined;
+  const isWithheld = token !== undefined && writtenIn !== undefined && tokenFile === undefined;
+  return isWithheld ? { token: undefined, withheldFrom: writtenIn } : { token };
 }
 
 /** An address as it may be shown and kept: without password and token. */

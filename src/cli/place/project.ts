@@ -164,12 +164,12 @@ export async function findAddress(sources: Sources): Promise<Address> {
 async function findNamed(sources: Sources): Promise<Address> {
   const { folder, config, settings } = sources;
   const named = readNamed(sources);
-  if (named !== undefined) return parse(named, folder, sources);
+  if (named !== undefined) return parse(named, { folder }, sources);
   const wanted = settings && (await addressIn(settings, sources));
   const text = config?.config.storage;
   checkConfigured(text, config);
   if (text === undefined && wanted !== undefined) return withTenant(wanted, sources);
-  const found = parse(text ?? DEFAULT_STORAGE, baseOf(sources), sources);
+  const found = parse(text ?? DEFAULT_STORAGE, { folder: baseOf(sources), writtenIn: config?.path }, sources);
   const configured = withTenant('path' in found ? { ...found, isConfigured: true } : found, sources);
   checkSame(configured, wanted ?? configured, sources);
   return configured;
@@ -189,7 +189,7 @@ function readNamed({ globals: { remote, storage }, env }: Sources): string | und
 function checkConfigured(text: string | undefined, config: FoundConfig | undefined): void {
   if (text === undefined || !isRemote(text) || !text.includes('#')) return;
   throw new InvalidInputError(
-    `A token does not belong into ${config?.path}. Set SAVESTATE_TOKEN, and leave out what is behind the #.`,
+    `A token does not belong into ${config?.path}. Leave out what is behind the #. Set SAVESTATE_TOKEN and name the server with --remote, or use --token-file.`,
   );
 }
 
@@ -206,9 +206,11 @@ function baseOf({ config, folder }: Place): string {
   return config === undefined ? folder : dirname(config.path);
 }
 
-function parse(text: string, folder: string, sources: Sources): Address {
+type Origin = { readonly folder: string; readonly writtenIn?: string | undefined };
+
+function parse(text: string, origin: Origin, sources: Sources): Address {
   const { env, globals } = sources;
-  return parseAddress(text, { folder, env, tokenFile: globals.tokenFile, ...tenantOf(sources) });
+  return parseAddress(text, { ...origin, env, tokenFile: globals.tokenFile, ...tenantOf(sources) });
 }
 
 function tenantOf({ globals, env, config }: Sources) {

@@ -28,7 +28,12 @@ export async function openRemote(address: RemoteAddress): Promise<ChunkStorage> 
 }
 
 /** A client of this server whose errors are ours: a command ends as it would with the storage at hand. */
-export function connect({ url, token }: RemoteAddress): Client {
+export function connect({ url, token, withheldFrom }: RemoteAddress): Client {
+  if (withheldFrom !== undefined)
+    throw new InvalidInputError(
+      `${withheldFrom} names the server ${url}. SAVESTATE_TOKEN is sent only to a server that you name yourself: if you trust this one, add --remote ${url}, set SAVESTATE_STORAGE to it, or name its token with --token-file.`,
+      { details: { path: withheldFrom, storage: url } },
+    );
   const client = createClient(url, token === undefined ? {} : { token });
   const request = async (...given: Parameters<Client['request']>) => {
     try {
