@@ -234,6 +234,14 @@ describe.concurrent('resume', () => {
     expect((await json('branch', [], { folder })) as unknown[]).toHaveLength(2);
   });
 
+  test('[cli.26] a frozen replay of a fork with a value set calls nothing', async () => {
+    const folder = createTeamFolder();
+    await json('run', ['-s', 'trip', '-n', '4', PROMPT], { folder });
+    await ok(['fork', '#4', '-b', 'ed', '--set', 'agents.planner.totals.costUsd=1'], { folder });
+    const replayed = await json('resume', ['ed', '-n', '2', '--mode', 'frozen'], { folder, env: { FAIL: '1' } });
+    expect(replayed).toMatchObject({ status: 'ended', newMessages: 2 });
+  });
+
   test('[cli.26] a kill in the middle leaves the new branch current; a frozen replay beyond the recording exits with 16', async () => {
     const folder = createTeamFolder();
     await json('run', ['-s', 'trip', '-n', '2', PROMPT], { folder });

@@ -13,7 +13,7 @@ export type WriterOptions = {
   readonly mode?: EffectMode | undefined;
   /** Which recordings `step` uses: those after the head (default), or all since the session began. */
   readonly replayFrom?: 'head' | 'start' | undefined;
-  /** The branch whose recordings `step` uses; default: its own, or in a replay mode the one it was forked from. */
+  /** The branch whose recordings `step` uses besides its own; default, in a replay mode: those that it came from, however it was made. */
   readonly replayBranch?: string | undefined;
   /** Freeze what was saved: later saves cost what changed, and a mutation in place throws where it happens. */
   readonly freeze?: boolean | undefined;

@@ -134,7 +134,7 @@ async function applyPlans(
 
 /** How a conversation goes on, and what is changed before. */
 type Continuation = {
-  readonly options: ContinueOptions & { readonly replayBranch?: string };
+  readonly options: ContinueOptions & { readonly replayBranch?: string | undefined };
   readonly change?: (chat: GroupChat) => void;
   readonly edit?: Edit<ChatTypes>;
 };

@@ -3,8 +3,10 @@ import { createCrew, createRunner } from '../../../test/fleet/crew.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
+import { AgentRegistry } from '../agent/agent-registry.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import type { ChatState } from './chat-state.ts';
+import { CheckpointRestorer } from './checkpoint-restorer.ts';
 import { CheckpointingGroupChatManager } from './checkpointing-group-chat-manager.ts';
 import { GroupChat } from './group-chat.ts';
 
@@ -25,7 +27,7 @@ async function talk() {
     return new CheckpointingGroupChatManager({ chat, manager, sessionId: 'trip', branch, logs: false });
   };
   const { checkpointId = '' } = await team('main').run({ message: 'Where to?' });
-  return { manager, asked, team, id: checkpointId };
+  return { manager, asked, model, team, id: checkpointId };
 }
 
 async function load(manager: CheckpointManager, id: string): Promise<ChatState> {
@@ -86,6 +88,27 @@ describe('a fork with an edited message', () => {
     const copies = ['ann', 'bob'].map((name) => ({ ...remove, path: `/agents/${name}/histories/chat_manager/5` }));
     const state = await load(manager, (await manager.fork(id, { edit: [remove, ...copies] })).headId);
     expect([state.chat.messages.length, wordsOf(state, 'ann')?.length]).toEqual([4, 4]);
+  });
+
+  test('[chat.3] is replayed with what was recorded before it, as long as the edit changes no call', async () => {
+    const { manager, asked, model } = await talk();
+    const edit = (state: ChatState) => void Object.assign(state.agents.ann?.totals ?? {}, { costUsd: 1 });
+    const { branch } = await manager.fork({ sessionId: 'trip', at: 'main message 3' }, { edit });
+    const restorer = new CheckpointRestorer({
+      manager,
+      registry: new AgentRegistry({ models: { [model.id]: model } }),
+    });
+    for (const mode of ['frozen', 'recorded'] as const) {
+      const { status, messages } = await restorer.continue(
+        { sessionId: 'trip', at: branch },
+        { rounds: 2, mode, logs: false },
+      );
+      expect([status, messages.map(({ content }) => content), asked.length]).toEqual([
+        'ended',
+        ['Where to?', ...SAID],
+        4,
+      ]);
+    }
   });
 
   test('[session.2] a fleet is edited in the same way', async () => {

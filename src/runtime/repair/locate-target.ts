@@ -36,7 +36,7 @@ function locateNothing(path: ChatPath): AgentTarget {
 type Described = Omit<InterventionRecord, 'originId' | 'baseId'>;
 
 function placeOf({ head }: ChatPath, base: Checkpoint, { kind, ...what }: Described) {
-  return { base, replayBranch: base.branch, record: { kind, originId: head.id, baseId: base.id, ...what } };
+  return { base, record: { kind, originId: head.id, baseId: base.id, ...what } };
 }
 
 function locateMessage(

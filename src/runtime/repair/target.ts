@@ -7,8 +7,8 @@ import type { InterventionRecord } from './intervention.ts';
 type Place = {
   /** The checkpoint that is restored. */
   readonly base: Checkpoint;
-  /** The branch that recorded what came after it. */
-  readonly replayBranch: string;
+  /** The branch that recorded what came after it, if that is not its own. */
+  readonly replayBranch?: string | undefined;
   readonly record: InterventionRecord;
 };
 
@@ -51,6 +51,6 @@ export function toControl(target: Target): Target {
     case 'tool_result':
       return { ...place, replacement: place.original };
     case 'agent':
-      return { kind: 'agent', base: place.base, replayBranch: place.replayBranch, record: place.record };
+      return { kind: 'agent', base: place.base, record: place.record };
   }
 }

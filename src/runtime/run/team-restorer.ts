@@ -56,7 +56,7 @@ export type BranchOptions = {
   /** The new branch; chosen if absent. */
   readonly branch?: string;
   readonly reason?: string;
-  /** `recorded` and `frozen` use what was recorded after the checkpoint on its own branch. */
+  /** `recorded` and `frozen` use what was recorded after the checkpoint, on its branch or, of an edited one, on those it came from. */
   readonly mode?: EffectMode;
 };
 
@@ -88,8 +88,8 @@ type Continuing<Of extends TeamTypes, Result> = {
     BranchOptions & {
       readonly metadata?: Readonly<Record<string, unknown>>;
       readonly prepare?: (team: Of['team']) => void;
-      /** The branch whose recordings are used; default: that of the checkpoint. */
-      readonly replayBranch?: string;
+      /** The branch whose recordings are used; default: those that the checkpoint came from. */
+      readonly replayBranch?: string | undefined;
     };
   /** Lets the team go on as the caller says. */
   readonly change: (team: Of['team'], saved: Of['state']) => Promise<void>;
@@ -241,7 +241,7 @@ export class TeamRestorer<Of extends TeamTypes> {
   /** Begins the branch in which a team goes on from a checkpoint; what came after it stays as it is. */
   async #openBranch(
     opened: Opened<Of['state']>,
-    { mode = 'live', branch, reason, replayBranch = opened.checkpoint.branch }: Continuing<Of, unknown>['options'],
+    { mode = 'live', branch, reason, replayBranch }: Continuing<Of, unknown>['options'],
   ): Promise<SeatPlace> {
     const { checkpoint, isStored } = opened;
     if (!isStored) return this.#adoptFile(opened, { mode, reason });
