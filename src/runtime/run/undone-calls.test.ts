@@ -60,6 +60,7 @@ function open() {
 }
 
 const START = { sessionId: 's', at: 'message 1' };
+const agentsOf = (state: unknown) => (state as { agents: { clerk: { totals: object } } }).agents;
 const said = (messages: readonly { content: string }[]) => messages.map(({ content }) => content);
 
 describe('a conversation that was rewound', () => {
@@ -163,6 +164,70 @@ describe('a conversation that was rewound', () => {
     await manager.rewind(START, { edit: [{ op: 'replace', path: '/chat/messages/0/content', value: 'Go on.' }] });
     expect(said((await hold().resume()).messages)).toEqual(['Go on.', 'receipt 1', 'Next.', 'receipt 2']);
     expect(amounts()).toEqual([1, 2]);
+  });
+
+  test('[run.6] however the branch was made, and edited since, it does not make them again', async () => {
+    const note = (state: unknown): void => void Object.assign(agentsOf(state).clerk.totals, { costUsd: 1 });
+    type Opened = ReturnType<typeof open>;
+    const ways: readonly ((opened: Opened) => Promise<unknown>)[] = [
+      async ({ manager }) => {
+        await manager.rewind(START);
+        await (await manager.session('s')).update(note);
+      },
+      async ({ manager, hold }) => {
+        const session = await manager.session('s');
+        await session.rewind('message 1');
+        await session.update(note);
+        await session.update((state) => void Object.assign(agentsOf(state).clerk.totals, { costUsd: 2 }));
+        await session.close();
+        const stop = new AbortController();
+        await hold({ signal: stop.signal, onMessage: () => stop.abort() }).resume();
+        await (await manager.session('s')).update(note); // after a run on the branch, too
+      },
+      async ({ manager }) => {
+        const fork = await (await manager.session('s')).fork({ at: 'message 1' });
+        await fork.update(note);
+        await manager.switchBranch('s', fork.branch);
+      },
+      async ({ manager }) => {
+        const { headId } = await manager.fork(START, { edit: note });
+        const { branch } = await manager.fork(headId, { edit: note });
+        await (await manager.session('s', { branch })).update(note);
+        await manager.switchBranch('s', branch);
+      },
+      async ({ manager }) => {
+        await manager.rewind(START);
+        const session = await manager.session('s');
+        await session.update(note);
+        const between = session.head?.id ?? '';
+        await session.update((state) => void Object.assign(agentsOf(state).clerk.totals, { costUsd: 2 }));
+        expect(await manager.delete(between)).toBe(true);
+      },
+    ];
+    for (const way of ways) {
+      const opened = open();
+      const { manager, hold, amounts } = opened;
+      const first = await hold().run({ message: 'Go.' });
+      await way(opened);
+      expect(said((await hold().resume()).messages)).toEqual(said(first.messages));
+      expect(amounts()).toEqual([1, 2]);
+      await manager.rewind(START);
+      await hold().resume();
+      expect(amounts()).toEqual([1, 2]);
+    }
+  });
+
+  test('[run.6] a branch on which it ran by itself goes its own way, also after an edit', async () => {
+    const { manager, hold, amounts } = open();
+    await hold().run({ message: 'Go.' });
+    const { branch } = await manager.fork(START, { branch: 'own' });
+    await hold({ branch }).resume();
+    await manager.switchBranch('s', branch);
+    await (await manager.session('s')).update(
+      (state) => void Object.assign(agentsOf(state).clerk.totals, { costUsd: 1 }),
+    );
+    await hold().resume({ rounds: 2 });
+    expect(amounts()).toEqual([1, 2, 1, 2, 3]);
   });
 
   test('[run.6] a call with another secret is another call', async () => {

@@ -4,6 +4,7 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { EarlierAttempt, StepAttempt } from '../../manager/effect/effect-log.ts';
 import { withoutMarks } from '../../manager/effect/input-digest.ts';
 import { readRecorded } from '../../manager/effect/recordings.ts';
+import { readPath } from '../../manager/engine/records.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { askedOf, type EffectCall, type Effects } from '../agent/effects.ts';
 import type { ToolCall } from '../model/chat-model.ts';
@@ -58,7 +59,8 @@ export async function readUndone(
   let first = origin;
   const made = await readSince(first);
   const used = new Set((await read(branch)).map(({ key }) => key));
-  for (let before = await readBefore(manager, first); before !== undefined; before = await readBefore(manager, first)) {
+  const readBefore = () => findOrigin(manager, first, first.branch);
+  for (let before = await readBefore(); before !== undefined; before = await readBefore()) {
     const since = new Set((await read(first.branch, first)).map(({ key }) => key));
     const earlier = await readSince(before);
     for (const { key } of await read(first.branch)) if (!since.has(key)) used.add(key);
@@ -69,41 +71,43 @@ export async function readUndone(
   return { rewoundTo: origin.id, calls: unite(made), used };
 }
 
-/** What the branch of a checkpoint began at, if it was begun by a rewind. */
-async function readBefore(manager: CheckpointManager, checkpoint: Checkpoint): Promise<Checkpoint | undefined> {
-  const to = findOrigin(checkpoint, checkpoint.branch);
-  return to === undefined ? undefined : ((await manager.get(to)) ?? undefined);
-}
-
 /** What the current branch of a session began at, if it was begun by a rewind. */
 async function readOrigin(manager: CheckpointManager, { id, branch, head }: Session): Promise<Checkpoint | undefined> {
-  const said = head && findOrigin(head, branch);
-  if (said === undefined || (await manager.currentBranch(id)) !== branch) return undefined;
-  const origin = await manager.get(said);
-  return origin?.branch === branch ? undefined : origin;
+  if (head === undefined || (await manager.currentBranch(id)) !== branch) return undefined;
+  return findOrigin(manager, head, branch);
 }
 
 /** Other branches that were begun by a rewind to a checkpoint or to a later one, of its branch or of one of these. */
 async function findRewound(manager: CheckpointManager, { id, branch }: Session, first: Checkpoint): Promise<string[]> {
-  const begun: { readonly branch: string; readonly to: string }[] = [];
+  const begun: { readonly branch: string; readonly to: Checkpoint }[] = [];
   for (const other of await manager.branches(id)) {
     const head = other.branch === branch ? null : await manager.get(other.headId);
-    const to = head && findOrigin(head, other.branch);
-    if (typeof to === 'string' && to >= first.id) begun.push({ branch: other.branch, to });
+    const to = head && (await findOrigin(manager, head, other.branch));
+    if (to && to.id >= first.id) begun.push({ branch: other.branch, to });
   }
   const found = new Set([first.branch]);
-  for (const other of begun.toSorted((a, b) => (a.to < b.to ? -1 : 1))) {
-    const of = (await manager.get(other.to))?.branch;
-    if (of !== undefined && found.has(of)) found.add(other.branch);
-  }
+  for (const { branch: other, to } of begun.toSorted((a, b) => (a.to.id < b.to.id ? -1 : 1)))
+    if (found.has(to.branch)) found.add(other);
   return [...found].slice(1);
 }
 
-/** Before anything is saved the head is another branch's; a rewind with an edit saves that first. */
-function findOrigin({ id, branch: of, metadata, trigger, parentId }: Checkpoint, branch: string): string | undefined {
-  if (of !== branch) return id;
-  if (typeof metadata?.rewoundTo === 'string') return metadata.rewoundTo;
-  return trigger === 'edited' ? parentId : undefined;
+/**
+ * What a branch began at, by one of its checkpoints, if it was begun by a rewind. Runs say it; what was edited says nothing, so the
+ * checkpoint before it counts, down to the one of another branch. A run that does not say it went its own way.
+ */
+async function findOrigin(
+  manager: CheckpointManager,
+  checkpoint: Checkpoint,
+  branch: string,
+): Promise<Checkpoint | undefined> {
+  for await (const { checkpoint: at, tombstone } of readPath(manager.engine.storage, checkpoint)) {
+    if ((at ?? tombstone).branch !== branch) return at;
+    if (at?.fingerprint === undefined) continue;
+    const to = at.metadata?.rewoundTo;
+    const origin = typeof to === 'string' ? await manager.get(to) : undefined;
+    return origin?.branch === branch ? undefined : origin;
+  }
+  return undefined;
 }
 
 /** Of the attempts at a call the one that ended counts, or else the last; of equal calls those that are over come first. */
