@@ -59,6 +59,37 @@ describe.each(STORAGES)('session.step on %s', (_, create) => {
     await manager.close();
   });
 
+  test('[effect.4] from the start, the state begins at `initial` again, so updates are not made on top of themselves', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const initial = { total: 0, log: [] as string[] };
+    for (const [isWhole, total] of [
+      [false, 10],
+      [true, 12],
+      [true, 12],
+    ] as const) {
+      const session = await manager.session('s', { replayFrom: 'start', initial });
+      expect(session.state).toEqual(initial);
+      for (const [name, price] of Object.entries({ price: 10, ...(isWhole && { tax: 2 }) })) {
+        const paid = await session.step(name, () => price);
+        await session.update((draft) => {
+          draft.total += paid;
+          draft.log.push(name);
+        });
+      }
+      expect([session.state.total, (await manager.session('s', { initial })).state]).toEqual([total, session.state]);
+      await session.close();
+    }
+    const without = await manager.session('s', { replayFrom: 'start' });
+    const log = (draft: unknown) => void (draft as typeof initial).log.push('again');
+    expect(without.state).toMatchObject({ total: 12 });
+    await expect(without.update(log)).rejects.toThrow(/Pass initial to session\(\)/);
+    await without.save(initial);
+    await without.update(log);
+    expect(without.state).toEqual({ total: 0, log: ['again'] });
+    await manager.close();
+  });
+
   test('[effect.2] a failed step may be retried and keeps its key; its caller sees its own error', async () => {
     const { manager, session, again } = await open();
     const keys: string[] = [];

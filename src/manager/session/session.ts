@@ -45,6 +45,8 @@ type Returnable<Returned, State> = [Returned] extends [never]
         : never
       : unknown;
 
+const RUNS_AGAIN =
+  "With replayFrom: 'start' the program runs again, and update() would change once more what it made before. Pass initial to session(), from which the state begins again, or use save(state).";
 const DEFAULT_LIMIT = 50;
 const HISTORY_CHECKS: OptionChecks<HistoryOptions> = { from: anything, limit: wholeFrom(1) };
 
@@ -67,6 +69,8 @@ export class Session<State = unknown> {
   readonly #host: SessionHost;
   readonly #options: SessionOptions<State>;
   #writer: SessionWriter;
+  /** What a program that runs again left, if nobody said what it began with. */
+  readonly #found: unknown;
   /** Where it was before each rewind that was not undone. */
   readonly #left: string[] = [];
 
@@ -77,6 +81,7 @@ export class Session<State = unknown> {
     this.#host = host;
     this.#writer = writer;
     this.#options = options;
+    if (options.replayFrom === 'start' && options.initial === undefined) this.#found = writer.state;
   }
 
   get isClosed(): boolean {
@@ -92,7 +97,7 @@ export class Session<State = unknown> {
     return this.#writer.head;
   }
 
-  /** The state: `initial`, what was loaded, or what was last saved. It is yours to change and `save`; after `update` it is frozen, and only `update` changes it. */
+  /** The state: `initial`, what was loaded, or what was last saved; with `replayFrom: 'start'` it begins at `initial` again. It is yours to change and `save`; after `update` it is frozen, and only `update` changes it. */
   get state(): State {
     return this.#writer.state as State;
   }
@@ -119,6 +124,8 @@ export class Session<State = unknown> {
     change: Change & Returnable<ReturnType<Change>, State>,
     options: SaveOptions = {},
   ): Promise<CheckpointId> {
+    if (this.state !== undefined && this.state === this.#found)
+      return Promise.reject(new InvalidInputError(RUNS_AGAIN));
     return this.#writer.update(change, options);
   }
 

@@ -84,9 +84,9 @@ export class SessionOpener implements SessionKeeper {
     return session;
   }
 
-  /** The state to go on from: what is stored, as the schema returns it, or a copy of the initial one. */
-  async #load(id: SessionId, stored: StoredCheckpoint | undefined, { schema, initial }: SessionOptions) {
-    if (stored !== undefined) {
+  /** The state to go on from: what is stored, as the schema returns it; or a copy of the initial one, also for a program that runs again. */
+  async #load(id: SessionId, stored: StoredCheckpoint | undefined, { schema, initial, replayFrom }: SessionOptions) {
+    if (stored !== undefined && (replayFrom !== 'start' || initial === undefined)) {
       const { state, encoded } = await loadState(this.#engine, stored);
       return { state: schema === undefined ? state : await checkState(schema, state, stored.checkpoint.id), encoded };
     }

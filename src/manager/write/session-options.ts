@@ -11,7 +11,7 @@ export type WriterOptions = {
   readonly onConflict?: 'error' | 'branch' | undefined;
   /** How `step` uses recordings; default `live`. */
   readonly mode?: EffectMode | undefined;
-  /** Which recordings `step` uses: those after the head (default), or all since the session began. */
+  /** Which recordings `step` uses: those after the head (default), or all since the session began: then the state begins at `initial` again, too. */
   readonly replayFrom?: 'head' | 'start' | undefined;
   /** The branch whose recordings `step` uses besides its own; default, in a replay mode: those that it came from, however it was made. */
   readonly replayBranch?: string | undefined;
@@ -21,7 +21,7 @@ export type WriterOptions = {
 
 /** How a session is opened. */
 export type SessionOptions<State = unknown> = WriterOptions & {
-  /** The state of a session that begins; it is copied. */
+  /** The state of a session that begins, and with `replayFrom: 'start'` of a program that runs again; it is copied. */
   readonly initial?: State | undefined;
   /** Checks a state that is loaded, and gives it its type. */
   readonly schema?: StateSchema<State> | undefined;
