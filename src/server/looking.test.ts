@@ -1,6 +1,9 @@
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startServer } from '../../test/support/server.ts';
-import { STORAGES } from '../../test/support/storages.ts';
+import { STORAGES, temporaryFolder } from '../../test/support/storages.ts';
+import { openDatabase } from '../storage/database/sqlite-driver.ts';
+import { SqliteCheckpointStorage } from '../storage/sqlite/sqlite-storage.ts';
 import { compareContexts, contextOf } from './handlers/model-context.ts';
 
 const ODD = 'team a/b?c#d %2F ü';
@@ -48,6 +51,23 @@ describe.each(STORAGES)('looking at a %s storage', (_, create) => {
     const labels = await client.request('GET /v1/labels', { query: { ids: timeline.ids } });
     expect(labels.items.map(({ speaker }) => speaker)).toEqual(['user', 'assistant']);
   });
+});
+
+test('one damaged checkpoint takes the words of no other', async () => {
+  const path = join(temporaryFolder(), 'damaged.db');
+  const { client, manager } = await startServer({ storage: new SqliteCheckpointStorage({ path }) });
+  const session = await manager.session('report');
+  const ids: string[] = [];
+  for (const content of ['one', 'two', 'three'])
+    ids.push(await session.save({ messages: [{ role: 'user', content }] }));
+  const database = openDatabase(path);
+  database.exec(`UPDATE checkpoint SET root_text = '{}' WHERE id = '${ids[1]}'`);
+  database.close();
+  const { items } = await client.request('GET /v1/labels', { query: { ids } });
+  expect(items.map(({ id, text }) => [id, text])).toEqual([
+    [ids[0], 'one'],
+    [ids[2], 'three'],
+  ]);
 });
 
 test('a session that only recorded steps is listed after its last step, and its effects are shown', async () => {

@@ -34,7 +34,7 @@ export async function findBrought(manager: CheckpointManager, { id, parentId }: 
 }
 
 /** What is left of a parent that is damaged is no reason to say nothing about its child. */
-function unlessDamaged(error: unknown): undefined {
+export function unlessDamaged(error: unknown): undefined {
   if (!isLost(error)) throw error;
 }
 

@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { Memory } from '../../src/memory/memory.ts';
+import { temporaryFolder } from '../support/storages.ts';
 import { openStudio, rowsOf, startBrowser, visit } from './studio.ts';
 
 const browser = startBrowser();
@@ -71,6 +74,81 @@ test('[studio.1] keys move, the address follows, and opens the same view again',
   await page.getByText('Since #32 of main').waitFor();
 });
 
+test('[studio.1] search asks once the typing rests, finds sessions, text, tags and ids, and says when it found nothing', async () => {
+  const studio = await openStudio();
+  const { page, troubles } = await visit(await browser.open(), studio, '/s/pricing-report');
+  await page.getByText('No progress for a long time').waitFor();
+  const asked: string[] = [];
+  page.on('request', (request) => {
+    const { pathname, searchParams } = new URL(request.url());
+    if (pathname === '/v1/search') asked.push(searchParams.get('text') ?? '');
+  });
+  await page.keyboard.press('/');
+  const field = page.getByLabel('Search sessions, text and commands');
+  const find = async (text: string, option: RegExp) => {
+    await field.fill(text);
+    await page.getByRole('listbox', { name: 'Found' }).getByRole('option', { name: option }).first().waitFor();
+  };
+  await field.waitFor();
+  for (const letter of 'No progress') await page.keyboard.press(letter);
+  await page
+    .getByRole('listbox', { name: 'Found' })
+    .getByRole('option', { name: /No progress for a long time/ })
+    .waitFor();
+  expect(asked.length).toBeLessThan('No progress'.length - 2); // with a request for each letter from the second on it is one less
+  await find('lisbon', /lisbon-trip/);
+  await find('outline', /outline-done/);
+  await find('repair', /repair-search/);
+  const at = (await studio.manager.session('pricing-report')).head?.id ?? '';
+  await find(at, /pricing-report main #34/);
+  await field.fill('such words are nowhere');
+  await page.getByText('Nothing found.').waitFor();
+  expect(troubles).toEqual([]);
+});
+
+test('[studio.1] filters of the list and questions to memory are in the address, and open the same view again', async () => {
+  const memory = new Memory({ path: join(temporaryFolder(), 'memory.db') });
+  await memory.add('I live in Lisbon.', { userId: 'ann' });
+  await memory.add('My cat is called Olga.', { userId: 'ann' });
+  const studio = await openStudio({ memory });
+  const { page } = await visit(await browser.open(), studio, '/s');
+  await page.getByRole('button', { name: /^Failed/ }).click();
+  await page.getByLabel('Filter by id, agent or user').fill('pricing');
+  await page.waitForURL(/group=Failed&text=pricing/);
+  await page.reload();
+  await page.getByText('1 of 5').waitFor();
+  expect(await page.getByLabel('Filter by id, agent or user').inputValue()).toBe('pricing');
+  await page.goto(`${studio.url}/memory`);
+  await page.getByText('Whose memory is it?').waitFor();
+  await page.getByLabel('User').fill('ann');
+  await page
+    .getByRole('cell', { name: /Lisbon/ })
+    .first()
+    .waitFor();
+  await page.getByLabel('Ask long-term memory').fill('Who is Olga?');
+  await page.getByRole('cell', { name: /Olga/ }).first().click();
+  await page.waitForURL((url) => url.searchParams.get('text') === 'Who is Olga?' && url.searchParams.has('memory'));
+  await page.reload();
+  await page
+    .getByRole('complementary', { name: 'Why it is known' })
+    .getByText('My cat is called Olga.')
+    .first()
+    .waitFor();
+});
+
+test('[studio.1] the state marks what changed since the parent, and shows only that on request', async () => {
+  const studio = await openStudio();
+  const { page } = await visit(await browser.open(), studio, '/s/pricing-report?tab=state');
+  const rows = page.getByRole('tree', { name: 'State' }).getByRole('treeitem');
+  await rows.filter({ hasText: 'messages' }).getByText('changed').waitFor();
+  expect(await rows.count()).toBe(4);
+  await page.getByLabel('Only what changed since the parent').click();
+  await page.waitForURL(/changed=only/);
+  expect(await rows.count()).toBe(1);
+  await page.getByRole('button', { name: 'Open $.messages' }).click();
+  await expect.poll(() => rows.count()).toBe(2);
+});
+
 test('[studio.1] runs of plain steps are folded, and unfolded on request', async () => {
   const studio = await openStudio();
   const { page } = await visit(await browser.open(), studio, '/s/pricing-report');
@@ -91,6 +169,10 @@ test('[studio.1] stored text is shown as text, whatever is in it', async () => {
   await page.keyboard.press('s');
   await page.getByText('<b>key</b>').waitFor();
   expect(await page.evaluate(() => 'isOwned' in globalThis)).toBe(false);
+  // What would turn the text around, or colour a terminal, is spelled out.
+  await page.keyboard.press('m');
+  await page.getByText('\\u202e reversed \\u001b[31m').first().waitFor();
+  expect(await page.locator('body').innerText()).not.toMatch(/\u202E/);
   expect(troubles).toEqual([]);
 });
 

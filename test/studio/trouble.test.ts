@@ -62,12 +62,17 @@ test('[studio.1] an enormous value is shown in part, and whole on request', asyn
   const session = await studio.manager.session('huge');
   await session.save({
     messages: [{ role: 'user', content: 'word '.repeat(500_000) }],
+    text: 'y'.repeat(100_000),
     list: Array.from({ length: 50_000 }, (_, n) => n),
   });
   const { page, troubles } = await visit(await browser.open(), studio, '/s/huge');
   await page.getByText('Show all').first().waitFor();
   await page.keyboard.press('s');
-  await page.getByText('list').first().waitFor();
+  await page.getByRole('button', { name: 'Open $.list' }).click();
+  await page.mouse.wheel(0, 30_000);
+  await page.getByRole('treeitem').getByText('999', { exact: true }).first().waitFor();
+  await page.getByRole('button', { name: 'Show more: 49,000 are left' }).click();
+  await page.getByRole('treeitem').getByText('1000', { exact: true }).first().waitFor();
   expect(await page.locator('*').count()).toBeLessThan(3_000);
   expect(troubles).toEqual([]);
 });

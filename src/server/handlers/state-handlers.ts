@@ -4,7 +4,7 @@ import { countedMessages, readLive } from '../../manager/revision/rounds.ts';
 import { listMessages } from '../../manager/revision/transcript.ts';
 import { readNames, toOutput } from '../../view/checkpoint-output.ts';
 import { toJsonForm } from '../../view/json-form.ts';
-import { labelOf } from '../../view/label.ts';
+import { labelOf, unlessDamaged } from '../../view/label.ts';
 import { openAt, parseStatePath } from '../../view/state-path.ts';
 import { describeNode, partsOf } from '../../view/state-tree.ts';
 import { viewOf } from '../../view/state-view.ts';
@@ -23,8 +23,11 @@ const DEFAULT_MESSAGES = 200;
 export const STATE_HANDLERS = {
   'GET /v1/labels': async ({ manager, query, watch }) => {
     const items = [];
-    for await (const id of watch(query.ids, query.ids.length))
-      items.push(await labelOf(manager, await manager.open(id)));
+    for await (const id of watch(query.ids, query.ids.length)) {
+      const checkpoint = await manager.open(id).catch(unlessDamaged);
+      const label = checkpoint && (await labelOf(manager, checkpoint).catch(unlessDamaged));
+      if (label !== undefined) items.push(label);
+    }
     return { items };
   },
   'GET /v1/checkpoints/{checkpoint}': describeCheckpoint,

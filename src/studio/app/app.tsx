@@ -51,10 +51,10 @@ export function App() {
 function Screen({ place: { path, query }, onSearch }: { place: Place; onSearch: () => void }) {
   const [screen = 's', session, page] = path;
   if (screen === 'runs') return <RunsScreen query={query} />;
-  if (screen === 'memory') return <MemoryScreen />;
+  if (screen === 'memory') return <MemoryScreen query={query} />;
   if (screen === 'storage') return <StorageScreen />;
   if (screen !== 's') return <Missing />;
-  if (session === undefined) return <SessionsScreen onSearch={onSearch} />;
+  if (session === undefined) return <SessionsScreen query={query} onSearch={onSearch} />;
   if (page === undefined) return <SessionScreen key={session} sessionId={session} query={query} onSearch={onSearch} />;
   if (page === 'fork') return <ForkScreen key={session} sessionId={session} query={query} />;
   return page === 'compare' ? <CompareScreen sessionId={session} query={query} /> : <Missing />;

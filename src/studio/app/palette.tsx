@@ -1,5 +1,8 @@
 import { useState } from 'react';
+import { shortId } from '../data/format.ts';
+import type { Asked, Reply } from '../data/server.ts';
 import { useReply, useReplyIf } from '../data/use-reply.ts';
+import { useRested } from '../data/use-rested.ts';
 import { go, sessionAddress, usePlace } from '../frame/place.ts';
 import { nextTheme } from '../frame/theme.ts';
 import { Dialog } from '../parts/dialog.tsx';
@@ -28,7 +31,7 @@ const MOST = 8;
 export function Palette({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
-  const entries = useEntries(text);
+  const { entries, said } = useEntries(text);
   const run = (entry: Entry | undefined) => {
     if (entry === undefined) return;
     onClose();
@@ -63,39 +66,92 @@ export function Palette({ onClose }: { onClose: () => void }) {
             </li>
           ))}
         </ul>
+        <p className="t2" role="status">
+          {said}
+        </p>
       </div>
     </Dialog>
   );
 }
 
-function useEntries(text: string): readonly Entry[] {
+function sessionEntry({ id, status = '' }: Reply<'GET /v1/sessions'>['items'][number]): Entry {
+  return { key: `s ${id}`, icon: 'sessions', text: id, more: status, act: () => go(sessionAddress(id)) };
+}
+
+function checkpointEntry({ id, sessionId, branch, sequence }: Reply<'GET /v1/checkpoints/{checkpoint}'>): Entry {
+  const more = `${sessionId} ${branch} #${sequence}`;
+  return { key: id, icon: 'right', text: shortId(id), more, act: () => go(sessionAddress(sessionId, { at: id })) };
+}
+
+function matchEntry({
+  sessionId,
+  checkpointId,
+  sequence,
+  path,
+  text,
+}: Reply<'GET /v1/search'>['items'][number]): Entry {
+  return {
+    key: `m ${checkpointId} ${path}`,
+    icon: 'search',
+    text,
+    more: `${sessionId} #${sequence}`,
+    act: () => go(sessionAddress(sessionId, { at: checkpointId })),
+  };
+}
+
+/** The branches and tags of the session that is open. */
+function namesIn(session: Reply<'GET /v1/sessions/{session}'> | undefined): readonly Entry[] {
+  if (session === undefined) return [];
+  const { id, branches, tags } = session;
+  return [
+    ...branches.map(({ name }): Entry => {
+      const act = () => go(sessionAddress(id, { branch: name }));
+      return { key: `b ${name}`, icon: 'fork', text: name, more: 'branch', act };
+    }),
+    ...tags.map(({ name, checkpointId }): Entry => {
+      const act = () => go(sessionAddress(id, { at: checkpointId }));
+      return { key: `t ${name}`, icon: 'tag', text: name, more: 'tag', act };
+    }),
+  ];
+}
+
+/** What there is to say besides what was found. */
+function saidOf(asked: Asked<unknown>, { isSought, count }: { isSought: boolean; count: number }): string {
+  if (isSought && asked.error !== undefined) return asked.error.message;
+  if (isSought && asked.value === undefined) return 'Searching…';
+  return count === 0 ? 'Nothing found.' : '';
+}
+
+type Found = { readonly entries: readonly Entry[]; readonly said: string };
+
+/** Sessions and screens by name at once; what the server has to look for, when the typing rests. */
+function useEntries(typed: string): Found {
+  const text = useRested(typed.trim());
   const { path } = usePlace();
   const session = path[0] === 's' ? path[1] : undefined;
-  const wanted = text.toLowerCase();
-  const sessions = useReply('GET /v1/sessions', { query: { limit: 1_000 } }).value?.items ?? [];
+  const sessions = useReply('GET /v1/sessions', { query: { limit: MOST, ...(text !== '' && { text }) } });
+  const refs = useReplyIf(
+    'GET /v1/sessions/{session}',
+    session === undefined ? undefined : { params: { session } },
+  ).value;
+  const isId = /^(chk_[0-9a-z]{4,}|[0-9][0-9a-z]{7,})$/.test(text);
+  const checkpoint = useReplyIf(
+    'GET /v1/checkpoints/{checkpoint}',
+    isId ? { params: { checkpoint: text } } : undefined,
+  );
   const query = { text, limit: MOST, ...(session !== undefined && { session }) };
-  const matches = useReplyIf('GET /v1/search', text.length < 2 ? undefined : { query }).value?.items ?? [];
-  const commands = COMMANDS.filter((command) => command.text.toLowerCase().includes(wanted));
-  const named = sessions.filter(({ id }) => id.toLowerCase().includes(wanted)).slice(0, MOST);
-  return [
-    ...named.map(
-      ({ id, status }): Entry => ({
-        key: `s ${id}`,
-        icon: 'sessions',
-        text: id,
-        more: status ?? '',
-        act: () => go(sessionAddress(id)),
-      }),
-    ),
-    ...matches.map(
-      (match): Entry => ({
-        key: `m ${match.checkpointId} ${match.path}`,
-        icon: 'search',
-        text: match.text,
-        more: `${match.sessionId} #${match.sequence}`,
-        act: () => go(sessionAddress(match.sessionId, { at: match.checkpointId })),
-      }),
-    ),
-    ...commands,
+  const matches = useReplyIf('GET /v1/search', text.length < 2 ? undefined : { query });
+  const fits = (name: string) => name.toLowerCase().includes(typed.trim().toLowerCase());
+  const entries = [
+    ...(checkpoint.value === undefined ? [] : [checkpointEntry(checkpoint.value)]),
+    ...(sessions.value?.items ?? [])
+      .filter(({ id, agentId = '', userId = '' }) => fits(`${id} ${agentId} ${userId}`))
+      .map(sessionEntry),
+    ...namesIn(refs)
+      .filter(({ text: name }) => typed !== '' && fits(name))
+      .slice(0, MOST),
+    ...(matches.value?.items ?? []).map(matchEntry),
+    ...COMMANDS.filter((command) => fits(command.text)),
   ];
+  return { entries, said: saidOf(matches, { isSought: text.length >= 2, count: entries.length }) };
 }

@@ -1,6 +1,6 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useRef } from 'react';
-import { quoteArgument } from '../data/format.ts';
+import { countOf, quoteArgument } from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
 import { useReplyIf } from '../data/use-reply.ts';
 import { useSession } from '../data/use-timeline.ts';
@@ -121,12 +121,12 @@ function ComparedBranches({ compared, sessionId }: { compared: Compared; session
           <div className="cmp-row" style={{ height: 32, background: 'var(--bg-app)' }}>
             <div>
               A <b className="strong clip">{a.branch}</b>
-              <span className="t2">{a.checkpoints} checkpoints after the fork</span>
+              <span className="t2">{countOf(a.checkpoints, 'checkpoint')} after the fork</span>
             </div>
             <div className="sign" />
             <div>
               B <b className="strong clip">{b.branch}</b>
-              <span className="t2">{b.checkpoints} checkpoints after the fork</span>
+              <span className="t2">{countOf(b.checkpoints, 'checkpoint')} after the fork</span>
             </div>
           </div>
           <div className="scroll grow" ref={box}>

@@ -58,10 +58,25 @@ export function shortId(id: string): string {
   return id.replace(/^chk_/, '').slice(0, 10);
 }
 
+/** Escape codes, and marks that turn the direction of what follows: stored text must not look like something else. */
+const HIDDEN = /[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+/** A stored text as it is, with what has no shape of its own spelled out: \\u202e. */
+export function visible(text: string): string {
+  return text.replace(HIDDEN, (mark) =>
+    mark === '\n' || mark === '\t' ? mark : `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
 /** A value on one line, for previews. */
 export function formatInline(value: unknown, most = 200): string {
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
-  return text.length > most ? `${text.slice(0, most)}…` : text;
+  return visible(text.length > most ? `${text.slice(0, most)}…` : text);
+}
+
+/** A count and what is counted: 1 checkpoint, 2 checkpoints. */
+export function countOf(count: number, one: string): string {
+  return `${formatCount(count)} ${one}${count === 1 ? '' : 's'}`;
 }
 
 /** An argument as a shell takes it. */

@@ -1,4 +1,5 @@
-import { formatCount } from '../data/format.ts';
+import { memo } from 'react';
+import { countOf } from '../data/format.ts';
 import type { Timeline } from '../data/timeline.ts';
 import { useKeys } from '../frame/keys.ts';
 import { go, sessionAddress } from '../frame/place.ts';
@@ -8,8 +9,10 @@ import { AgentSquare } from '../parts/agent.tsx';
 
 const AROUND = 12;
 
-/** Where the fork begins: the steps before it, and what stays behind on the branch. */
-export function BeginsAt({ timeline, at, sessionId }: { timeline: Timeline; at: number; sessionId: string }) {
+type BeginsProps = { timeline: Timeline; version: number; at: number; sessionId: string };
+
+/** Where the fork begins: the steps before it, and what stays behind on the branch. Drawn again when the timeline grows (`version`), not for a key in the edit. */
+export const BeginsAt = memo(function BeginsAt({ timeline, at, sessionId }: BeginsProps) {
   const before = [...firstOf(timeline.ancestors(at), AROUND)].reverse();
   const tip = timeline.tipOf(timeline.branchOf(at));
   const path = [...timeline.ancestors(tip)];
@@ -47,14 +50,14 @@ export function BeginsAt({ timeline, at, sessionId }: { timeline: Timeline; at: 
           <div className="head">
             <h2>Stays on {timeline.branchOf(at)}</h2>
             <span className="grow" />
-            <span className="t3">{formatCount(after.length)} steps</span>
+            <span className="t3">{countOf(after.length, 'step')}</span>
           </div>
         )}
         <ul className="lines t3">{after.slice(0, AROUND).map(row)}</ul>
       </div>
     </section>
   );
-}
+});
 
 function* firstOf<Item>(items: Iterable<Item>, count: number): Generator<Item> {
   let left = count;

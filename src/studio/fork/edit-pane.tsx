@@ -1,4 +1,4 @@
-import { lazy, Suspense, useState } from 'react';
+import { type Dispatch, lazy, type SetStateAction, Suspense, useState } from 'react';
 import { useReplyIf } from '../data/use-reply.ts';
 import { Icon } from '../parts/icon.tsx';
 import { Loaded, Skeleton } from '../parts/trouble.tsx';
@@ -7,7 +7,7 @@ import { MessageEditor } from './message-editor.tsx';
 
 const JsonEditor = lazy(async () => ({ default: (await import('./json-editor.tsx')).JsonEditor }));
 
-type PaneProps = { id: string; edit: Edit; onEdit: (edit: Edit) => void };
+type PaneProps = { id: string; edit: Edit; onEdit: Dispatch<SetStateAction<Edit>> };
 
 /** The original beside the edit: messages in a form, or the whole state as JSON. */
 export function EditPane({ id, edit, onEdit }: PaneProps) {

@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { formatBytes, formatCount, quoteArgument, shortId } from '../data/format.ts';
+import { countOf, formatBytes, quoteArgument, shortId } from '../data/format.ts';
 import { ask, newKey } from '../data/server.ts';
 import type { Timeline } from '../data/timeline.ts';
 import { go, sessionAddress } from '../frame/place.ts';
@@ -128,7 +128,7 @@ function Cost({ steps, newBytes }: { steps: number; newBytes: number }) {
     <div className="sect">
       <dl className="dl" style={{ gridTemplateColumns: '136px 1fr' }}>
         <dt>Shared</dt>
-        <dd>{formatCount(steps)} steps, not run and not stored again</dd>
+        <dd>{countOf(steps, 'step')}, not run and not stored again</dd>
         <dt>New on disk</dt>
         <dd>{newBytes === 0 ? 'nothing but a name' : `about ${formatBytes(newBytes)}`}</dd>
       </dl>

@@ -23,7 +23,7 @@ export type Edit = {
 
 /** A new branch at a checkpoint, with or without a change. The original stays as it is. */
 export function ForkScreen({ sessionId, query }: { sessionId: string; query: URLSearchParams }) {
-  const { timeline, error, isLoading } = useSession(sessionId).view;
+  const { timeline, version, error, isLoading } = useSession(sessionId).view;
   nameAgents(timeline.names.agents);
   const asked = query.get('at') ?? undefined;
   const at = asked === undefined ? timeline.length - 1 : timeline.find(asked);
@@ -68,7 +68,7 @@ export function ForkScreen({ sessionId, query }: { sessionId: string; query: URL
         <Loaded of={checkpoint}>
           {({ usage }) => (
             <div className="fork">
-              <BeginsAt timeline={timeline} at={at} sessionId={sessionId} />
+              <BeginsAt timeline={timeline} version={version} at={at} sessionId={sessionId} />
               <section className="pane" aria-label="Edit">
                 <EditPane key={id} id={id} edit={edit} onEdit={setEdit} />
                 <PatchPane preview={preview} />

@@ -4,6 +4,7 @@ import { MergeView } from '@codemirror/merge';
 import { EditorState, type Extension } from '@codemirror/state';
 import { EditorView, keymap, lineNumbers } from '@codemirror/view';
 import { useEffect, useRef } from 'react';
+import { REST_MS } from '../data/use-rested.ts';
 import type { Edit } from './fork-screen.tsx';
 
 /** The state beside itself: the left stays, the right can be changed. Loaded only when somebody edits. */
@@ -14,20 +15,34 @@ export function JsonEditor({ original, onEdit }: { original: unknown; onEdit: (e
   useEffect(() => {
     if (box.current === null) return undefined;
     const text = JSON.stringify(original, null, 2);
+    // A large state takes long to read: not for every key, and at the latest when the field is left for the button.
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const read = () => {
+      if (timer === undefined) return;
+      clearTimeout(timer);
+      timer = undefined;
+      tell.current(parse(view.b.state.doc.toString(), text));
+    };
     const view = new MergeView({
       a: { doc: text, extensions: [...shared(), EditorState.readOnly.of(true)] },
       b: {
         doc: text,
         extensions: [
           ...shared(),
-          EditorView.updateListener.of(
-            ({ docChanged, state }) => docChanged && tell.current(parse(state.doc.toString(), text)),
-          ),
+          EditorView.updateListener.of(({ docChanged }) => {
+            if (!docChanged) return;
+            clearTimeout(timer);
+            timer = setTimeout(read, REST_MS);
+          }),
+          EditorView.domEventHandlers({ blur: read }),
         ],
       },
       parent: box.current,
     });
-    return () => view.destroy();
+    return () => {
+      clearTimeout(timer);
+      view.destroy();
+    };
   }, [original]);
   return <div className="editor" ref={box} />;
 }

@@ -1,3 +1,4 @@
+import { memo, useCallback } from 'react';
 import { formatCount } from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
 import { useReply } from '../data/use-reply.ts';
@@ -10,7 +11,7 @@ const LIMIT = 50;
 
 type ShownMessage = Reply<'GET /v1/checkpoints/{checkpoint}/messages'>['items'][number];
 
-type EditorProps = { id: string; edit: Edit; onEdit: (edit: Edit) => void };
+type EditorProps = { id: string; edit: Edit; onEdit: (change: (edit: Edit) => Edit) => void };
 
 /** The last messages, each as a field; what is changed is set by its path. */
 export function MessageEditor({ id, edit, onEdit }: EditorProps) {
@@ -18,11 +19,10 @@ export function MessageEditor({ id, edit, onEdit }: EditorProps) {
     params: { checkpoint: id },
     query: { limit: LIMIT, last: true as never },
   });
-  const change = (path: string, original: string, text: string) => {
-    const { [path]: _, ...others } = edit.set ?? {};
-    const set = text === original ? others : { ...others, [path]: text };
-    onEdit(Object.keys(set).length === 0 ? {} : { set });
-  };
+  const change = useCallback(
+    (message: ShownMessage, text: string) => onEdit((before) => withText(before, message, text)),
+    [onEdit],
+  );
   return (
     <div className="scroll grow">
       <Loaded of={asked}>
@@ -35,12 +35,7 @@ export function MessageEditor({ id, edit, onEdit }: EditorProps) {
               </p>
             )}
             {items.map((message) => (
-              <Field
-                key={message.path}
-                message={message}
-                edited={edit.set?.[`${message.path}.content`]}
-                onChange={(text) => change(`${message.path}.content`, message.text, text)}
-              />
+              <Field key={message.path} message={message} edited={edit.set?.[pathOf(message)]} onChange={change} />
             ))}
           </>
         )}
@@ -49,9 +44,24 @@ export function MessageEditor({ id, edit, onEdit }: EditorProps) {
   );
 }
 
-type FieldProps = { message: ShownMessage; edited: string | undefined; onChange: (text: string) => void };
+function pathOf({ path }: ShownMessage): string {
+  return `${path}.content`;
+}
 
-function Field({ message, edited, onChange }: FieldProps) {
+function withText(edit: Edit, message: ShownMessage, text: string): Edit {
+  const { [pathOf(message)]: _, ...others } = edit.set ?? {};
+  const set = text === message.text ? others : { ...others, [pathOf(message)]: text };
+  return Object.keys(set).length === 0 ? {} : { set };
+}
+
+type FieldProps = {
+  message: ShownMessage;
+  edited: string | undefined;
+  onChange: (message: ShownMessage, text: string) => void;
+};
+
+/** A message, drawn again only when it is the one that somebody types into. */
+const Field = memo(function Field({ message, edited, onChange }: FieldProps) {
   const isRich = isTooRich(message);
   return (
     <article className="msg">
@@ -59,22 +69,22 @@ function Field({ message, edited, onChange }: FieldProps) {
         <AgentName name={message.speaker} />
         {edited !== undefined && <span className="chip warn">edited</span>}
         <span className="grow" />
-        <span className="mono t3">{isRich ? 'as JSON only' : `${message.path}.content`}</span>
+        <span className="mono t3">{isRich ? 'as JSON only' : pathOf(message)}</span>
       </header>
       {isRich ? (
         <MessageBody message={message} />
       ) : (
         <textarea
           className="input"
-          aria-label={`${message.path}.content`}
+          aria-label={pathOf(message)}
           style={{ height: 'auto', minHeight: 38, padding: 8, fieldSizing: 'content', lineHeight: '20px' }}
           value={edited ?? message.text}
-          onChange={(event) => onChange(event.target.value)}
+          onChange={(event) => onChange(message, event.target.value)}
         />
       )}
     </article>
   );
-}
+});
 
 /** More than words: the form would flatten it. */
 function isTooRich({ isCut, calls, results }: ShownMessage): boolean {

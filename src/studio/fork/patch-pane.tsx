@@ -1,10 +1,11 @@
-import { formatBytes } from '../data/format.ts';
+import { memo } from 'react';
+import { countOf, formatBytes } from '../data/format.ts';
 import { CopyButton } from '../parts/command.tsx';
 import { Trouble } from '../parts/trouble.tsx';
 import type { Preview } from './use-preview.ts';
 
 /** What the edit changes, as a patch. */
-export function PatchPane({ preview: { reply, error } }: { preview: Preview }) {
+export const PatchPane = memo(function PatchPane({ preview: { reply, error } }: { preview: Preview }) {
   const patch = (reply?.patch ?? []) as readonly { op: string; path: string; value?: unknown }[];
   return (
     <>
@@ -13,7 +14,7 @@ export function PatchPane({ preview: { reply, error } }: { preview: Preview }) {
         <span className="t2 grow clip">
           {patch.length === 0
             ? 'No change yet: the fork begins as it was'
-            : `${patch.length} changes, ${formatBytes(reply?.newBytes ?? 0)}; everything else is shared`}
+            : `${countOf(patch.length, 'change')}, ${formatBytes(reply?.newBytes ?? 0)}; everything else is shared`}
         </span>
         <CopyButton text={JSON.stringify(patch)} label="Copy the patch" />
       </div>
@@ -31,4 +32,4 @@ export function PatchPane({ preview: { reply, error } }: { preview: Preview }) {
       )}
     </>
   );
-}
+});

@@ -1,4 +1,4 @@
-import { formatCount } from '../data/format.ts';
+import { formatCount, visible } from '../data/format.ts';
 import { FLAG, type Timeline } from '../data/timeline.ts';
 import { alpha, colourOf, FONT } from '../frame/canvas-colours.ts';
 import { agentLetter, agentToken, isPerson } from '../parts/agent.tsx';
@@ -109,7 +109,7 @@ function drawStep(surface: Surface, step: Step): void {
 export function wordsOf(timeline: Timeline, at: number, label: Label | undefined): string {
   const trigger =
     timeline.names.triggers[timeline.triggers[at] ?? -1] ?? timeline.names.types[timeline.types[at] ?? -1];
-  return timeline.words.get(at) ?? (label?.text || (trigger ?? 'saved').replaceAll('_', ' '));
+  return visible(timeline.words.get(at) ?? (label?.text || (trigger ?? 'saved').replaceAll('_', ' ')));
 }
 
 function drawAgent(g: CanvasRenderingContext2D, name: string, { x, y }: { x: number; y: number }): void {

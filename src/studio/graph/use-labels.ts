@@ -16,7 +16,8 @@ export function useLabels(ids: readonly string[]): ReadonlyMap<string, Label> {
   useEffect(() => {
     if (wanted === '') return undefined;
     const timer = setTimeout(async () => {
-      const reply = await ask('GET /v1/labels', { query: { ids: wanted as never } }).catch(() => ({ items: [] }));
+      const reply = await ask('GET /v1/labels', { query: { ids: wanted as never } }).catch(() => undefined);
+      if (reply === undefined) return; // the server is gone: asked again with the next rows
       for (const id of wanted.split(',')) labels.current.set(id, { speaker: undefined, text: '' });
       for (const { id, speaker, text, tools } of reply.items)
         labels.current.set(id, { speaker, text: text || tools.join(', ') });

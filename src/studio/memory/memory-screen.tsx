@@ -1,34 +1,43 @@
-import { useState } from 'react';
+import { visible } from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
 import { useReply, useReplyIf } from '../data/use-reply.ts';
 import { Link } from '../frame/link.tsx';
-import { sessionAddress } from '../frame/place.ts';
+import { sessionAddress, setQuery } from '../frame/place.ts';
+import { type QueryText, useQueryText } from '../frame/use-query-text.ts';
 import { Loaded } from '../parts/trouble.tsx';
 
 type Known = Reply<'GET /v1/memory'>['items'][number];
 
 /** Long-term memory: what is known, what answers a question, and why. */
-export function MemoryScreen() {
+export function MemoryScreen({ query }: { query: URLSearchParams }) {
   const server = useReply('GET /v1/server').value;
-  const [text, setText] = useState('');
-  const [expired, setExpired] = useState(false);
-  const [chosen, setChosen] = useState<string>();
-  const query = { limit: 200, ...(text !== '' && { text }), ...(expired && { expired: true as never }) };
-  const found = useReplyIf('GET /v1/memory', server?.hasMemory === true ? { query } : undefined);
+  const question = useQueryText(query, 'text');
+  const user = useQueryText(query, 'user');
+  const agent = useQueryText(query, 'agent');
+  const expired = query.has('superseded');
+  const chosen = query.get('memory') ?? undefined;
+  const wanted = {
+    limit: 200,
+    ...(question.rested !== '' && { text: question.rested }),
+    ...(user.rested !== '' && { user: user.rested }),
+    ...(agent.rested !== '' && { agent: agent.rested }),
+    ...(expired && { expired: true as never }),
+  };
+  const isOwned = 'user' in wanted || 'agent' in wanted;
+  const found = useReplyIf('GET /v1/memory', server?.hasMemory === true && isOwned ? { query: wanted } : undefined);
   return (
     <>
       <header className="topbar">
         <h1>Memory</h1>
-        <input
-          className="input"
-          style={{ width: 320 }}
-          aria-label="Ask long-term memory"
-          placeholder="Ask long-term memory"
-          value={text}
-          onChange={(event) => setText(event.target.value)}
-        />
+        <Field field={user} label="User" width={144} />
+        <Field field={agent} label="Agent" width={144} />
+        <Field field={question} label="Ask long-term memory" width={320} />
         <label style={{ display: 'flex', gap: 8 }}>
-          <input type="checkbox" checked={expired} onChange={() => setExpired(!expired)} />
+          <input
+            type="checkbox"
+            checked={expired}
+            onChange={() => setQuery({ superseded: expired ? undefined : 'true' }, { replace: true })}
+          />
           Also what was superseded
         </label>
       </header>
@@ -40,15 +49,38 @@ export function MemoryScreen() {
         <div className="figures">
           <section className="pane" aria-label="Memories">
             <div className="scroll grow">
-              <Loaded of={found}>
-                {({ items }) => <MemoryTable items={items} chosen={chosen} onChoose={setChosen} />}
-              </Loaded>
+              {isOwned ? (
+                <Loaded of={found}>
+                  {({ items }) => (
+                    <MemoryTable
+                      items={items}
+                      chosen={chosen}
+                      onChoose={(memory) => setQuery({ memory }, { replace: true })}
+                    />
+                  )}
+                </Loaded>
+              ) : (
+                <p className="empty">Whose memory is it? Name the user or the agent above.</p>
+              )}
             </div>
           </section>
           <Why id={chosen} />
         </div>
       )}
     </>
+  );
+}
+
+function Field({ field, label, width }: { field: QueryText; label: string; width: number }) {
+  return (
+    <input
+      className="input"
+      style={{ width, flex: '0 1 auto' }}
+      aria-label={label}
+      placeholder={label}
+      value={field.text}
+      onChange={(event) => field.setText(event.target.value)}
+    />
   );
 }
 
@@ -72,8 +104,8 @@ function MemoryTable({ items, chosen, onChoose }: TableProps) {
       <tbody>
         {items.map((item) => (
           <tr key={item.id} aria-selected={item.id === chosen} onPointerDown={() => onChoose(item.id)}>
-            <td className={`clip ${item.supersededBy === undefined ? '' : 't3'}`} title={item.memory}>
-              {item.supersededBy !== undefined && <span className="chip warn">superseded</span>} {item.memory}
+            <td className={`clip ${item.supersededBy === undefined ? '' : 't3'}`} title={visible(item.memory)}>
+              {item.supersededBy !== undefined && <span className="chip warn">superseded</span>} {visible(item.memory)}
             </td>
             <td className="t2">{item.kind}</td>
             <td className="t2">{item.subject}</td>
@@ -100,7 +132,7 @@ function Why({ id }: { id: string | undefined }) {
           <Loaded of={asked}>
             {(known) => (
               <>
-                <p className="sect">{known.memory ?? 'It was forgotten.'}</p>
+                <p className="sect">{visible(known.memory ?? 'It was forgotten.')}</p>
                 {known.sources.map((source) => (
                   <div className="sect" key={`${source.operation} ${source.at} ${source.checkpointId}`}>
                     <h3>
@@ -108,7 +140,7 @@ function Why({ id }: { id: string | undefined }) {
                     </h3>
                     {source.turns.map((turn) => (
                       <p key={turn} className="t2" style={{ overflowWrap: 'anywhere' }}>
-                        {turn}
+                        {visible(turn)}
                       </p>
                     ))}
                     {source.sessionId !== undefined && (

@@ -1,4 +1,5 @@
 import type { CSSProperties } from 'react';
+import { visible } from '../data/format.ts';
 
 /** Who is a person and no agent. */
 const PERSONS = new Set(['user', 'human', 'person', 'you']);
@@ -58,8 +59,8 @@ export function AgentName({ name }: { name: string }) {
   return (
     <>
       <AgentSquare name={name} />
-      <span className="name clip" style={style} title={name}>
-        {name}
+      <span className="name clip" style={style} title={visible(name)}>
+        {visible(name)}
       </span>
     </>
   );

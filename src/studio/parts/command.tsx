@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { visible } from '../data/format.ts';
 import { Icon } from './icon.tsx';
 
 /** Copies a text, and says for a moment that it did. */
@@ -36,7 +37,7 @@ async function copyText(text: string): Promise<void> {
 export function CommandLine({ command }: { command: string }) {
   return (
     <div className="cli">
-      <code>{command}</code>
+      <code>{visible(command)}</code>
       <CopyButton text={command} label="Copy the command" />
     </div>
   );

@@ -1,4 +1,5 @@
 import { ResponseError } from '../../server/client/client.ts';
+import { visible } from '../data/format.ts';
 import type { Asked } from '../data/server.ts';
 import { Icon } from './icon.tsx';
 
@@ -15,13 +16,13 @@ const NEXT: Readonly<Record<string, string>> = {
 /** Says what is wrong where it happened, and what still works. */
 export function Trouble({ error, compact = false }: { error: Error; compact?: boolean }) {
   const code = error instanceof ResponseError ? error.code : 'UNREACHABLE';
-  const advice =
-    NEXT[code] ?? (code === 'UNREACHABLE' ? 'The server does not answer. Is "savestate studio" still running?' : '');
+  const isGone = code === 'UNREACHABLE';
+  const advice = NEXT[code] ?? (isGone ? 'What is loaded stays readable. Is "savestate studio" still running?' : '');
   return (
     <div role="alert" className="note danger" style={compact ? {} : { margin: 16 }}>
       <Icon name="error" small />
       <div>
-        <p className="medium">{error.message}</p>
+        <p className="medium">{isGone ? 'The server does not answer.' : visible(error.message)}</p>
         {advice !== '' && <p className="t2">{advice}</p>}
       </div>
     </div>

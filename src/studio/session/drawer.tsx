@@ -1,9 +1,11 @@
 import { useEffect, useState } from 'react';
+import { countOf, quoteArgument, shortId } from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
 import { useReplyIf } from '../data/use-reply.ts';
 import { Link } from '../frame/link.tsx';
 import { sessionAddress } from '../frame/place.ts';
 import { Canvas, type Surface } from '../parts/canvas.tsx';
+import { CommandLine } from '../parts/command.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Loaded } from '../parts/trouble.tsx';
 import { drawDrift, kindsOf } from './draw-drift.ts';
@@ -99,7 +101,8 @@ function DriftCharts({ drift, sessionId, selected, onSelect }: ChartProps) {
     return <p className="empty">Nothing in this history can drift: no messages, calls or states that repeat.</p>;
   return (
     <div className="in">
-      <div className="tracks" style={{ gridTemplateRows: `repeat(${kinds.length}, 1fr)` }}>
+      {kinds.length === 0 && <p className="empty">No sign of drift in {countOf(points.length, 'checkpoint')}.</p>}
+      <div className="tracks" hidden={kinds.length === 0} style={{ gridTemplateRows: `repeat(${kinds.length}, 1fr)` }}>
         {kinds.map((kind) => (
           <div key={kind}>
             <span>{kind}</span>
@@ -109,7 +112,7 @@ function DriftCharts({ drift, sessionId, selected, onSelect }: ChartProps) {
           </div>
         ))}
       </div>
-      <div className="cv" onPointerDown={press}>
+      <div className="cv" hidden={kinds.length === 0} onPointerDown={press}>
         <Canvas draw={draw} label={`Signs of drift over ${points.length} checkpoints. ${drift.summary}`} />
       </div>
       <Evidence drift={drift} sessionId={sessionId} first={points[first]} />
@@ -140,6 +143,11 @@ function Evidence({
           {reason}
         </p>
       ))}
+      {first !== undefined && (
+        <CommandLine
+          command={`savestate bisect start ${shortId(drift.points.at(-1)?.checkpointId ?? '')} ${shortId(drift.points[0]?.checkpointId ?? '')} --session ${quoteArgument(sessionId)}`}
+        />
+      )}
       {first !== undefined && (
         <div className="acts" style={{ marginTop: 'auto' }}>
           <Link className="btn" href={sessionAddress(sessionId, { at: first.checkpointId })}>

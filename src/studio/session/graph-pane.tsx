@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'react';
-import { formatCount } from '../data/format.ts';
+import { countOf } from '../data/format.ts';
 import { useKeys } from '../frame/keys.ts';
 import { BranchGraph } from '../graph/branch-graph.tsx';
 import { rowsOf } from '../graph/graph-rows.ts';
@@ -24,7 +24,7 @@ export function GraphPane({ view, selection, tags, isFolding, onFold }: PaneProp
       <div className="head">
         <h2>Branches</h2>
         <span className="count">{timeline.branchNames.length}</span>
-        <span className="t3">{formatCount(timeline.length)} checkpoints</span>
+        <span className="t3">{countOf(timeline.length, 'checkpoint')}</span>
         <span className="grow" />
         <button
           type="button"

@@ -1,4 +1,4 @@
-import { formatBytes, formatCost, formatCount, formatTime, quoteArgument, shortId } from '../data/format.ts';
+import { formatBytes, formatCost, formatCount, formatTime, quoteArgument, shortId, visible } from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
 import { useReplyIf } from '../data/use-reply.ts';
 import { Link } from '../frame/link.tsx';
@@ -101,7 +101,7 @@ function Facts({ view, selection, sessionId, checkpoint }: Shared & { checkpoint
           .filter(([, value]) => value !== undefined && value !== '')
           .map(([name, value]) => (
             <Fact key={name} name={name}>
-              {value}
+              {typeof value === 'string' ? visible(value) : value}
             </Fact>
           ))}
       </dl>

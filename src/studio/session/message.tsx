@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { formatInline } from '../data/format.ts';
+import { formatInline, visible } from '../data/format.ts';
 import { AgentName } from '../parts/agent.tsx';
 import { Icon } from '../parts/icon.tsx';
 import type { ShownMessage } from './messages-tab.tsx';
@@ -59,7 +59,7 @@ function Clamped({ text }: { text: string }) {
   const isLong = text.length > CLAMP_CHARACTERS;
   return (
     <div className="body" style={{ whiteSpace: 'pre-wrap' }} dir="auto">
-      {isLong && !isOpen ? `${text.slice(0, CLAMP_CHARACTERS)}…` : text}
+      {visible(isLong && !isOpen ? `${text.slice(0, CLAMP_CHARACTERS)}…` : text)}
       {isLong && (
         <div>
           <button type="button" className="btn sm quiet" onClick={() => setOpen(!isOpen)}>

@@ -1,5 +1,5 @@
 import { useMemo } from 'react';
-import { formatCount, formatDuration } from '../data/format.ts';
+import { countOf, formatDuration } from '../data/format.ts';
 import { AgentSquare } from '../parts/agent.tsx';
 import { Canvas, type Surface } from '../parts/canvas.tsx';
 import { drawOverview, placeUnder } from './draw-overview.ts';
@@ -31,7 +31,8 @@ export function OverviewStrip({ view, selection }: Shared) {
         <div>
           <span className="strong clip">{branch}</span>
           <span className="t2">
-            {formatCount(path.length)} checkpoints{path.length > 1 && `, ${formatDuration(lasted)}`}
+            {countOf(path.length, 'checkpoint')}
+            {path.length > 1 && `, ${formatDuration(lasted)}`}
           </span>
         </div>
         <div>

@@ -1,20 +1,25 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useEffect, useRef, useState } from 'react';
-import { formatBytes, formatInline } from '../data/format.ts';
-import { ask, type Reply } from '../data/server.ts';
+import { useMemo, useRef } from 'react';
+import { formatBytes, formatCount, formatInline, visible } from '../data/format.ts';
+import type { Reply } from '../data/server.ts';
+import { server } from '../data/server.ts';
+import { useReplyIf } from '../data/use-reply.ts';
+import { setQuery, usePlace } from '../frame/place.ts';
 import { CopyButton } from '../parts/command.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Skeleton, Trouble } from '../parts/trouble.tsx';
 import type { Shared } from './session-screen.tsx';
-
-type Node = Reply<'GET /v1/checkpoints/{checkpoint}/state'>['parts'][number];
-type Row = { readonly node: Node; readonly depth: number };
+import { type Node, useTree } from './use-tree.ts';
 
 const ROW_HEIGHT = 24;
 
 /** The state as a tree; parts are read when they are opened, large values when they are asked for. */
-export function StateTab({ id }: Shared & { id: string }) {
-  const { rows, error, toggle, isOpen, isLoading } = useTree(id);
+export function StateTab({ id, view, selection }: Shared & { id: string }) {
+  const hasParent = (view.timeline.parents[selection.at] ?? -1) >= 0;
+  const isChanged = useChanged(hasParent ? id : undefined);
+  const onlyChanged = usePlace().query.has('changed') && hasParent;
+  const tree = useTree(id, onlyChanged ? isChanged : () => true);
+  const { rows, error, isLoading } = tree;
   const box = useRef<HTMLDivElement>(null);
   const list = useVirtualizer({
     count: rows.length,
@@ -23,29 +28,95 @@ export function StateTab({ id }: Shared & { id: string }) {
     overscan: 8,
   });
   return (
-    <div className="scroll grow" ref={box}>
-      {error !== undefined && <Trouble error={error} />}
-      {isLoading && <Skeleton />}
-      <div className="virtual" role="tree" aria-label="State" style={{ height: list.getTotalSize() }}>
-        {list.getVirtualItems().map(({ index, start }) => {
-          const row = rows[index];
-          return (
-            row && (
-              <div key={row.node.path} style={{ transform: `translateY(${start}px)` }}>
-                <TreeRow row={row} isOpen={isOpen(row.node.path)} onToggle={() => toggle(row.node)} />
+    <>
+      <label className="subbar">
+        <input
+          type="checkbox"
+          checked={onlyChanged}
+          disabled={!hasParent}
+          onChange={() => setQuery({ changed: onlyChanged ? undefined : 'only' }, { replace: true })}
+        />
+        Only what changed since the parent
+        {!hasParent && <span className="t3">This is the first checkpoint.</span>}
+      </label>
+      <div className="scroll grow" ref={box}>
+        {error !== undefined && <Trouble error={error} />}
+        {isLoading && <Skeleton />}
+        {!isLoading && error === undefined && rows.length === 0 && (
+          <p className="empty">{onlyChanged ? 'Nothing changed since the parent.' : 'This state is empty.'}</p>
+        )}
+        <div className="virtual" role="tree" aria-label="State" style={{ height: list.getTotalSize() }}>
+          {list.getVirtualItems().map(({ index, start }) => {
+            const row = rows[index];
+            if (row === undefined) return null;
+            const { node, depth, path } = row;
+            return (
+              <div key={node === undefined ? `${path} more` : path} style={{ transform: `translateY(${start}px)` }}>
+                {node === undefined ? (
+                  <MoreRow depth={depth} left={row.left} onMore={() => void tree.load(path, row.next)} />
+                ) : (
+                  <TreeRow
+                    id={id}
+                    node={node}
+                    depth={depth}
+                    isChanged={isChanged(path)}
+                    isOpen={tree.isOpen(path)}
+                    onToggle={() => tree.toggle(path)}
+                  />
+                )}
               </div>
-            )
-          );
-        })}
+            );
+          })}
+        </div>
       </div>
+    </>
+  );
+}
+
+/** Whether something at or below a path is not as it was in the parent, or is part of something new. */
+function useChanged(id: string | undefined): (path: string) => boolean {
+  const diff = useReplyIf('GET /v1/diff', id === undefined ? undefined : { query: { after: id } }).value;
+  return useMemo(() => {
+    const { exact, above } = pathsOf(diff);
+    return (path) => above.has(path) || ancestorsOf(path).some((each) => exact.has(each));
+  }, [diff]);
+}
+
+/** The places that changed, and all that lie above them. */
+function pathsOf(diff: Reply<'GET /v1/diff'> | undefined) {
+  const changes = diff === undefined ? [] : [...diff.added, ...diff.removed, ...diff.modified, ...diff.moved];
+  const removed = new Set(diff?.removed.map(({ path }) => path));
+  const exact = new Set(changes.map(({ path }) => path).filter((path) => !removed.has(path)));
+  return { exact, above: new Set(changes.flatMap(({ path }) => ancestorsOf(path))) };
+}
+
+/** A path and those above it: $.a[3].b, $.a[3], $.a, $. */
+function ancestorsOf(path: string): string[] {
+  const ends = [...path.matchAll(/\.[^.[]+|\[\d+\]|\["(?:[^"\\]|\\.)*"\]/g)].map((step) => step.index);
+  return [path, ...ends.map((end) => path.slice(0, end))];
+}
+
+function MoreRow({ depth, left, onMore }: { depth: number; left: number; onMore: () => void }) {
+  return (
+    <div className="trow" style={{ paddingLeft: 32 + depth * 16 }}>
+      <button type="button" className="btn sm quiet" onClick={onMore}>
+        Show more: {formatCount(left)} are left
+      </button>
     </div>
   );
 }
 
-const hasParts = ({ type, count = 0 }: Node) => count > 0 && type !== 'string';
+type TreeRowProps = {
+  id: string;
+  node: Node;
+  depth: number;
+  isChanged: boolean;
+  isOpen: boolean;
+  onToggle: () => void;
+};
 
-function TreeRow({ row: { node, depth }, isOpen, onToggle }: { row: Row; isOpen: boolean; onToggle: () => void }) {
-  const isBranch = hasParts(node);
+function TreeRow({ id, node, depth, isChanged, isOpen, onToggle }: TreeRowProps) {
+  const isBranch = (node.count ?? 0) > 0 && node.type !== 'string';
   return (
     <div
       className="trow"
@@ -67,54 +138,38 @@ function TreeRow({ row: { node, depth }, isOpen, onToggle }: { row: Row; isOpen:
       ) : (
         <span style={{ width: 16 }} />
       )}
-      <span className="key">{String(node.key)}</span>
-      <span className="t3">{isBranch ? `${node.type} of ${node.count}` : node.type}</span>
-      <span className="mono t2 clip grow" title={formatInline(node.value ?? node.preview ?? '', 2_000)}>
-        {node.value === undefined ? (node.preview ?? '') : formatInline(node.value)}
+      <span className="key" title={visible(String(node.key))}>
+        <span className="clip">{visible(String(node.key))}</span>
       </span>
+      {isChanged && <span className="chip warn">changed</span>}
+      <span className="t3">{isBranch ? `${node.type} of ${formatCount(node.count ?? 0)}` : node.type}</span>
+      <Value node={node} />
       {node.bytes > 1_000 && <span className="t3 num">{formatBytes(node.bytes)}</span>}
+      {node.isCut && !isBranch && <OpenValue id={id} path={node.path} />}
       <CopyButton text={node.path} label="Copy the path" />
     </div>
   );
 }
 
-/** The open parts of a state, flat. */
-function useTree(id: string) {
-  const [parts, setParts] = useState<ReadonlyMap<string, readonly Node[]>>(new Map());
-  const [open, setOpen] = useState<ReadonlySet<string>>(new Set(['$']));
-  const [error, setError] = useState<Error>();
-  const load = async (path: string) => {
-    try {
-      const reply = await ask('GET /v1/checkpoints/{checkpoint}/state', {
-        params: { checkpoint: id },
-        query: { path },
-      });
-      setParts((before) => new Map(before).set(path, reply.parts));
-    } catch (problem) {
-      setError(problem as Error);
-    }
-  };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: read once; another checkpoint is another component
-  useEffect(() => void load('$'), []);
-  const toggle = ({ path }: Node) => {
-    if (!parts.has(path)) void load(path);
-    const next = new Set(open);
-    if (!next.delete(path)) next.add(path);
-    setOpen(next);
-  };
-  const rows: Row[] = [];
-  const add = (path: string, depth: number) => {
-    for (const node of parts.get(path) ?? []) {
-      rows.push({ node, depth });
-      if (open.has(node.path)) add(node.path, depth + 1);
-    }
-  };
-  add('$', 0);
-  return {
-    rows,
-    error,
-    toggle,
-    isOpen: (path: string) => open.has(path),
-    isLoading: parts.size === 0 && error === undefined,
-  };
+function Value({ node: { value, preview = '' } }: { node: Node }) {
+  return (
+    <span className="mono t2 clip grow" title={formatInline(value ?? preview, 2_000)}>
+      {value === undefined ? visible(preview) : formatInline(value)}
+    </span>
+  );
+}
+
+/** A value that is too large for the tree, whole, in a tab of its own. */
+function OpenValue({ id, path }: { id: string; path: string }) {
+  const request = { params: { checkpoint: id }, query: { path } };
+  return (
+    <a
+      className="btn sm"
+      href={server.urlOf('GET /v1/checkpoints/{checkpoint}/value', request)}
+      target="_blank"
+      rel="noreferrer"
+    >
+      Open
+    </a>
+  );
 }

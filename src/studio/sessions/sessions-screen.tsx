@@ -1,6 +1,7 @@
-import { useState } from 'react';
 import type { Reply } from '../data/server.ts';
 import { useReply } from '../data/use-reply.ts';
+import { setQuery } from '../frame/place.ts';
+import { useQueryText } from '../frame/use-query-text.ts';
 import { LiveChip } from '../parts/live-chip.tsx';
 import { SearchButton } from '../parts/search-button.tsx';
 import { lookOf } from '../parts/status.tsx';
@@ -15,11 +16,12 @@ const GROUPS = ['All', 'Running', 'Waiting', 'Failed', 'Drifting', 'Ended'] as c
 type Group = (typeof GROUPS)[number];
 
 /** All sessions of the storage. */
-export function SessionsScreen({ onSearch }: { onSearch: () => void }) {
+export function SessionsScreen({ query, onSearch }: { query: URLSearchParams; onSearch: () => void }) {
   const server = useReply('GET /v1/server');
   const sessions = useReply('GET /v1/sessions', { query: { limit: 1_000 } });
-  const [group, setGroup] = useState<Group>('All');
-  const [text, setText] = useState('');
+  const group = GROUPS.find((name) => name === query.get('group')) ?? 'All';
+  const setGroup = (name: Group) => setQuery({ group: name === 'All' ? undefined : name }, { replace: true });
+  const { text, setText } = useQueryText(query, 'text');
   const isEmpty = sessions.value?.items.length === 0;
   return (
     <>
