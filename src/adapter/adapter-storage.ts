@@ -79,7 +79,7 @@ export function openAdapterEngine(options: AdapterStorageOptions, ownClasses: re
   if (options.manager !== undefined) return engineOf(options.manager).withoutMigrations();
   const { storage, classes = [], secrets = 'store-secrets-in-plain-text', ...rest } = options;
   const { limits, shadowBudgetBytes, now } = rest;
-  return Engine.open({
+  const engine = Engine.open({
     storage,
     classes: [...ownClasses, ...classes],
     secrets,
@@ -87,4 +87,7 @@ export function openAdapterEngine(options: AdapterStorageOptions, ownClasses: re
     ...(shadowBudgetBytes !== undefined && { shadowBudgetBytes }),
     ...(now !== undefined && { now }),
   });
+  engine.finishing.replacement = async (...given) =>
+    (await import('../manager/transfer/replace-session.ts')).finishReplacement(...given);
+  return engine;
 }

@@ -60,6 +60,8 @@ export class CheckpointManager {
   constructor(options: CheckpointManagerOptions) {
     checkCall(options, 'new CheckpointManager()');
     this.engine = Engine.open(options);
+    this.engine.finishing.replacement = async (...given) =>
+      (await import('./transfer/replace-session.ts')).finishReplacement(...given);
     this.#retention = RetentionRunner.open(this.engine, options.retention);
     this.#history = new History(this.engine);
     this.#branching = new Branching(this.engine);

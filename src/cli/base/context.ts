@@ -144,7 +144,9 @@ export class Context {
     const storage = await this.openAt(address ?? (await this.address()), { create, plain });
     const readFirstBad = async () =>
       (await (await import('../place/own-files.ts')).BisectFile.open(this)).readFirstBad();
-    return new OpenStorage(storage, { sessionId, readFirstBad });
+    const opened = new OpenStorage(storage, { sessionId, readFirstBad });
+    await opened.finishReplacements();
+    return opened;
   }
 
   /** The storage for a run, tidied as the settings say. With `enabled: false` it is one in memory, so that nothing is written. */

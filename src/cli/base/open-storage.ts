@@ -7,6 +7,7 @@ import { type CheckpointId, parseSessionId, type SessionId } from '../../core/re
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import { eachCheckpoint, type ListFilter } from '../../manager/branch/history.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { WHOLE } from '../../manager/engine/import-claim.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import { findSteps, rankSessions, threadOf } from '../../view/list-sessions.ts';
@@ -31,6 +32,14 @@ export class OpenStorage {
     this.storage = storage;
     this.manager = new CheckpointManager({ storage, unknownClasses: 'keep' });
     this.#sessionId = sessionId === undefined ? undefined : parseSessionId(sessionId);
+  }
+
+  /** Brings sessions in whose `redact` was killed. */
+  async finishReplacements(): Promise<void> {
+    const whole = await this.storage.readRefs(WHOLE);
+    if (whole.length === 0) return;
+    const { finishReplacements } = await import('../../manager/transfer/replace-session.ts');
+    await finishReplacements(this.manager.engine, whole);
   }
 
   /** Goes on with another session. */

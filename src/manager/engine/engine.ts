@@ -79,6 +79,7 @@ type EngineParts = Pick<
   | 'migrations'
   | 'keepers'
   | 'cuts'
+  | 'finishing'
   | 'telemetry'
 >;
 
@@ -106,6 +107,8 @@ export class Engine {
   readonly keepers: Set<SessionKeeper>;
   /** The groups that are being saved here. */
   readonly cuts: Set<{ readonly sinceMs: number }>;
+  /** How something that was killed is finished: whoever opens an engine says so, for the engine knows no transfers. */
+  readonly finishing: { replacement?: (engine: Engine, sessionId: SessionId) => Promise<boolean> };
   readonly telemetry: Telemetry | undefined;
   #afterSaves: AfterSaves;
 
@@ -120,6 +123,7 @@ export class Engine {
     this.migrations = parts.migrations;
     this.keepers = parts.keepers;
     this.cuts = parts.cuts;
+    this.finishing = parts.finishing;
     this.telemetry = parts.telemetry;
     this.#afterSaves = afterSaves;
   }
@@ -140,6 +144,7 @@ export class Engine {
       migrations: new Migrations(schemaVersion, migrations),
       keepers: new Set<SessionKeeper>(),
       cuts: new Set<{ readonly sinceMs: number }>(),
+      finishing: {},
       telemetry: options.telemetry,
     };
     return new Engine(parts, KEEP_ALL);

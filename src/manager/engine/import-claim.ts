@@ -1,12 +1,20 @@
 import { ConflictError, hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { sleep } from '../../core/time/timer.ts';
+import { digestText } from '../../core/tree/chunk.ts';
 import type { CheckpointRow, ChunkStorage, Ref, RefChange } from '../../storage/contract.ts';
 import type { Engine } from './engine.ts';
 import { formatTombstone, parseRow } from './records.ts';
 
 /** The name of the claim among the refs of a session. */
 const CLAIM = { kind: 'import', name: 'import' } as const;
+/** Says of a draft that all of it is there, and whose. */
+export const WHOLE = { kind: 'import', name: 'whole' } as const;
+
+/** The session that holds what is to replace another one, until it has. */
+export function draftOf(sessionId: SessionId): SessionId {
+  return `import/${digestText(sessionId)}` as SessionId;
+}
 
 /** A claim that did not move for this long is that of an import that was killed. */
 const ABANDONED_MS = 10_000;
@@ -82,7 +90,7 @@ export class ImportClaim {
 /** Claims a session that is not there. Waits for another import of it; what one that was killed left is removed. */
 export async function claimSession(engine: Engine, sessionId: SessionId): Promise<ImportClaim> {
   for (;;) {
-    await settleImport(engine, sessionId);
+    await awaitImport(engine, sessionId);
     await checkAbsent(engine, sessionId);
     const claim = new ImportClaim(engine, sessionId);
     try {
@@ -114,9 +122,21 @@ function isThere(sessionId: SessionId): ConflictError {
 
 /**
  * Waits for an import of a session that is under way, and removes what one that was killed left: all that is there under its claim
- * alone. Returns whether there was one. A session that somebody began beside an import is theirs, and stays.
+ * alone; what was to replace the session is brought in. Returns whether there was one. A session that somebody began beside an import
+ * is theirs, and stays.
  */
-export async function settleImport({ storage, ports }: Engine, sessionId: SessionId): Promise<boolean> {
+export async function settleImport(engine: Engine, sessionId: SessionId): Promise<boolean> {
+  const wasImported = await awaitImport(engine, sessionId);
+  const { storage } = engine;
+  const isReplaced =
+    (await storage.readRefs({ sessionId: draftOf(sessionId), ...WHOLE })).length > 0 &&
+    (await storage.readRefs({ sessionId })).length === 0;
+  return isReplaced && engine.finishing.replacement !== undefined
+    ? engine.finishing.replacement(engine, sessionId)
+    : wasImported;
+}
+
+async function awaitImport({ storage, ports }: Engine, sessionId: SessionId): Promise<boolean> {
   let last: string | undefined;
   let waitedMs = 0;
   for (;;) {
@@ -167,6 +187,7 @@ function noneOfDamaged(error: unknown): [] {
   throw error;
 }
 
-function isClaim({ kind, name }: Pick<Ref, 'kind' | 'name'>): boolean {
-  return kind === CLAIM.kind && name === CLAIM.name;
+/** Whether a name only says that something is being brought in. */
+export function isClaim({ kind }: Pick<Ref, 'kind'>): boolean {
+  return kind === CLAIM.kind;
 }

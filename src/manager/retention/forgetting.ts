@@ -3,6 +3,7 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { CheckpointRow, Ref } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
+import { draftOf } from '../engine/import-claim.ts';
 import { type LineageEntry, parseRow, readPages, readSession } from '../engine/records.ts';
 import { GROUP_TYPE } from '../engine/save-options.ts';
 import { groupOfPin, unpinGroups } from '../group/group-pins.ts';
@@ -111,6 +112,7 @@ export async function deleteSession(
   const id = parseSessionId(sessionId);
   const live = await readLive(engine, id);
   const wasThere = await engine.storage.deleteSession(id);
+  await engine.storage.deleteSession(draftOf(id)); // or the next opening would bring it back
   for (const keeper of engine.keepers) keeper.forget(id);
   for (const checkpoint of live)
     await engine.events.emit('checkpoint_deleted', checkpoint.id, 'its session was deleted');

@@ -5,6 +5,7 @@ import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { CollectResult, Ref } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
+import { draftOf } from '../engine/import-claim.ts';
 import { parseRow, parseRows } from '../engine/records.ts';
 import { GROUP_TYPE, redactText } from '../engine/save-options.ts';
 import { type PinReview, releaseStalePins, unpinGroups } from '../group/group-pins.ts';
@@ -245,6 +246,7 @@ export class RetentionRunner {
     if (!ids.every((id) => doomed.has(id))) return [];
     if (!(await this.#engine.endSession(sessionId, () => storage.deleteSession(sessionId, { ifRefs: refs }))))
       return [];
+    await storage.deleteSession(draftOf(sessionId)); // or the next opening would bring it back
     for (const id of ids) await events.emit('checkpoint_deleted', id, doomed.get(id)?.reason ?? '');
     return ids;
   }

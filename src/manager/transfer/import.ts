@@ -51,6 +51,19 @@ function checkSource(source: unknown): void {
     throw new InvalidInputError('importSession reads a stream of texts or bytes, such as createReadStream(file).');
 }
 
+/** Reads an exported session whole and checks it, as an import does; stores nothing. */
+export async function checkSession(
+  engine: Engine,
+  source: AsyncIterable<string | Uint8Array>,
+): Promise<Pick<SessionFile, 'checkpoints' | 'effects'>> {
+  const spool = new LineSpool();
+  try {
+    return await readFile(engine, source, spool);
+  } finally {
+    spool.close();
+  }
+}
+
 async function readFile(
   { codec, ports }: Engine,
   source: AsyncIterable<string | Uint8Array>,
