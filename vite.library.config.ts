@@ -33,7 +33,10 @@ const CHUNKS: readonly (readonly [name: string, sources: RegExp])[] = [
   ['storage', /^storage\/index\.ts$/],
   ['manager', /^(index|runtime\/config\/operation-name)\.ts$/],
   ['records', /^adapter\/langgraph\/record\/(graph-header|thread-session|write-record)\.ts$/],
-  ['view', /^view\/(checkpoint-output|label|list-sessions|messages|protecting|state-view)\.ts$/],
+  [
+    'view',
+    /^(view\/(checkpoint-output|label|list-sessions|messages|protecting|state-view)|manager\/branch\/notes)\.ts$/,
+  ],
   ['program', /^cli\/run-main\.ts$/], // all that --help needs
   [
     'command',

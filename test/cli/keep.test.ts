@@ -1,8 +1,12 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { readNotes, setNote } from '../../src/manager/branch/notes.ts';
+import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { json, ok, run } from './support/cli.ts';
 import { CHAT, DATABASE, ROUNDS, sharedChat } from './support/fixture.ts';
+import { newFolder } from './support/folder.ts';
 
 const chat = sharedChat();
 
@@ -165,6 +169,34 @@ describe.concurrent('redact', () => {
     expect(after.map(({ id }) => id)).toEqual([forkId, ...ids.slice(1).reverse()]);
     expect(await json('verify', ['--read-data'], { folder })).toMatchObject({ status: 'clean', effects: ROUNDS });
     expect(existsSync(join(folder, '.state'))).toBe(false);
+  });
+
+  test('[cli.16] takes a text out of notes, their authors and the names of steps', async () => {
+    const folder = newFolder();
+    const path = join(folder, 'agent.db');
+    const open = () => new CheckpointManager({ storage: new SqliteCheckpointStorage({ path, durability: 'process' }) });
+    const secret = 'k-17';
+    const manager = open();
+    const session = await manager.session('s');
+    await session.step(`call ${secret}`, () => 'ok');
+    const id = await session.save({ a: 1 });
+    await setNote(manager.engine, id, { text: secret.repeat(80), author: `Ann ${secret}` });
+    await session.step(`fail ${secret}`, () => Promise.reject(new Error('no'))).catch(() => undefined);
+    await manager.close();
+    const options = { folder, env: { LEAKED: secret } };
+    await json('redact', ['--env', 'LEAKED', '-s', 's', '--yes', '--storage', 'agent.db'], options);
+    expect(readFileSync(path).includes(secret)).toBe(false);
+    expect(await json('verify', ['--read-data', '--storage', 'agent.db'], { folder })).toMatchObject({
+      status: 'clean',
+    });
+    const after = open();
+    const [note] = readNotes(await after.engine.repository.readRefs({ sessionId: 's' }));
+    expect(note).toMatchObject({
+      checkpointId: id,
+      author: 'Ann [redacted]',
+      text: expect.stringMatching(/^\[redacted\]/),
+    });
+    await after.close();
   });
 
   test('[cli.16] takes the value at a path out; takes texts from a file or a pipe; refuses what would take everything', async () => {

@@ -1,8 +1,10 @@
 import { findIn, StateCodec } from '../../core/codec/state-codec.ts';
+import { withoutUndefined } from '../../core/defined.ts';
 import { parseCheckpointBody } from '../../core/record/checkpoint.ts';
 import { type CheckpointHeader, digestCheckpoint } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { type Chunk, type ChunkContent, createChunk, type Digest } from '../../core/tree/chunk.ts';
+import { rewriteNote } from '../branch/notes.ts';
 import { formatEffect, parseEffect } from '../effect/effect-record.ts';
 import { parseTombstone, sealTombstone } from '../engine/records.ts';
 import { SAID_FIELD_NAMES, SAID_FIELDS } from '../engine/save-options.ts';
@@ -53,7 +55,8 @@ class SessionRewriter {
     if ('chunk' in line) this.#before.set(createChunk(line.chunk).digest, line.chunk);
     else if ('checkpoint' in line) yield* this.#rewriteCheckpoint(line.checkpoint);
     else if ('effect' in line) yield* this.#rewriteEffect(line.effect);
-    else yield 'tombstone' in line ? this.#rewriteTombstone(line.tombstone) : line;
+    else if ('tombstone' in line) yield this.#rewriteTombstone(line.tombstone);
+    else yield { ref: { ...line.ref, name: rewriteNote(line.ref, (said) => this.#rewriting.ofOther(said)) } };
   }
 
   #rewriteTombstone({ body, digest }: Extract<ExportLine, { tombstone: unknown }>['tombstone']): ExportLine {
@@ -98,9 +101,15 @@ class SessionRewriter {
   }
 
   *#rewriteEffect(effect: Extract<ExportLine, { effect: unknown }>['effect']): Generator<ExportLine> {
-    const { branch: _, result, ...record } = parseEffect({ ...effect, sessionId: this.#sessionId });
+    const { branch: _, result, ...known } = parseEffect({ ...effect, sessionId: this.#sessionId });
     const place = { sessionId: this.#sessionId, branch: effect.branch };
-    if (result === undefined) return yield { effect };
+    const { name, work } = known;
+    const said = withoutUndefined({ name, work });
+    const record = { ...known, ...this.#rewriting.ofOther(said) };
+    if (result === undefined) {
+      const { sessionId: __, ...row } = formatEffect(place, record);
+      return yield { effect: row };
+    }
     const encoded = this.#codec.encode(this.#rewriting.ofOther(this.#codec.decode(result, findIn(this.#before))));
     yield* this.#write(encoded.chunks);
     const { sessionId: __, ...row } = formatEffect(place, record, { text: encoded.root.text, refs: encoded.root.refs });

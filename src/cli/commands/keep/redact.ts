@@ -22,7 +22,7 @@ export const command: Command = {
     ['--path <path>', 'the value at this path of every state', 'repeat'],
     ['--dry-run', 'only say how often it is there'],
   ],
-  details: `Rewrites every checkpoint and recorded effect of the session: what was there is [redacted] afterwards, and its bytes are removed.
+  details: `Rewrites every checkpoint, note and recorded effect of the session: what was there is [redacted] afterwards, and its bytes are removed.
 Ids, times, branches and tags stay; digests change. A secret is not given as an option, where others could see it.
 Stop programs that write to the session first. If the command is killed, the next one that opens the storage, or a program that opens the session, finishes it. Copies and exports elsewhere are not touched. It shows what it would do and asks.`,
   examples: [
