@@ -1,16 +1,18 @@
 import {
+  type Alias,
   Document,
   isAlias,
   isCollection,
   isMap,
   isNode,
+  isPair,
   isScalar,
   Lexer,
   LineCounter,
   type Node,
+  type Pair,
   Parser,
   parseDocument,
-  visit,
 } from 'yaml';
 import { accepts, type OptionCheck } from '../../core/options.ts';
 import { formatPath, type KeyPath, type Problem } from './problem.ts';
@@ -79,7 +81,7 @@ export function yamlDocument(text: string): YamlDocument {
     ...[...document.errors, ...document.warnings].map(({ code, message, pos }) =>
       place(pos[0], WORDS[code] ?? message),
     ),
-    ...findBadParts(document).map(([offset, message]) => place(offset, message)),
+    ...new BadParts(document).found.map(([offset, message]) => place(offset, message)),
   ];
   if (problems.length === 0 && unfoldsTooFar(document))
     problems.push(place(0, 'has aliases that unfold to too many values. Write the values out.'));
@@ -114,28 +116,70 @@ function findTooDeep(text: string): Problem | undefined {
 /** What the lexer says beside the text: a document begins, a value ends, a scalar follows. */
 const MARKS = new Set(['\u0002', '\u0018', '\u001f']);
 
-/** Aliases of what is not there, or of what they stand in; keys that are no text. */
-function findBadParts(document: Document): [offset: number, message: string][] {
-  const found: [number, string][] = [];
-  visit(document, {
-    Pair(_, { key }) {
-      const target = isAlias(key) ? key.resolve(document) : key;
-      if (isCollection(target) && isNode(key))
-        found.push([key.range?.[0] ?? 0, 'a list or a map cannot be a key. Quote it if it is text.']);
-    },
-    Alias(_, alias, path) {
-      const target = alias.resolve(document);
-      const { source, range } = alias;
-      if (target === undefined)
-        found.push([
-          range?.[0] ?? 0,
-          `*${source} repeats "&${source}", which is nowhere before it. Quote it if it is text.`,
-        ]);
-      else if (path.includes(target))
-        found.push([range?.[0] ?? 0, `*${source} stands inside "&${source}" itself. Write the values out.`]);
-    },
-  });
-  return found;
+/** The package looks at the whole document for each. */
+const MAX_ALIASES = 1_000;
+
+type Anchored = { readonly node: Node; levels?: number };
+
+/**
+ * Aliases of what is not there, of what they stand in, or of what makes the data too deep; keys that are no text. One walk through the
+ * document: what an alias repeats was measured before, so that a chain of aliases takes no longer than its text.
+ */
+class BadParts {
+  readonly found: [offset: number, message: string][] = [];
+  /** What has a name so far; without `levels` while it is walked through. */
+  readonly #anchored = new Map<string, Anchored>();
+  #aliases = 0;
+  #isTooLarge = false;
+
+  constructor(document: Document) {
+    this.#measure(document.contents);
+  }
+
+  /** How many lists and maps are in one another there. */
+  #measure(part: unknown): number {
+    if (isAlias(part)) return this.#measureAlias(part);
+    if (isPair(part)) return this.#measurePair(part);
+    if (!isScalar(part) && !isCollection(part)) return 0;
+    const anchored: Anchored = { node: part };
+    if (part.anchor !== undefined) this.#anchored.set(part.anchor, anchored);
+    let levels = 0;
+    if (isCollection(part)) for (const item of part.items) levels = Math.max(levels, this.#measure(item) + 1);
+    anchored.levels = levels;
+    return levels;
+  }
+
+  #measurePair({ key, value }: Pair): number {
+    const levels = this.#measure(key);
+    const target = isAlias(key) ? this.#anchored.get(key.source)?.node : key;
+    if (isCollection(target)) this.#report(key, 'a list or a map cannot be a key. Quote it if it is text.');
+    return Math.max(levels, this.#measure(value));
+  }
+
+  #measureAlias(alias: Alias): number {
+    const { source } = alias;
+    const { levels, node } = this.#anchored.get(source) ?? {};
+    this.#aliases++;
+    if (node === undefined)
+      this.#report(alias, `*${source} repeats "&${source}", which is nowhere before it. Quote it if it is text.`);
+    else if (levels === undefined)
+      this.#report(alias, `*${source} stands inside "&${source}" itself. Write the values out.`);
+    else if (this.#aliases > MAX_ALIASES)
+      this.#reportOnce(alias, `is one of more than ${MAX_ALIASES} aliases. Write the values out.`);
+    else if (levels < MAX_DEPTH) return levels;
+    else
+      this.#reportOnce(alias, `*${source} is nested more than ${MAX_DEPTH} levels deep. Write it with fewer levels.`);
+    return 0;
+  }
+
+  #reportOnce(alias: Alias, message: string): void {
+    if (!this.#isTooLarge) this.#report(alias, message);
+    this.#isTooLarge = true;
+  }
+
+  #report(part: unknown, message: string): void {
+    this.found.push([(isNode(part) ? part.range?.[0] : undefined) ?? 0, message]);
+  }
 }
 
 function unfoldsTooFar(document: Document): boolean {
