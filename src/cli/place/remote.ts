@@ -10,6 +10,7 @@ import {
 } from '../../core/errors.ts';
 import { type Client, createClient, ResponseError } from '../../server/client/client.ts';
 import { createRemoteStorage } from '../../server/client/remote-storage.ts';
+import { aboutReply } from '../../server/client/storage-results.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import type { RemoteAddress } from './address.ts';
 
@@ -20,21 +21,35 @@ export async function openRemote(address: RemoteAddress): Promise<ChunkStorage> 
   const about = await client.request('GET /v1/server').catch((error: unknown) => {
     throw error instanceof SavestateError && error.code === 'STORAGE' ? noServer(url, error) : error;
   });
-  if (typeof about.kind !== 'string') throw noServer(url, 'what answers there is something else');
-  if (about.offers !== undefined) return createRemoteStorage(client, about);
+  if (typeof about?.kind !== 'string') throw noServer(url, 'what answers there is something else');
+  if (about.offers !== undefined) {
+    if (aboutReply.safeParse(about).success) return createRemoteStorage(client, about);
+    throw noServer(url, 'what answers there describes itself in another way');
+  }
   throw new UnsupportedError(
     `The server at ${url} has version ${about.version}, which takes no commands. Use the same version here and there.`,
   );
 }
 
-/** A client of this server whose errors are ours: a command ends as it would with the storage at hand. */
-export function connect({ url, token, withheldFrom }: RemoteAddress): Client {
+/** What a server may send, and how long it may take: in storage routes as much and as long as it allows itself, and more. */
+const BOUNDS = {
+  storage: { maxBytes: 256 * 1024 ** 2, waitMs: 660_000 },
+  other: { maxBytes: 16 * 1024 ** 2, waitMs: 60_000 },
+};
+
+/**
+ * A client of this server whose errors are ours: a command ends as it would with the storage at hand. A reply that is too large, or does
+ * not come, is an error, too: what is at the address may be anything.
+ */
+export function connect({ url, token, withheldFrom }: RemoteAddress, bounds = BOUNDS): Client {
   if (withheldFrom !== undefined)
     throw new InvalidInputError(
       `${withheldFrom} names the server ${url}. SAVESTATE_TOKEN is sent only to a server that you name yourself: if you trust this one, add --remote ${url}, set SAVESTATE_STORAGE to it, or name its token with --token-file.`,
       { details: { path: withheldFrom, storage: url } },
     );
-  const client = createClient(url, token === undefined ? {} : { token });
+  const ask = (request: Request) =>
+    fetchBounded(request, bounds[request.url.includes('/v1/storage/') ? 'storage' : 'other']);
+  const client = createClient(url, { fetch: ask, ...(token !== undefined && { token }) });
   const request = async (...given: Parameters<Client['request']>) => {
     try {
       return await client.request(...given);
@@ -45,10 +60,27 @@ export function connect({ url, token, withheldFrom }: RemoteAddress): Client {
   return { ...client, request: request as Client['request'] };
 }
 
+async function fetchBounded(request: Request, { maxBytes, waitMs }: (typeof BOUNDS)['other']): Promise<Response> {
+  const deadline = AbortSignal.timeout(waitMs);
+  const response = await fetch(request, { signal: AbortSignal.any([request.signal, deadline]) });
+  let left = maxBytes;
+  const counted = new TransformStream<Uint8Array, Uint8Array>({
+    transform(part, controller) {
+      left -= part.length;
+      if (left < 0) throw new TypeError(`it sent more than ${maxBytes} bytes`);
+      controller.enqueue(part);
+    },
+  });
+  return new Response(response.body?.pipeThrough(counted) ?? null, response);
+}
+
 type Asked = { readonly url: string; readonly isChange: boolean };
 
 function toOwnError(error: unknown, asked: Asked): unknown {
   if (error instanceof ResponseError) return toRefusal(error, asked);
+  if (error instanceof SyntaxError)
+    return failure(`The server at ${asked.url} sent no JSON: ${error.message}.`, asked, error);
+  if (hasName(error, 'TimeoutError')) return failure(`The server at ${asked.url} did not reply in time.`, asked, error);
   if (!(error instanceof TypeError)) return error; // stopped by a person
   return failure(`The server at ${asked.url} cannot be reached: ${describeFailure(error)}`, asked, error);
 }
@@ -70,6 +102,10 @@ function toRefusal(error: ResponseError, asked: Asked): Error {
 function failure(message: string, { isChange }: Asked, cause: Error): StorageError {
   const known = cause instanceof ResponseError ? cause.details : {};
   return new StorageError(message, { cause, details: { ...known, ...(isChange && { outcome: 'unknown' }) } });
+}
+
+function hasName(error: unknown, name: string): error is Error {
+  return error instanceof Error && error.name === name;
 }
 
 /** What is behind "fetch failed". */

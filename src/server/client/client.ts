@@ -117,7 +117,12 @@ function initOf(key: string, { body, signal, ifMatch, idempotencyKey }: AnyReque
 /** An error, whatever came back: a proxy in between does not know our form. */
 async function toError(response: Response): Promise<ResponseError> {
   const { status } = response;
-  const problem = (await response.json().catch(() => ({}))) as Partial<Problem>;
-  const { code = 'STORAGE', detail = `The server answered with status ${status}.`, details = {} } = problem;
-  return new ResponseError({ code, status, detail, details });
+  const problem = ((await response.json().catch(() => undefined)) ?? {}) as Partial<Record<keyof Problem, unknown>>;
+  const { code, detail, details } = problem;
+  return new ResponseError({
+    code: typeof code === 'string' ? code : 'STORAGE',
+    status,
+    detail: typeof detail === 'string' ? detail : `The server answered with status ${status}.`,
+    details: typeof details === 'object' ? { ...details } : {},
+  });
 }

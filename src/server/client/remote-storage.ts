@@ -1,8 +1,9 @@
-import { ClosedError } from '../../core/errors.ts';
+import { ClosedError, StorageError } from '../../core/errors.ts';
 import { Serial } from '../../core/time/serial.ts';
 import type { Chunk, ChunkContent, Digest } from '../../core/tree/chunk.ts';
 import type { ChunkStorage, Commit } from '../../storage/contract.ts';
 import type { Client } from './client.ts';
+import { STORAGE_RESULTS } from './storage-results.ts';
 import type { ReplyOf } from './types.ts';
 
 const READS = [
@@ -29,7 +30,7 @@ export function createRemoteStorage(client: Client, { kind, limits, offers }: Re
   const changes = new Serial(); // commits of a session are applied in the order of the calls
   let isClosed = false;
   const ask = async (key: Route, body: object, signal?: AbortSignal): Promise<unknown> =>
-    (await client.request(key, { body, ...(signal !== undefined && { signal }) })).result;
+    checkResult(body, await client.request(key, { body, ...(signal !== undefined && { signal }) }));
   const guarded = <Result>(work: () => Promise<Result>): Promise<Result> =>
     isClosed ? Promise.reject(new ClosedError('The storage is closed.')) : work();
   const read = (name: string, given: readonly unknown[]) =>
@@ -51,6 +52,18 @@ export function createRemoteStorage(client: Client, { kind, limits, offers }: Re
     },
   };
   return { kind, limits, ...methods } as ChunkStorage;
+}
+
+/** What a method returned, if that is what it returns: whatever is at the address may reply with anything. */
+function checkResult(body: object, reply: unknown): unknown {
+  const [name = ''] = Object.keys(body);
+  const { result } = (reply ?? {}) as { readonly result?: unknown };
+  const issue = STORAGE_RESULTS[name]?.safeParse(result).error?.issues[0];
+  if (issue === undefined) return result;
+  throw new StorageError(
+    `The server replied to ${name} with something else than its contract says (${['result', ...issue.path].join('.')}: ${issue.message}). Look whether it is a Savestate server of this version.`,
+    { details: { method: name } },
+  );
 }
 
 /** Asks for what is left until all came: a server sends a part of what is large. */
@@ -76,7 +89,7 @@ async function readAllReachable(
     const asked = rest.slice(0, ASK_AT_ONCE);
     const chunks = await ask(asked);
     for (const chunk of chunks) found.set(chunk.digest, chunk);
-    if (chunks.length === 0) for (const digest of asked) absent.add(digest);
+    if (!asked.some((digest) => found.has(digest))) for (const digest of asked) absent.add(digest);
     const wanted = new Set([...rest, ...chunks.flatMap(({ refs }) => refs)]);
     rest = [...wanted].filter((digest) => !found.has(digest) && !absent.has(digest));
   }
