@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../../test/support/storages.ts';
-import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { type CheckpointId, createCheckpointIds, type SessionId } from '../../core/record/id.ts';
 import { type Chunk, createChunk, type Digest, digestText } from '../../core/tree/chunk.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
@@ -9,6 +9,9 @@ import { chainLine } from './export.ts';
 
 const ID = 'chk_01kq00000000000000000a';
 const NEXT = 'chk_01kq00000000000000000b';
+const [HOUR, NOW] = [3_600_000, Date.parse('2027-01-01T00:00:00Z')];
+const idAt = (timeMs: number): string =>
+  createCheckpointIds({ now: () => timeMs, randomBytes: (size) => new Uint8Array(size) })();
 
 type Line = { readonly [kind: string]: unknown };
 
@@ -282,8 +285,15 @@ describe('[session.4] a file that was written to do harm is CORRUPT and brings n
     expect(await storage.stats()).toMatchObject({ checkpoints: 0, tombstones: 0, chunks: 0, sessions: 0 });
   });
 
+  test('a file of a clock that is some hours ahead is brought in', async () => {
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: () => NOW });
+    const [id, timestampMs] = [idAt(NOW + 23 * HOUR), NOW + 23 * HOUR];
+    await manager.importSession(toStream(format([checkpoint({ id, timestampMs }), ref(id)])));
+    expect(await manager.latest()).toMatchObject({ sessionId: 's' });
+  });
+
   test('the error names the line, and what was found there', async () => {
-    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: () => NOW });
     const cases: [Line[], number, RegExp][] = [
       [[checkpoint({ effectCount: 3 }), ref()], 2, /counts 3 effects of "main", and 0 are/],
       [[checkpoint(), ref(), ref('gone', { kind: 'current', name: 'branch' })], 4, /current "branch" points at "gone"/],
@@ -292,7 +302,9 @@ describe('[session.4] a file that was written to do harm is CORRUPT and brings n
       [[checkpoint({ shell: 1 }), ref()], 2, /a field "shell", which no export has/],
       [[checkpoint({ sequence: 7 }), ref()], 2, /sequence 7, and 1 is its place/],
       [[checkpoint({ type: 'group' }), ref()], 2, /members is no list/],
-      [[checkpoint({ id: 'chk_zzzzzzzzzyzzzzzzzzzzzz' }), ref()], 2, /far in the future/],
+      [[checkpoint({ id: 'chk_zzzzzzzzzyzzzzzzzzzzzz' }), ref()], 2, /more than a day in the future/],
+      [[checkpoint({ id: idAt(NOW + 25 * HOUR) }), ref()], 2, /day in the future/],
+      [[checkpoint({ timestampMs: NOW + 25 * HOUR }), ref()], 2, /day in the future/],
     ];
     for (const [lines, line, message] of cases) {
       const importing = manager.importSession(toStream(format(lines)));

@@ -18,16 +18,23 @@ export type ImportResult = {
   readonly effects: number;
 };
 
+/** `isOwn`: it was in this storage before, so that its times may be any. */
+type Origin = { readonly isOwn?: boolean };
+
 /**
  * Reads an exported session into the storage, all of it or nothing. First the whole file is read and checked, and nothing is written.
  * Then the session is claimed, its checkpoints are stored, and in the end one commit brings its names and effects. A session that
  * somebody else began meanwhile is left as it is: that is a ConflictError.
  */
-export async function importSession(engine: Engine, source: AsyncIterable<string | Uint8Array>): Promise<ImportResult> {
+export async function importSession(
+  engine: Engine,
+  source: AsyncIterable<string | Uint8Array>,
+  origin: Origin = {},
+): Promise<ImportResult> {
   checkSource(source);
   const spool = new LineSpool();
   try {
-    const file = await readFile(engine, source, spool);
+    const file = await readFile(engine, { source, spool, ...origin });
     const claim = await claimSession(engine, file.sessionId);
     const writing = new SessionWriting(engine, file, claim);
     try {
@@ -51,14 +58,14 @@ function checkSource(source: unknown): void {
     throw new InvalidInputError('importSession reads a stream of texts or bytes, such as createReadStream(file).');
 }
 
-/** Reads an exported session whole and checks it, as an import does; stores nothing. */
+/** Reads an exported session of this storage whole and checks it, as an import does; stores nothing. */
 export async function checkSession(
   engine: Engine,
   source: AsyncIterable<string | Uint8Array>,
 ): Promise<Pick<SessionFile, 'checkpoints' | 'effects'>> {
   const spool = new LineSpool();
   try {
-    return await readFile(engine, source, spool);
+    return await readFile(engine, { source, spool, isOwn: true });
   } finally {
     spool.close();
   }
@@ -66,10 +73,10 @@ export async function checkSession(
 
 async function readFile(
   { codec, ports }: Engine,
-  source: AsyncIterable<string | Uint8Array>,
-  spool: LineSpool,
+  { source, spool, isOwn = false }: Origin & { source: AsyncIterable<string | Uint8Array>; spool: LineSpool },
 ): Promise<SessionFile> {
-  const reader = new RecordReader({ states: { limits: codec.limits, spool }, nowMs: ports.now() });
+  const states = { limits: codec.limits, spool };
+  const reader = new RecordReader(isOwn ? { states } : { states, nowMs: ports.now() });
   const breather = new Breather();
   try {
     for await (const line of splitLines(source)) {

@@ -42,8 +42,10 @@ export type ReaderOptions = {
 /** What says where a record stands in its lineage. */
 type Placed = Pick<CheckpointHeader, 'id' | 'parentId' | 'sequence' | 'metadata'> & Pick<Tombstone, 'folded'>;
 
-/** Clocks go wrong by hours or days. What is later than this was not made by one. */
-const FAR_MS = 366 * 24 * 3600 * 1000;
+/** Clocks differ by hours. What is later would be the newest of the storage until then, and later ids would follow it. */
+const FAR_MS = 24 * 3600 * 1000;
+/** No date is later. */
+const MAX_DATE_MS = 8.64e15;
 /** Sizes are estimates: of small states, and up to this factor, any is taken. */
 const ANY_BYTES = 4_096;
 const FAR_SIZE = 64;
@@ -203,8 +205,8 @@ export class RecordReader {
       return chars > MAX_CHARS[SAID_FIELDS[field]] * GROWTH;
     });
     if (long !== undefined) throw new CorruptError(`The ${long} of checkpoint ${id} is too long.`);
-    if (timestampMs < 0 || timestampMs > this.#latestMs)
-      throw new CorruptError(`The time of checkpoint ${id} is ${timestampMs}, which no clock said.`);
+    if (timestampMs < 0) throw new CorruptError(`The time of checkpoint ${id} is ${timestampMs}, which no clock said.`);
+    this.#checkTime(id, timestampMs);
     if (!Number.isSafeInteger(schemaVersion) || schemaVersion < 0)
       throw new CorruptError(`The schemaVersion of checkpoint ${id} is ${schemaVersion}.`);
   }
@@ -240,18 +242,18 @@ export class RecordReader {
     if (this.#records.has(id)) throw new CorruptError(`Checkpoint ${id} is there twice.`);
     if (parentId !== undefined && (!this.#records.has(parentId) || parentId >= id))
       throw new CorruptError(`The parent ${parentId} of checkpoint ${id} does not come before it.`);
-    this.#checkTime(id);
+    this.#checkTime(id, timeOfId(id));
     this.#checkSequence(record);
     this.#records.set(id, { ...known, branch, sequence });
   }
 
   /** What is saved later must sort after it, here too. */
-  #checkTime(id: CheckpointId): void {
-    const timeMs = timeOfId(id);
+  #checkTime(id: CheckpointId, timeMs: number): void {
     if (timeMs <= this.#latestMs) return;
     const now = new Date(this.#latestMs - FAR_MS).toISOString();
+    const then = timeMs > MAX_DATE_MS ? timeMs : new Date(timeMs).toISOString();
     throw new CorruptError(
-      `The id ${id} lies far in the future (${new Date(timeMs).toISOString()}; the clock here says ${now}). If that clock is wrong, set it.`,
+      `Checkpoint ${id} lies more than a day in the future (${then}; the clock here says ${now}). If that clock is wrong, set it.`,
       { details: { id } },
     );
   }

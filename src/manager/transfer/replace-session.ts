@@ -39,7 +39,7 @@ export async function finishReplacement(engine: Engine, sessionId: SessionId): P
   const draft = draftOf(sessionId);
   if ((await storage.readRefs({ sessionId: draft, ...WHOLE })).length === 0) return false;
   try {
-    await importSession(engine, readDraft(engine, draft));
+    await importSession(engine, readDraft(engine, draft), { isOwn: true });
   } catch (error) {
     if ((await storage.readRefs({ sessionId })).every(isClaim)) throw error;
     return true; // another process was faster
