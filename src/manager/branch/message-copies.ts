@@ -86,6 +86,7 @@ export type CarriedEdit = { readonly state: unknown; readonly copies: readonly s
 /** Changes the agents' own copies of the messages that an edit changed, except where it changed the copy, too. */
 export function carryEdit(before: unknown, after: unknown, editor: Editor): CarriedEdit {
   const [was, is] = [readConversation(before), readConversation(after)];
+  if (was !== undefined && is === undefined) refuseBroken(was.key, before, after);
   if (was === undefined || is === undefined) return { state: after, copies: [] };
   const edits = findEdits(was, is, editor);
   if (edits.size === 0) return { state: after, copies: [] };
@@ -101,6 +102,19 @@ export function carryEdit(before: unknown, after: unknown, editor: Editor): Carr
   });
   const state = { ...Object(after), [is.key]: editRecord(is, edits), agents: Object.fromEntries(agents) };
   return { state, copies };
+}
+
+/** Refuses what still says that it is a conversation, and could not go on as one. */
+function refuseBroken(key: string, before: unknown, after: unknown): void {
+  if (!isRecord(after) || after.kind !== Object(before).kind) return;
+  const { agents, [key]: record } = after;
+  const messages = isRecord(record) && Array.isArray(record.messages) ? record.messages : undefined;
+  const at = messages?.findIndex((message) => !isSaid(message)) ?? -1;
+  const path = formatPath(isRecord(agents) ? [key, ...(at < 0 ? [] : ['messages', at])] : ['agents']);
+  throw new InvalidInputError(
+    `The edit leaves nothing to go on from: ${path} is not what a conversation has there. Messages have a name and a content, which are strings; agents, settings and the list of messages stay.`,
+    { details: { path } },
+  );
 }
 
 /** The messages that an edit changed, as they are to be, by their place. */

@@ -259,6 +259,25 @@ describe('a restore', () => {
     expect(more.differences).toEqual([]);
   });
 
+  test('[run.3] what was restored goes on where it is the head, and is refused elsewhere, with what to do', async () => {
+    const { manager, team, id } = await recorded();
+    const restorer = new CheckpointRestorer({ manager, registry: team.registry });
+    const restore = async (at: string, sessionId: string) => {
+      const { chat } = await restorer.restore({ sessionId: 'team', at });
+      return new CheckpointingGroupChatManager({ chat, manager, sessionId, logs: false });
+    };
+    for (const sessionId of ['team', 'new'])
+      for (const go of ['resume', 'run', 'prompt'] as const) {
+        const held = await restore('message 2', sessionId);
+        const going =
+          go === 'run' ? held.run({ message: 'Go.' }) : go === 'prompt' ? held.prompt('Go.') : held.resume();
+        await expect(going).rejects.toThrow(/was restored from .* restorer\.continue\(.*manager\.rewind\(/);
+      }
+    expect(await latest(manager)).toBe(id);
+    const held = await restore('main', 'team');
+    for (const rounds of [1, 1]) expect((await held.resume({ rounds })).status).toBe('ended');
+  });
+
   test('[run.8] a checkpoint of another kind is refused', async () => {
     const manager = open();
     const id = await manager.save({ hello: 1 });

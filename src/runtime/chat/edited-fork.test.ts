@@ -90,6 +90,19 @@ describe('a fork with an edited message', () => {
     expect([state.chat.messages.length, wordsOf(state, 'ann')?.length]).toEqual([4, 4]);
   });
 
+  test('[session.2] that leaves no conversation is refused when it is made, with the path', async () => {
+    const { manager, id } = await talk();
+    for (const [path, value, named] of [
+      ['/chat', 5, /\$\.chat is not/],
+      ['/chat/messages', 5, /\$\.chat is not/],
+      ['/chat/messages/1/content', 5, /\$\.chat\.messages\[1\] is not/],
+      ['/agents', 5, /\$\.agents is not/],
+    ] as const)
+      await expect(manager.fork(id, { edit: [{ op: 'replace', path, value }] })).rejects.toThrow(named);
+    expect((await manager.branches('trip')).length).toBe(1);
+    await manager.fork(id, { edit: () => ({ note: 'something else' }) });
+  });
+
   test('[chat.3] is replayed with what was recorded before it, as long as the edit changes no call', async () => {
     const { manager, asked, model } = await talk();
     const edit = (state: ChatState) => void Object.assign(state.agents.ann?.totals ?? {}, { costUsd: 1 });

@@ -7,7 +7,15 @@ import { parseRunMemory } from '../agent/run-memory.ts';
 import type { DifferenceOptions } from './differences.ts';
 import { type GivenAnswer, type RequestAnswer, RequestAnswers } from './request-answers.ts';
 import { openOutcome, withSeat } from './seat.ts';
-import { type MadeTeam, madeOf, type Resumed, resumeTeam, type TeamKind, type TeamTypes } from './team.ts';
+import {
+  checkRestored,
+  type MadeTeam,
+  madeOf,
+  type Resumed,
+  resumeTeam,
+  type TeamKind,
+  type TeamTypes,
+} from './team.ts';
 import type { Hold, RunOptions } from './team-run.ts';
 import { readUndone } from './undone-calls.ts';
 
@@ -67,7 +75,10 @@ export class RunHost<Of extends TeamTypes, Result extends { readonly status: str
     const { options, run } = this.#parts;
     const { manager, sessionId, branch, mode } = options;
     const place = { sessionId, branch, ...(mode !== undefined && { mode }) };
-    return withSeat(manager, place, async (session) => run(session, await prepare(session), options.signal));
+    return withSeat(manager, place, async (session) => {
+      checkRestored(this.#parts.team, session);
+      return run(session, await prepare(session), options.signal);
+    });
   }
 
   /** Goes on with a session whose process died, under its lease; throws what it fails with, so that it comes up again later. */

@@ -28,7 +28,7 @@ import {
 } from './differences.ts';
 import { PARTS } from './run-options.ts';
 import { type SeatPlace, withSeat } from './seat.ts';
-import { codeOf, findMissingModels, readOrigin, type TeamKind, type TeamTypes } from './team.ts';
+import { codeOf, findMissingModels, noteRestored, readOrigin, type TeamKind, type TeamTypes } from './team.ts';
 import {
   compareTeams,
   digestPrompt,
@@ -161,6 +161,7 @@ export class TeamRestorer<Of extends TeamTypes> {
     refuse(addProblems(found, findLosses(problems)), decision, this.#kind.noun);
     const differences = addProblems(found, problems);
     await tellRestored(this.manager, { checkpoint, restored: team, differences });
+    noteRestored(team, checkpoint.id);
     const { agents, settings } = decision === 'accept' ? now : fingerprint;
     return { team, report: report(differences), facts: { agents, ...(settings !== undefined && { settings }) } };
   }

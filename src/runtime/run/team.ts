@@ -1,6 +1,9 @@
+import { InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointId } from '../../core/record/id.ts';
 import type { OnDifference } from '../../manager/agent/agent-saving.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import type { Session } from '../../manager/session/session.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
@@ -91,6 +94,25 @@ export function codeOf<State extends AgentStates>(team: AgentTeam<State>): State
 
 /** What teams were before the settings of a file were put over them. */
 const unconfigured = new WeakMap<object, AgentStates>();
+
+/** The checkpoints of teams that a restorer made and nobody ran yet. */
+const restored = new WeakMap<object, CheckpointId>();
+
+/** Notes what a team was restored from: a run goes on from the head of its session. */
+export function noteRestored(team: AgentTeam, id: CheckpointId): void {
+  restored.set(team, id);
+}
+
+/** Refuses a team that was restored from elsewhere than the head: what it holds would be lost. */
+export function checkRestored(team: AgentTeam, { id: sessionId, head }: Pick<Session, 'id' | 'head'>): void {
+  const id = restored.get(team);
+  if (id !== undefined && id !== head?.id)
+    throw new InvalidInputError(
+      `This group was restored from ${id}, and session "${sessionId}" is at ${head?.id ?? 'its beginning'}. To go on from there use restorer.continue('${id}', ...), in a new branch; or manager.rewind('${id}'), and resume() with a group that your code made.`,
+      { details: { sessionId, restoredFrom: id, headId: head?.id ?? null } },
+    );
+  restored.delete(team);
+}
 
 /** Puts the settings of a file over a team that its code made: they hold where it begins, and are no part of its code. */
 export function configureTeam<State extends AgentStates>(team: AgentTeam<State>, change: () => void): void {
