@@ -149,6 +149,19 @@ test('[studio.1] the state marks what changed since the parent, and shows only t
   await expect.poll(() => rows.count()).toBe(2);
 });
 
+test('[studio.1] on a small screen the name of the session and what to do about drift are in sight', async () => {
+  const studio = await openStudio();
+  const { page } = await visit(
+    await browser.open({ viewport: { width: 900, height: 800 } }),
+    studio,
+    '/s/pricing-report',
+  );
+  const act = await page.getByRole('link', { name: 'Fork there' }).boundingBox();
+  expect((act?.y ?? 800) + (act?.height ?? 0)).toBeLessThanOrEqual(800);
+  const name = await page.getByRole('heading', { level: 1 }).boundingBox();
+  expect(name?.width).toBeGreaterThanOrEqual(72);
+});
+
 test('[studio.1] runs of plain steps are folded, and unfolded on request', async () => {
   const studio = await openStudio();
   const { page } = await visit(await browser.open(), studio, '/s/pricing-report');

@@ -137,6 +137,17 @@ function Evidence({
         </span>
         <span className="t3 clip">{drift.kinds.join(', ')}</span>
       </div>
+      {first !== undefined && (
+        <div className="acts">
+          <Link className="btn" href={sessionAddress(sessionId, { at: first.checkpointId })}>
+            Go to #{first.sequence}
+          </Link>
+          <Link className="btn" href={sessionAddress(sessionId, { page: 'fork', at: first.checkpointId })}>
+            <Icon name="fork" small />
+            Fork there
+          </Link>
+        </div>
+      )}
       <p>{drift.summary}</p>
       {reasonsBeside(drift).map((reason) => (
         <p key={reason} className="t2">
@@ -147,17 +158,6 @@ function Evidence({
         <CommandLine
           command={`savestate bisect start ${shortId(drift.points.at(-1)?.checkpointId ?? '')} ${shortId(drift.points[0]?.checkpointId ?? '')} --session ${quoteArgument(sessionId)}`}
         />
-      )}
-      {first !== undefined && (
-        <div className="acts" style={{ marginTop: 'auto' }}>
-          <Link className="btn" href={sessionAddress(sessionId, { at: first.checkpointId })}>
-            Go to #{first.sequence}
-          </Link>
-          <Link className="btn" href={sessionAddress(sessionId, { page: 'fork', at: first.checkpointId })}>
-            <Icon name="fork" small />
-            Fork there
-          </Link>
-        </div>
       )}
     </div>
   );
