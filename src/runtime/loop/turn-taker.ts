@@ -10,7 +10,7 @@ import { type AgentMind, type Job, mindOf } from './state/agent-state.ts';
 import { type ErrorText, errorText, secretLeftOut } from './state/error-text.ts';
 import { findPending, type PendingMessage } from './state/mailbox.ts';
 import type { TurnOutcome } from './turn/live-agent.ts';
-import { type OperationLog, openRollbacks } from './turn/operation.ts';
+import { GUARD_PREFIX, type OperationLog, openRollbacks } from './turn/operation.ts';
 import { copyOf } from './turn/turn-draft.ts';
 import { TurnRun } from './turn/turn-run.ts';
 import { Waits } from './turn/waits.ts';
@@ -71,7 +71,7 @@ export class TurnTaker {
     const { live, ports, settings } = this.#parts;
     const turn = live.nextTurn;
     const refusal = this.#refuse(job, attempt.attempt);
-    if (refusal !== undefined) return this.#fail(job, refusal, true);
+    if (refusal !== undefined) return this.#giveUp(job, attempt, refusal);
     const run = this.#begin(job, attempt);
     const cancel = this.#limit(run);
     let end: { readonly stateDigest?: string } = {};
@@ -92,11 +92,39 @@ export class TurnTaker {
       return await this.#fail(job, errorText(error), isFinal);
     } finally {
       cancel();
-      run.close();
-      this.#waits.endTurn();
-      this.#running = undefined;
+      this.#end(run);
       await live.watch.assess({ kind: 'cycle', ...end });
     }
+  }
+
+  #end(run: TurnRun): void {
+    run.close();
+    this.#waits.endTurn();
+    this.#running = undefined;
+  }
+
+  /** A job that is not tried. What an attempt was taking back when it died is taken back first, unless it died of that. */
+  async #giveUp(job: Job, attempt: StepAttempt, refusal: ErrorText): Promise<TurnOutcome> {
+    await this.#parts.live.current?.work.recall();
+    if (this.#openRollbacks.length === 0) return this.#fail(job, refusal, true);
+    const run = this.#begin(job, attempt);
+    const cancel = this.#limit(run);
+    try {
+      await run.finishRollbacks(this.#parts.settings.maxFailures);
+    } catch (error) {
+      if (this.#isStopping) throw error; // otherwise it is told as not finished
+    } finally {
+      cancel();
+      this.#end(run);
+    }
+    return this.#fail(job, refusal, true);
+  }
+
+  get #openRollbacks(): readonly string[] {
+    const { live } = this.#parts;
+    const { tools = {} } = live.open();
+    const hasUndo = (tool: string): boolean => Object.hasOwn(tools, tool) && tools[tool]?.undo !== undefined;
+    return openRollbacks(live.current?.work.made ?? [], hasUndo).map(({ key }) => key.slice(GUARD_PREFIX.length));
   }
 
   /** What was done for a message that is given up goes with it: a person may have it taken up again. */
@@ -106,9 +134,8 @@ export class TurnTaker {
     if (!isFinal || live.current === undefined) return end;
     // An attempt that died with its process left what it did in the log, which lets go of it now.
     await live.current.work.recall();
-    const { record: work, made } = live.current.work;
-    const { tools = {} } = live.open();
-    const open = openRollbacks(made, (tool) => Object.hasOwn(tools, tool) && tools[tool]?.undo !== undefined);
+    const { record: work } = live.current.work;
+    const open = this.#openRollbacks;
     const whole = open.length === 0 ? end : { ...end, error: withRollbacks(error, open) };
     return work.done.length > 0 ? { ...whole, work } : whole;
   }

@@ -323,6 +323,54 @@ test('[loop.17] a message that is given up in the middle of a rollback says so, 
   expect(life.loop.state.mailbox.setAside).toEqual([]);
 });
 
+test.each(['at-least-once', 'at-most-once'] as const)(
+  '[loop.17] a message (%s) is set aside once the rollback is finished in which its process died',
+  async (delivery) => {
+    const world = new World();
+    const outside: string[] = [];
+    let deaths = delivery === 'at-most-once' ? 1 : 3;
+    const createAgent = (): LoopAgent => ({
+      tools: {
+        ...toolsOn(outside),
+        write: {
+          run: (input) => void outside.push(`write ${input}`),
+          undo: ({ input }) => {
+            outside.push(`undo ${input}`);
+            return deaths > 0 ? new Promise<void>(() => undefined) : undefined;
+          },
+        },
+      },
+      handle: async (_, turn) => {
+        if (deaths > 1) return new Promise<void>(() => undefined);
+        await turn.guard('release', async (operation) => {
+          for (const [tool, input] of [
+            ['write', 'a'],
+            ['write', 'b'],
+            ['break', 'c'],
+          ] as const)
+            await operation.call(tool, input);
+        });
+      },
+    });
+    let life = await world.start({ createAgent });
+    await life.loop.deliver({ id: 'm1', body: null, delivery });
+    while (deaths > 0) {
+      await world.clock.settle();
+      life.die();
+      deaths--;
+      life = await world.start({ createAgent });
+    }
+    await world.clock.settle();
+    const [aside] = life.loop.state.mailbox.setAside;
+    expect(aside?.error).toMatchObject({ name: 'Interrupted', message: expect.not.stringContaining('not finished') });
+    expect(outside).toEqual(['write a', 'write b', 'undo b', 'undo b', 'undo a']);
+    await life.loop.resume({ retry: ['m1'] });
+    await world.clock.pass(MINUTE);
+    expect(outside.slice(5)).toEqual([]); // how the operation ended is known
+    expect(life.loop.state.mailbox).toMatchObject({ processedCount: 1, setAside: [] });
+  },
+);
+
 test('[loop.16] an undo is called as the method of its tool', async () => {
   class Shelf {
     readonly #outside: string[];

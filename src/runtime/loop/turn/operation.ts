@@ -143,8 +143,20 @@ async function runOperation<Result>(
   }
 }
 
+/** Finishes rollbacks that an attempt died in; one whose undo ended the process as often as `maxAttempts` is left to a person. */
+export async function finishRollbacks(parts: RollbackParts, maxAttempts: number): Promise<void> {
+  const open = (tool: string): boolean => parts.findTool(tool)?.undo !== undefined;
+  for (const { key, calls } of openRollbacks(parts.work.made, open))
+    parts.log.rolledBack(key.slice(GUARD_PREFIX.length), await undoCalls({ ...parts, maxAttempts }, key, calls));
+}
+
+/** What it takes to undo calls. */
+type RollbackParts = Pick<GuardParts, 'work' | 'step' | 'findTool' | 'findLeftOut' | 'isStopping' | 'log'>;
+
+type Undoing = RollbackParts & { readonly maxAttempts?: number };
+
 /** Newest first, each once. One that fails does not keep the others from being undone, and is not tried again. */
-async function undoCalls(parts: GuardParts, key: string, calls: readonly FinishedCall[]): Promise<UndoneCall[]> {
+async function undoCalls(parts: Undoing, key: string, calls: readonly FinishedCall[]): Promise<UndoneCall[]> {
   const undone: UndoneCall[] = [];
   for (const [at, call] of [...calls.entries()].toReversed()) {
     const { tool, input } = call;
@@ -196,23 +208,27 @@ function failedCallsOf({ name, isOver, result }: MadeCall): readonly FinishedCal
 }
 
 /** The operations that failed and were to be taken back, but for calls whose undo has not ended. */
-export function openRollbacks(calls: readonly MadeCall[], hasUndo: (tool: string) => boolean): readonly string[] {
+export function openRollbacks(
+  calls: readonly MadeCall[],
+  hasUndo: (tool: string) => boolean,
+): readonly { readonly key: string; readonly calls: readonly FinishedCall[] }[] {
   const isOver = (name: string, work: string): boolean =>
     calls.some((call) => call.work === work && call.name === name && call.isOver);
   return calls.flatMap((call) => {
-    const open = failedCallsOf(call)?.filter(
-      ({ tool }, at) => hasUndo(tool) && !isOver(undoName(call.name, at, tool), call.work),
-    );
-    return open === undefined || open.length === 0 ? [] : [call.name.slice(GUARD_PREFIX.length)];
+    const { name: key, work } = call;
+    const failed = failedCallsOf(call) ?? [];
+    const isOpen = failed.some(({ tool }, at) => hasUndo(tool) && !isOver(undoName(key, at, tool), work));
+    return isOpen ? [{ key, calls: failed }] : [];
   });
 }
 
 /** Returns what went wrong. */
 async function undoCall(
-  { findTool, findLeftOut, isStopping }: GuardParts,
+  { findTool, findLeftOut, isStopping, maxAttempts = Number.POSITIVE_INFINITY }: Undoing,
   { tool, input, result }: FinishedCall,
   attempt: StepAttempt,
 ): Promise<ErrorText | undefined> {
+  if (attempt.attempt > maxAttempts) throw new ClosedError(`The process ended while "${tool}" was undone.`);
   const place = findLeftOut({ input, result });
   if (place !== undefined)
     return secretLeftOut(

@@ -15,6 +15,7 @@ import { checkSections, collectSections, type OnSectionProblem } from '../state/
 import { checkCanWork, type LoopAgent, type LoopTool, type Turn, type TurnStepOptions } from './loop-agent.ts';
 import {
   checkGuard,
+  finishRollbacks,
   GUARD_PREFIX,
   type GuardOptions,
   type Operation,
@@ -278,21 +279,32 @@ export class TurnRun implements Turn {
       throw new InvalidInputError(
         `The operation "${name}" is inside another one. Make its calls through the outer operation, or run one after the other.`,
       );
-    const { work, operations, isStopping, leftOut } = this.#parts;
     const parts = {
+      ...this.#undoing,
       name,
-      work,
       call: this.call.bind(this),
       nextKey: () => this.#nextKey(name),
+      throwIfDrifting: () => this.throwIfDrifting(),
+    };
+    return this.#end.during(name, () => runGuarded(parts, run, checked));
+  }
+
+  /** Takes back what an attempt that died did not. */
+  finishRollbacks(maxAttempts: number): Promise<void> {
+    return finishRollbacks(this.#undoing, maxAttempts);
+  }
+
+  get #undoing() {
+    const { work, operations, isStopping, leftOut } = this.#parts;
+    return {
+      work,
       findTool: this.#findTool.bind(this),
       findLeftOut: (value: unknown) => findLeftOut(value, leftOut),
       log: operations,
       isStopping,
-      throwIfDrifting: () => this.throwIfDrifting(),
       step: <Value>(key: string, act: (attempt: StepAttempt) => Promise<Value>) =>
         this.#once({ name: key, input: { operation: key } }, 'operation', act),
     };
-    return this.#end.during(name, () => runGuarded(parts, run, checked));
   }
 
   #nextKey(name: string): string {
