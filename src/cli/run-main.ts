@@ -2,6 +2,7 @@ import { SavestateError } from '../core/errors.ts';
 import type { Command } from './base/command.ts';
 import { type CommandInput, findName, type GlobalOptions } from './base/command-input.ts';
 import { describeError, EXIT, type ExitCode, exitCodeOf, isInterrupt } from './base/exit-code.ts';
+import { describeSlips } from './place/variables.ts';
 import { PROGRAM } from './program.ts';
 import { toPrintable } from './terminal/style.ts';
 
@@ -39,6 +40,7 @@ async function runCommand(
   ]);
   const terminal = createTerminal(host, { color: globals.color });
   const context = new Context({ program: PROGRAM, terminal, globals, env: host.env, folder: host.cwd(), signal });
+  if (command.isPassedOn !== true) for (const slip of describeSlips(host.env)) context.say(slip);
   try {
     return await command.run(context, input);
   } finally {

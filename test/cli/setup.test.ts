@@ -22,6 +22,8 @@ describe.concurrent('storage selection', () => {
     expect(await where([], { folder: join(folder, 'below', 'deep') })).toBe(`file:${join(folder, 'from-config')}`);
     const env = { SAVESTATE_STORAGE: 'from-env.db' };
     expect(await where([], { env })).toBe(`sqlite:${join(folder, 'from-env.db')}`);
+    const slip = await run(['config'], { folder, env: { SAVESTATE_STORAGEE: 'from-env.db' } });
+    expect([slip.code, slip.stderr]).toEqual([0, expect.stringContaining('Did you mean SAVESTATE_STORAGE?')]);
     expect(await where(['--storage', 'sqlite:given.db'], { env })).toBe(`sqlite:${join(folder, 'given.db')}`);
     expect(await where(['--storage', 'postgres://ann:pw@db/app', '--tenant', 'acme'])).toBe(
       'postgres://ann@db/app?tenant=acme',
