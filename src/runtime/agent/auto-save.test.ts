@@ -136,6 +136,10 @@ describe('automatic checkpointing', () => {
     await nextTick();
     await orchestrator.close();
     expect(await savedOf(checkpointManager, 'ann')).toHaveLength(2);
+    expect(() => orchestrator.track(agentNamed('bob'))).toThrow(
+      expect.objectContaining({ code: 'CLOSED', message: expect.stringContaining('"bob" was not added') }),
+    );
+    expect(orchestrator.track(ann)).toBe(ann);
   });
 
   test('[orchestrator.1] a save that fails stops nobody: it is told, and the state is stored with the next change or flush', async () => {

@@ -1,4 +1,4 @@
-import { InvalidInputError, NotFoundError, UnsupportedError } from '../../core/errors.ts';
+import { ClosedError, InvalidInputError, NotFoundError, UnsupportedError } from '../../core/errors.ts';
 import * as is from '../../core/options.ts';
 import { checkOptions, checkValue, isRecord, type OptionChecks, unknownKey } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
@@ -126,10 +126,15 @@ export class Orchestrator {
     return { ...DEFAULT_RUNTIME, ...own, ...this.#options.runtime?.[name] };
   }
 
-  /** Looks after one more agent. */
+  /** Looks after one more agent; `CLOSED` after `close`. */
   track<Agent extends NamedAgent>(agent: Agent): Agent {
     checkValue(agent, named, 'The agent of track()');
-    if (this.#agents.get(nameOf(agent)) !== agent) this.#add(agent);
+    if (this.#agents.get(nameOf(agent)) === agent) return agent;
+    if (this.#isClosed)
+      throw new ClosedError(
+        `The orchestrator is closed, so "${nameOf(agent)}" was not added. Make a new Orchestrator.`,
+      );
+    this.#add(agent);
     return agent;
   }
 

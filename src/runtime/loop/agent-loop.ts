@@ -96,9 +96,10 @@ export class AgentLoop implements SelfSaving {
 
   /**
    * Drives the agent until it is stopped; then it does not wait for a turn that goes on after it was aborted. Rejects if another
-   * process took the agent over, or its storage was closed.
+   * process took the agent over, or its storage was closed, and with `CLOSED` if it was stopped before.
    */
   async run(): Promise<LoopEnding> {
+    if (this.status === 'ended' && this.#failure === undefined) throw this.#ended('it does not run');
     this.#run ??= Promise.race([this.#drive(), this.#abandoned]);
     return this.#run;
   }

@@ -85,7 +85,7 @@ export class TurnTaker {
       const used = live.current?.work.used ?? [];
       return { turn, job, atMs: ports.now(), status: 'done', patches, ...(used.length > 0 && { used }) };
     } catch (error) {
-      if (this.#isStopping) throw error;
+      if (this.#isStopping) throw this.#tellLate(job, run, error);
       // What made it drift is dealt with, and counted, as drift.
       const isFinal = !run.isDrifting && live.failuresOf(job) + 1 >= settings.maxFailures;
       run.fail(error, isFinal);
@@ -95,6 +95,14 @@ export class TurnTaker {
       this.#end(run);
       await live.watch.assess({ kind: 'cycle', ...end });
     }
+  }
+
+  /** A turn that was aborted because the loop stops is taken again; that it failed otherwise would not be known. */
+  #tellLate(job: Job, { signal }: TurnRun, error: unknown): unknown {
+    const told = errorText(error);
+    if (error !== signal.reason && told.name !== 'AbortError')
+      this.#parts.tell({ kind: 'turn', job, status: 'failed', error: told });
+    return error;
   }
 
   #end(run: TurnRun): void {
