@@ -224,20 +224,24 @@ describe.concurrent('diff', () => {
     expect([...new Set(paths)]).toEqual(expected);
   });
 
-  test('[cli.8] compares with the parent, two revisions or a range; counts; looks at one path; makes a patch', async () => {
+  test('[cli.8] compares with the head, two revisions or a range; counts; looks at one path; makes a patch', async () => {
     const { folder, ids } = await chat.get();
-    const parent = await json('diff', ['#6'], { folder });
-    expect([parent.before.id, parent.after.id]).toEqual([ids[5], ids[6]]);
+    const sides = async (...args: string[]) => {
+      const { before, after } = await json('diff', args, { folder });
+      return [before.id, after.id];
+    };
+    expect(await sides()).toEqual([ids.at(-2), ids.at(-1)]);
+    expect(await sides('#6')).toEqual([ids[6], ids.at(-1)]); // as session.diff does
+    const parent = await json('diff', ['#5', '#6'], { folder });
     expect(parent.counts.total).toEqual({ added: 1, removed: 2, modified: 0, moved: 0 });
     const branch = await json('diff', ['main..what-if', '--path', 'tone'], { folder });
     expect(branch).toMatchObject({ modified: [{ path: '$.tone', newValue: 'warm' }], added: [], removed: [] });
     expect(await ok(['diff', '#5', '#6', '--stat'], { folder })).toBe(
       '  messages  1 added\n  plan  2 removed\n1 added, 2 removed\n',
     );
-    const patch = JSON.parse(await ok(['diff', '#6', '--patch'], { folder })) as unknown[];
+    const patch = JSON.parse(await ok(['diff', '#5', '#6', '--patch'], { folder })) as unknown[];
     expect(patch).toContainEqual({ op: 'remove', path: '/plan/0' });
     expect(await run(['diff', '@', '@'], { folder })).toMatchObject({ code: 0, stdout: '' });
-    expect(await run(['diff', '#1'], { folder })).toMatchObject({ code: 2 });
   });
 });
 

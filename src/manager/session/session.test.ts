@@ -229,6 +229,7 @@ describe('with a session in hand', () => {
     expect((await session.history({ limit: 2 })).map(({ sequence }) => sequence)).toEqual([3, 2]);
     expect((await session.history({ from: '@~2' })).map(({ sequence }) => sequence)).toEqual([1]);
     expect((await session.diff('@~2')).changedFields).toEqual(['$.messages[1]', '$.messages[2]']);
+    expect((await session.diff()).changedFields).toEqual(['$.messages[2]']);
     await session.tag('v1', '@~1');
     expect((await session.diff('v1', 'main')).added).toHaveLength(1);
     await expect(session.load('mian')).rejects.toThrow('There is no checkpoint "mian". A revision is');

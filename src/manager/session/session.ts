@@ -172,8 +172,8 @@ export class Session<State = unknown> {
     return found;
   }
 
-  /** How the head, or another checkpoint, differs from this one. */
-  async diff(before: string, after = '@'): Promise<CheckpointComparison> {
+  /** What changed from one checkpoint to another, or to the head; without arguments, from the parent of the head to the head. */
+  async diff(before = '@~1', after = '@'): Promise<CheckpointComparison> {
     const [{ id: beforeId }, { id: afterId }] = [await this.find(before), await this.find(after)];
     return compare(this.#host.engine, beforeId, afterId);
   }

@@ -175,6 +175,6 @@ async function tellResult(context: Context, bisection: Bisection, evaluations: n
   }
   if (found !== undefined)
     context.say(
-      `See what it changed: ${context.command('diff first-bad')}    Fork before it: ${context.command('fork first-bad~1')}`,
+      `See what it changed: ${context.command('diff first-bad~1 first-bad')}    Fork before it: ${context.command('fork first-bad~1')}`,
     );
 }

@@ -17,10 +17,10 @@ export const command: Command = {
     ['--patch', 'as a JSON Patch (RFC 6902) that turns a into b'],
   ],
   details:
-    'With one revision: from its parent to it. Without: from the parent of the head to the head. Messages come first, each once: ~ was said otherwise, - is only in a, + only in b; [-words-] went, {+words+} came. What only the program needs (copies of messages, counters, versions of channels) is counted; --all shows it.',
+    'With one revision: from it to the head. Without: from the parent of the head to the head. Messages come first, each once: ~ was said otherwise, - is only in a, + only in b; [-words-] went, {+words+} came. What only the program needs (copies of messages, counters, versions of channels) is counted; --all shows it.',
   examples: [
     ['savestate diff', 'what the last checkpoint changed'],
-    ['savestate diff @~5 @', 'the last five together'],
+    ['savestate diff @~5', 'the last five together'],
     ['savestate diff main..warm --stat', 'how far two branches are apart'],
     ['savestate diff v1 @ --path plan --json', 'one part, for a script'],
   ],
@@ -48,8 +48,8 @@ async function resolveSides(opened: OpenStorage, input: CommandInput): Promise<[
   const [first, second] = [input.word(0), input.word(1)];
   const range = first === undefined || second !== undefined ? undefined : parseRange(first);
   if (range !== undefined) return resolveBoth(opened, range.from ?? '@', range.to);
-  if (first !== undefined && second !== undefined) return resolveBoth(opened, first, second);
-  const after = await resolveRevision(opened, first ?? '@');
+  if (first !== undefined) return resolveBoth(opened, first, second ?? '@');
+  const after = await resolveRevision(opened, '@');
   if (after.parentId === undefined)
     throw new InvalidInputError(`Checkpoint ${after.id} has no parent to compare it with. Name two checkpoints.`);
   return [after.parentId, after.id];
