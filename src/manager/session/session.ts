@@ -97,7 +97,7 @@ export class Session<State = unknown> {
     return this.#writer.head;
   }
 
-  /** The state: `initial`, what was loaded, or what was last saved; with `replayFrom: 'start'` it begins at `initial` again. It is yours to change and `save`; after `update` it is frozen, and only `update` changes it. */
+  /** The state: `initial`, what was loaded, or what was last saved; with `replayFrom: 'start'` it begins at `initial` again. It is yours to change and `save`, which nothing else does for you, `close` neither; after `update` it is frozen, and only `update` changes it. */
   get state(): State {
     return this.#writer.state as State;
   }

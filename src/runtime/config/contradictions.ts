@@ -12,6 +12,7 @@ export function findContradictions(source: ProblemSource, read: ReadConfig): Pro
     ...storageProblems(read).map(([key, message]) => place(CHECKPOINTING, key, message)),
     ...resumeProblems(read).map(([key, message]) => place(CHECKPOINTING, key, message)),
     ...approvalProblems(read).map((message) => place(['workflow', 'human_in_the_loop'], 'trusted_operations', message)),
+    ...reviewProblems(read).map((message) => place(['fleet', 'plan_review'], 'require_human_approval', message)),
     ...limitProblems(read).map(([key, message]) => place(['fleet', 'orchestrator'], key, message)),
   ];
 }
@@ -65,6 +66,12 @@ function approvalProblems({ config, written }: ReadConfig): string[] {
       : `${unwritten} has it by default: write ${unwritten} without "${name}".`;
   const both = required.filter((name) => trusted.includes(name));
   return both.map((name) => `"${name}" is in require_approval_for and in trusted_operations. ${advice(name)}`);
+}
+
+/** Whoever wants a person to approve relies on it; another file, or the environment, may switch it off for a while. */
+function reviewProblems({ own }: ReadConfig): string[] {
+  const { enabled, require_human_approval: isRequired } = own.fleet?.plan_review ?? {};
+  return enabled === false && isRequired === true ? ['has no effect with enabled: false: nobody is asked.'] : [];
 }
 
 const LIMITS = [

@@ -207,6 +207,11 @@ agents:
       /^1:30 .*storage_url is for storage_type postgres; it is file\./,
     ],
     [
+      'a plan review by a person that is switched off',
+      'fleet: { plan_review: { enabled: false, require_human_approval: true } }',
+      /1:41 fleet\.plan_review\.require_human_approval: .*enabled: false.*nobody is asked/,
+    ],
+    [
       'an auto_resume_limit without auto_resume_on_failure',
       'workflow: { checkpointing: { auto_resume_limit: 5 } }',
       /auto_resume_limit has no effect without auto_resume_on_failure: true/,

@@ -19,6 +19,17 @@ function run(detector: DriftDetector, events: readonly DriftEvent[]) {
   return events.map((event) => detector.observe(event)).at(-1);
 }
 
+test('[drift.6] a person who asks the same six times may be refused six times; a call that fails each time is a loop', () => {
+  const question: DriftEvent = { kind: 'message', role: 'user', text: 'Please book the flight to Rome now' };
+  const refusal: DriftEvent = { kind: 'message', agent: 'clerk', text: 'I am sorry, I cannot book flights for you.' };
+  const call: DriftEvent = { kind: 'call', agent: 'clerk', name: 'book', input: { to: 'Rome' } };
+  const failure: DriftEvent = { kind: 'result', name: 'book', text: 'no permission', isError: true };
+  const sixTimes = (...events: DriftEvent[]) =>
+    run(new DriftDetector(), Array.from({ length: 6 }, () => events).flat());
+  expect(sixTimes(question, refusal)).toMatchObject({ status: 'healthy' });
+  expect(sixTimes(question, call, failure, refusal)).toMatchObject({ status: 'drifting', kinds: ['loop'] });
+});
+
 describe('what an assessment says', () => {
   test('[drift.9] a healthy run has no kinds, no evidence and no summary', () => {
     const last = run(new DriftDetector(), work(0, 20));
