@@ -233,4 +233,43 @@ describe('what is said to a loop', () => {
     expect(() => loop.on('turn' as never)).toThrow(expect.objectContaining(REFUSAL_WITH_HELP));
     await loop.stop({ graceMs: 0 });
   });
+
+  test('[loop.8] who runs a loop that was stopped is told to open the agent again, whether it ran or not', async () => {
+    for (const run of [true, false]) {
+      const { loop } = await new World().start({ createAgent }, { run });
+      await loop.stop();
+      const message = expect.stringMatching(/has ended, so it does not run.*AgentLoop\.open/);
+      await expect(loop.run()).rejects.toMatchObject({ code: 'CLOSED', message });
+    }
+  });
+
+  test('[loop.9] what a turn fails with after the loop was stopped is told, but for the abort itself', async () => {
+    const world = new World();
+    let fail: (error: Error) => void = () => undefined;
+    const failing = (): LoopAgent => ({
+      handle: async ({ id }, turn) => {
+        if (id === 'm1')
+          await new Promise<never>((_, reject) =>
+            turn.signal.addEventListener('abort', () => reject(turn.signal.reason)),
+          );
+        await new Promise<never>((_, reject) => {
+          fail = reject;
+        });
+      },
+    });
+    for (const id of ['m1', 'm2']) {
+      const { loop, events, ended } = await world.start({ createAgent: failing, agentId: id });
+      await loop.deliver({ id, body: null });
+      await world.clock.settle();
+      const stopping = loop.stop({ graceMs: 1 });
+      await world.clock.pass(1);
+      await stopping;
+      expect(await ended).toBe('stopped');
+      fail(new Error('too late'));
+      await world.clock.settle();
+      const error = { name: 'Error', message: 'too late' };
+      const told = id === 'm1' ? { kind: 'stopped' } : { kind: 'turn', status: 'failed', error };
+      expect(events.at(-1)).toMatchObject(told);
+    }
+  });
 });

@@ -10,7 +10,7 @@ import { type AgentMind, type Job, mindOf } from './state/agent-state.ts';
 import { type ErrorText, errorText, secretLeftOut } from './state/error-text.ts';
 import { findPending, type PendingMessage } from './state/mailbox.ts';
 import type { TurnOutcome } from './turn/live-agent.ts';
-import { GUARD_PREFIX, type OperationLog, openRollbacks } from './turn/operation.ts';
+import { finishRollbacks, GUARD_PREFIX, type OperationLog, openRollbacks } from './turn/operation.ts';
 import { copyOf } from './turn/turn-draft.ts';
 import { TurnRun } from './turn/turn-run.ts';
 import { Waits } from './turn/waits.ts';
@@ -118,7 +118,7 @@ export class TurnTaker {
     const run = this.#begin(job, attempt);
     const cancel = this.#limit(run);
     try {
-      await run.finishRollbacks(this.#parts.settings.maxFailures);
+      await finishRollbacks(run.undoing, this.#parts.settings.maxFailures);
     } catch (error) {
       if (this.#isStopping) throw error; // otherwise it is told as not finished
     } finally {

@@ -151,7 +151,7 @@ export async function finishRollbacks(parts: RollbackParts, maxAttempts: number)
 }
 
 /** What it takes to undo calls. */
-type RollbackParts = Pick<GuardParts, 'work' | 'step' | 'findTool' | 'findLeftOut' | 'isStopping' | 'log'>;
+export type RollbackParts = Pick<GuardParts, 'work' | 'step' | 'findTool' | 'findLeftOut' | 'isStopping' | 'log'>;
 
 type Undoing = RollbackParts & { readonly maxAttempts?: number };
 

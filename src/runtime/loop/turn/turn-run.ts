@@ -15,12 +15,12 @@ import { checkSections, collectSections, type OnSectionProblem } from '../state/
 import { checkCanWork, type LoopAgent, type LoopTool, type Turn, type TurnStepOptions } from './loop-agent.ts';
 import {
   checkGuard,
-  finishRollbacks,
   GUARD_PREFIX,
   type GuardOptions,
   type Operation,
   type OperationLog,
   type OperationOutcome,
+  type RollbackParts,
   runGuarded,
 } from './operation.ts';
 import { copyOf, guarded, isInsideOperation, type Place, runInside } from './turn-draft.ts';
@@ -280,7 +280,7 @@ export class TurnRun implements Turn {
         `The operation "${name}" is inside another one. Make its calls through the outer operation, or run one after the other.`,
       );
     const parts = {
-      ...this.#undoing,
+      ...this.undoing,
       name,
       call: this.call.bind(this),
       nextKey: () => this.#nextKey(name),
@@ -289,12 +289,8 @@ export class TurnRun implements Turn {
     return this.#end.during(name, () => runGuarded(parts, run, checked));
   }
 
-  /** Takes back what an attempt that died did not. */
-  finishRollbacks(maxAttempts: number): Promise<void> {
-    return finishRollbacks(this.#undoing, maxAttempts);
-  }
-
-  get #undoing() {
+  /** What it takes to undo calls, also those of an attempt that died. */
+  get undoing(): RollbackParts {
     const { work, operations, isStopping, leftOut } = this.#parts;
     return {
       work,
