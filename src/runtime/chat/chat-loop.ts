@@ -106,7 +106,7 @@ export class ChatLoop implements Script {
   async #appended(message: ChatMessage): Promise<void> {
     const end = this.#findEnd();
     if (this.#isSaved(message.name)) await this.#world.save('message_appended', end === undefined ? {} : { end });
-    this.#world.onMessage?.(message);
+    await this.#world.onMessage?.(message);
   }
 
   /** Nothing is lost without it: what the agent did is recorded, and the next checkpoint holds it. */

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
-import { checkOptions, filledString, flag, type OptionChecks, oneOf, wholeFrom } from '../../core/options.ts';
+import { checkOptions, filledString, flag, isRecord, type OptionChecks, oneOf, wholeFrom } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
@@ -146,7 +146,7 @@ export async function continueChat(
   { options, change, edit }: Continuation,
 ): Promise<ContinueResult> {
   const { manager, registry } = restorer;
-  const file = typeof from === 'object' && 'file' in from ? from.file : undefined;
+  const file = isRecord(from) && 'file' in from ? from.file : undefined;
   let left: readonly RestoreProblem[] = [];
   const result = await restorer.continue(from, {
     options,

@@ -126,9 +126,12 @@ export class FleetLoop implements Script {
     const ledger = this.#taskLedger;
     const team = this.#fleet.agents.map((agent) => ({ name: agent.name, description: agent.introduction }));
     this.#fleet.clearConversation();
-    this.#say({ name: settings.orchestratorName, content: wordLedger(wordRequest(this.#fleet.record), team, ledger) });
+    await this.#say({
+      name: settings.orchestratorName,
+      content: wordLedger(wordRequest(this.#fleet.record), team, ledger),
+    });
     this.#fleet.change({ phase: 'progress', progressLedger: null });
-    this.#callbacks.onTaskLedger?.(ledger);
+    await this.#callbacks.onTaskLedger?.(ledger);
   }
 
   /** One round begins: is it done, does it move, and who goes on? */
@@ -140,10 +143,10 @@ export class FleetLoop implements Script {
     this.#settle({ rounds: rounds + 1 });
     if (ledger === undefined) return this.#reset();
     this.#fleet.change({ progressLedger: ledger, stalls: countStalls(stalls, ledger) });
-    this.#callbacks.onProgressLedger?.(ledger);
+    await this.#callbacks.onProgressLedger?.(ledger);
     if (ledger.is_request_satisfied.answer) return this.#fleet.change({ ending: 'satisfied', phase: 'answer' });
     if (this.#fleet.record.stalls > settings.maxStallCount) return this.#reset();
-    this.#say({ name: settings.orchestratorName, content: ledger.instruction_or_question.answer });
+    await this.#say({ name: settings.orchestratorName, content: ledger.instruction_or_question.answer });
     this.#fleet.change({ nextSpeaker: ledger.next_speaker.answer, phase: 'speak' });
   }
 
@@ -177,14 +180,14 @@ export class FleetLoop implements Script {
     });
     if (outcome.message === undefined && outcome.silence === 'exit')
       return this.#finish('exit', this.#fleet.record.lastWords);
-    this.#hear(agent, outcome.message);
+    await this.#hear(agent, outcome.message);
     // Nothing is lost without it: what the round did is recorded, and the next checkpoint holds it.
     if (agent.saveState().runtime.checkpoint) await this.#world.save('round_completed');
   }
 
-  #hear({ name }: StandardAgent, message: ChatMessage | undefined): void {
+  async #hear({ name }: StandardAgent, message: ChatMessage | undefined): Promise<void> {
     const { settings, lastWords } = this.#fleet.record;
-    this.#say(message ?? { name: settings.orchestratorName, content: `${name} has nothing to say.` });
+    await this.#say(message ?? { name: settings.orchestratorName, content: `${name} has nothing to say.` });
     const content = message?.content.trim() ?? '';
     this.#settle({ phase: 'progress', nextSpeaker: null, lastWords: content === '' ? lastWords : content });
   }
@@ -220,9 +223,9 @@ export class FleetLoop implements Script {
     this.#fleet.change({ ...change, totals: this.#keeper.totals });
   }
 
-  #say(message: ChatMessage): void {
+  async #say(message: ChatMessage): Promise<void> {
     this.#fleet.append(message);
-    this.#world.onMessage?.(message);
+    await this.#world.onMessage?.(message);
   }
 }
 

@@ -114,7 +114,7 @@ export class GatedEffects implements Effects {
     if (!isActing(call)) return effects.run(call, perform);
     const refusal = await this.#askFor(call);
     if (refusal !== undefined) return refusal as Result;
-    onToolCall?.({ agent, kind: call.kind, name: call.name, input: call.input });
+    await onToolCall?.({ agent, kind: call.kind, name: call.name, input: call.input });
     return effects.run(call, perform);
   }
 

@@ -66,6 +66,24 @@ describe('a factory', () => {
   });
 });
 
+test('[input.1] a callback that rejects fails the run, as one that throws', async () => {
+  const reject = async (): Promise<never> => Promise.reject(new Error('mine'));
+  const failed = { status: 'failed', error: expect.objectContaining({ message: 'mine' }) };
+  const options = { chat: chatOf(undefined), manager: openManager(), sessionId: 's', logs: false as const };
+  const chat = new CheckpointingGroupChatManager({ ...options, onMessage: reject });
+  expect(await chat.run({ message: 'Go.' })).toMatchObject(failed);
+  for (const callback of ['onMessage', 'onTaskLedger', 'onProgressLedger']) {
+    const { runner } = createRunner(createCrew(), { manager: openManager(), [callback]: reject });
+    expect([callback, await runner.run({ task: 'Go.' })]).toMatchObject([callback, failed]);
+  }
+});
+
+test('[input.1] what is no checkpoint to continue from is refused in words', async () => {
+  const restorer = new CheckpointRestorer({ manager: openManager() });
+  for (const source of [null, undefined, 5])
+    await expect(restorer.continue(source as never, { rounds: 1 })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+});
+
 test('[chat.5] nobody but the person has its name, in fleets and replies, too', async () => {
   const agents = [new StandardAgent({ name: 'user', defaultReply: 'Yes.' })];
   const model = scriptedModel([], { id: 'm' });

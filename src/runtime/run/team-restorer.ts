@@ -202,7 +202,7 @@ export class TeamRestorer<Of extends TeamTypes> {
     from: CheckpointSource | BegunBranch,
     continuing: Continuing<Of, Result>,
   ): Promise<Result & { readonly originId: string; readonly report: DifferenceReport }> {
-    if (typeof from === 'object' && 'origin' in from) return this.#resume(from, continuing);
+    if (isRecord(from) && 'origin' in from) return this.#resume(from, continuing);
     const opened = await this.open(from);
     const hold = await this.#prepare(opened, opened.checkpoint, continuing);
     return withSeat(this.manager, await this.#openBranch(opened, continuing.options), hold);

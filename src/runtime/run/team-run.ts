@@ -31,6 +31,7 @@ export type RunOptions<Team> = {
   readonly userId?: string;
   readonly signal?: AbortSignal;
   readonly onText?: (speaker: string, delta: string) => void;
+  /** Called for each message; if it throws or rejects, the run fails. */
   readonly onMessage?: (message: ChatMessage) => void;
   /** Called when a checkpoint is durable. */
   readonly onCheckpoint?: (checkpoint: Checkpoint, team: Team) => void | Promise<void>;
