@@ -49,7 +49,8 @@ describe('workflow.yaml', () => {
       const yaml = `fleet: { plan_review: { enabled: ${enabled}, require_human_approval: ${require} } }`;
       return (await createRunner(createCrew({}, read(yaml))).runner.run(TASK)).status === 'waiting';
     };
-    expect([await asks(true, true), await asks(true, false), await asks(false, true)]).toEqual([true, false, false]);
+    expect([await asks(true, true), await asks(true, false), await asks(false, false)]).toEqual([true, false, false]);
+    await expect(asks(false, true)).rejects.toThrow('nobody is asked');
   });
 
   test('[settings.1] human_in_the_loop decides about operations; enabled: false asks nobody', async () => {

@@ -126,11 +126,8 @@ export class FleetLoop implements Script {
     const ledger = this.#taskLedger;
     const team = this.#fleet.agents.map((agent) => ({ name: agent.name, description: agent.introduction }));
     this.#fleet.clearConversation();
-    await this.#say({
-      name: settings.orchestratorName,
-      content: wordLedger(wordRequest(this.#fleet.record), team, ledger),
-    });
-    this.#fleet.change({ phase: 'progress', progressLedger: null });
+    const content = wordLedger(wordRequest(this.#fleet.record), team, ledger);
+    await this.#say({ name: settings.orchestratorName, content }, { phase: 'progress', progressLedger: null });
     await this.#callbacks.onTaskLedger?.(ledger);
   }
 
@@ -146,8 +143,8 @@ export class FleetLoop implements Script {
     await this.#callbacks.onProgressLedger?.(ledger);
     if (ledger.is_request_satisfied.answer) return this.#fleet.change({ ending: 'satisfied', phase: 'answer' });
     if (this.#fleet.record.stalls > settings.maxStallCount) return this.#reset();
-    await this.#say({ name: settings.orchestratorName, content: ledger.instruction_or_question.answer });
-    this.#fleet.change({ nextSpeaker: ledger.next_speaker.answer, phase: 'speak' });
+    const message = { name: settings.orchestratorName, content: ledger.instruction_or_question.answer };
+    await this.#say(message, { nextSpeaker: ledger.next_speaker.answer, phase: 'speak' });
   }
 
   /** The facts are brought up to date, a new plan is made, and the conversation begins anew. */
@@ -187,9 +184,11 @@ export class FleetLoop implements Script {
 
   async #hear({ name }: StandardAgent, message: ChatMessage | undefined): Promise<void> {
     const { settings, lastWords } = this.#fleet.record;
-    await this.#say(message ?? { name: settings.orchestratorName, content: `${name} has nothing to say.` });
     const content = message?.content.trim() ?? '';
-    this.#settle({ phase: 'progress', nextSpeaker: null, lastWords: content === '' ? lastWords : content });
+    const words = content === '' ? lastWords : content;
+    const { totals } = this.#keeper;
+    const change = { phase: 'progress', nextSpeaker: null, lastWords: words, totals } as const;
+    await this.#say(message ?? { name: settings.orchestratorName, content: `${name} has nothing to say.` }, change);
   }
 
   async #askToReply(agent: string, turnId: string, message: string): Promise<string> {
@@ -223,8 +222,10 @@ export class FleetLoop implements Script {
     this.#fleet.change({ ...change, totals: this.#keeper.totals });
   }
 
-  async #say(message: ChatMessage): Promise<void> {
+  /** The move is complete before anybody is told: a callback that fails must not make it happen again. */
+  async #say(message: ChatMessage, change: Partial<FleetRecord>): Promise<void> {
     this.#fleet.append(message);
+    this.#fleet.change(change);
     await this.#world.onMessage?.(message);
   }
 }

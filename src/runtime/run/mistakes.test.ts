@@ -78,6 +78,22 @@ test('[input.1] a callback that rejects fails the run, as one that throws', asyn
   }
 });
 
+test('[run.6] a callback that fails does not make a move happen again', async () => {
+  const names = async (failAt: number) => {
+    const storage = new InMemoryCheckpointStorage();
+    let told = 0;
+    const fail = () => {
+      if (++told === failAt) throw new Error('mine');
+    };
+    const { runner } = createRunner(createCrew(), { storage, onMessage: fail });
+    const { messages, status } = await runner.run({ task: 'Go.' });
+    if (status === 'ended') return messages;
+    return (await createRunner(createCrew(), { storage }).runner.resume()).messages;
+  };
+  const whole = await names(0);
+  for (const failAt of [1, 2, 3, 4]) expect([failAt, await names(failAt)]).toEqual([failAt, whole]);
+});
+
 test('[input.1] what is no checkpoint to continue from is refused in words', async () => {
   const restorer = new CheckpointRestorer({ manager: openManager() });
   for (const source of [null, undefined, 5])
