@@ -186,7 +186,7 @@ describe.concurrent('a thread of LangGraph', () => {
     expect(diff).toMatch(/\d+ changes of bookkeeping not shown/);
     expect(diff).not.toMatch(/channel_versions|versions_seen|\$\.ts/);
     expect(await ok(['diff', '#1', '#2', '-s', 'ann'], { folder })).toContain('+ [0] human: I want a refund'); // a list that is new
-    expect(await ok(['diff', '@~1', '--all', '-s', 'ann'], { folder })).toContain('$.versions_seen');
+    expect(await ok(['diff', '@~2', '@~1', '--all', '-s', 'ann'], { folder })).toContain('$.versions_seen');
   });
 
   test('[cli.9] a message is found once; where nothing is found, it says where it would be', async () => {
