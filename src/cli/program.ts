@@ -9,10 +9,10 @@ const INTRO = 'Save states for AI agents: look at, compare, fork, search, check 
 
 const DEFAULT_COLUMNS = 80;
 
-const OUTRO = `Revisions: an id or its beginning, a branch, a tag, @ (the head), @~3, name~2, #12, @{2h ago}, a..b, "message 3", "round 2", "before tool search"
+const OUTRO = `Revisions: an id or a prefix of one, a branch, a tag, @ (the head), @~3, name~2, #12, @{2h ago}, a..b, "message 3", "round 2", "before tool search"
 Start with: savestate demo, savestate init, savestate log --graph
-Where it is not on the PATH, as after npm install, write npx savestate.
-Exit codes: 0 done, 1 failed, 2 not understood, 3 done in part, 4 damage found, 10 no storage, 11 locked, 13 not found, 14 conflict, 15 unsupported, 16 replay mismatch, 17 model, 18 key, 130 stopped`;
+If it is not on the PATH, as after npm install, use npx savestate.
+Exit codes: 0 done, 1 failed, 2 usage error, 3 done in part, 4 damage found, 10 no storage, 11 locked, 13 not found, 14 conflict, 15 unsupported, 16 replay mismatch, 17 model, 18 key, 130 stopped`;
 
 /** The program with all its commands. */
 export const PROGRAM: Program = { commands: COMMANDS, run };
@@ -59,7 +59,7 @@ function checkSessionUsed(name: string, input: CommandInput): void {
   if (!SESSIONLESS.split(' ').includes(name) && SESSIONLESS_WITH[name]?.(input) !== true) return;
   const words = SESSIONLESS_WITH[name] === undefined ? '' : ' with these words';
   const more = name === 'backup' ? ' For one session: savestate copy -s <id> --to <address>.' : '';
-  throw new InvalidInputError(`"${name}"${words} does not go by --session. Leave --session out.${more}`);
+  throw new InvalidInputError(`"${name}"${words} does not take --session. Leave it out.${more}`);
 }
 
 async function parse(program: Commander, args: readonly string[], codeOf: () => ExitCode): Promise<ExitCode> {

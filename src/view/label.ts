@@ -2,6 +2,7 @@ import { isLost } from '../core/errors.ts';
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import { fieldsOf, listMessages } from '../manager/revision/transcript.ts';
+import { formatValue } from './json-form.ts';
 import { readParts, roleOf } from './messages.ts';
 
 /** What a checkpoint did, in a few words. */
@@ -18,19 +19,51 @@ const MAX_CHARS = 160;
 const MESSAGE = /^\$(\.(chat|fleet|channel_values))?\.messages\[\d+\]$/;
 const PENDING = /^\$\.chat\.pendingReply$/;
 
-/** What a checkpoint brought: a message, if there is one, and the paths of all that it changed. */
-export type Brought = { readonly message: unknown; readonly changedFields: readonly string[] };
+/** What a checkpoint brought: a message, or what a workflow did, if there is one, and the paths of all that it changed. */
+export type Brought = {
+  readonly message: unknown;
+  readonly run?: string | undefined;
+  readonly changedFields: readonly string[];
+};
 
 /** Finds what a checkpoint changed; of the first, or one whose parent was deleted or is damaged, its last message. */
-export async function findBrought(manager: CheckpointManager, { id, parentId }: Checkpoint): Promise<Brought> {
+export async function findBrought(
+  manager: CheckpointManager,
+  { id, parentId, agentType }: Checkpoint,
+): Promise<Brought> {
   const parent = parentId === undefined ? undefined : await manager.get(parentId).catch(unlessDamaged);
   const compared = parent && (await manager.compare(parent.id, id).catch(unlessDamaged));
   if (compared === undefined) return { message: listMessages(await manager.load(id))?.at(-1), changedFields: [] };
   const { added, modified, changedFields } = compared;
   const news = [...modified, ...added];
+  const message = findMessage(news);
+  if (agentType !== 'workflow') return { message, changedFields };
+  return { message, run: describeRun(news), changedFields: changedFields.filter((path) => path !== '$.status') };
+}
+
+type News = readonly { readonly path: string; readonly newValue?: unknown }[];
+
+function findMessage(news: News): unknown {
   const last =
     news.findLast(({ path }) => MESSAGE.test(path))?.newValue ?? news.find(({ path }) => PENDING.test(path))?.newValue;
-  return { message: roleOf(last) === undefined ? fieldsOf(last).message : last, changedFields };
+  return roleOf(last) === undefined ? fieldsOf(last).message : last;
+}
+
+const RUN = /^\$\.(output$|(?:ends|failures|requests)[.[][^.]+$)/;
+
+/** What a workflow did since the checkpoint before: steps that ended or failed, what people are asked, its output. */
+function describeRun(news: News): string | undefined {
+  const told = news.flatMap(({ path, newValue }) => {
+    const [, kind] = RUN.exec(path) ?? [];
+    if (kind === undefined) return [];
+    if (kind === 'output') return `output: ${formatValue(newValue)}`;
+    const { path: step, id, message, status = 'done', output, error } = fieldsOf(newValue);
+    if (kind.startsWith('requests')) return `${String(id)} asks: ${String(message)}`;
+    const said = fieldsOf(error).message ?? (output === undefined ? '' : formatValue(output));
+    const head = status === 'done' ? String(step) : `${String(step)} ${String(status)}`;
+    return said === '' ? head : `${head}: ${String(said)}`;
+  });
+  return told.length === 0 ? undefined : told.join('; ');
 }
 
 /** What is left of a parent that is damaged is no reason to say nothing about its child. */
@@ -40,11 +73,11 @@ export function unlessDamaged(error: unknown): undefined {
 
 /** Tells what a checkpoint brought. */
 export async function labelOf(manager: CheckpointManager, checkpoint: Checkpoint): Promise<CheckpointLabel> {
-  const { message, changedFields } = await findBrought(manager, checkpoint);
+  const { message, run, changedFields } = await findBrought(manager, checkpoint);
   const { id, name, note, reason, trigger, type } = checkpoint;
   const changes = changedFields.length;
   if (roleOf(message) === undefined) {
-    const about = name ?? note ?? reason ?? (changes === 0 ? (trigger ?? type) : formatFields(changedFields));
+    const about = name ?? note ?? reason ?? run ?? (changes === 0 ? (trigger ?? type) : formatFields(changedFields));
     return { id, text: clip(about), tools: [], changes };
   }
   const { speaker, text, calls, results } = readParts(message);

@@ -25,6 +25,7 @@ const FOLDED = {
   fleet: new RegExp(
     String.raw`^(${AGENT_COPIES}|${AGENT}\.status|\$\.fleet\.(rounds|stalls|planCount|turn|lastWords|totals|phase|nextSpeaker)\b|\$\.fleet\.messages\[\d+\]\.turn\b)`,
   ),
+  workflow: /^\$\.(kind|fingerprint|inputDigest|migrations|timers|tries)\b/,
   loop: /^\$\.(loop\.(turn|gridStartMs|current|works|drift)|mailbox\.(recentIds|recentDigests|pending\[\d+\]\.digest))\b/,
 };
 
@@ -36,6 +37,7 @@ export function viewOf(state: unknown): StateView {
     return { transcript: '$.channel_values.messages', isFolded: below(FOLDED.thread), isCopy: never };
   if (fields.kind === 'group_chat') return { transcript: '$.chat.messages', isFolded: isFoldedInChat, isCopy };
   if (fields.kind === 'fleet') return { transcript: '$.fleet.messages', isFolded: below(FOLDED.fleet), isCopy };
+  if (fields.kind === 'workflow_run') return { transcript: undefined, isFolded: below(FOLDED.workflow), isCopy: never };
   if (isLoopState(state)) return { transcript: undefined, isFolded: below(FOLDED.loop), isCopy: never };
   const transcript = Array.isArray(fields.messages) ? '$.messages' : undefined;
   return { transcript, isFolded: never, isCopy: never };

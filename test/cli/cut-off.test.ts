@@ -16,7 +16,7 @@ const RESUMING = `workflow:
 `;
 const TRIP = ['run', 'Plan a day', '-s', 'trip', '-n', '4'];
 const OTHER = ['run', 'Another day', '-s', 'other', '-n', '1'];
-const NAMED = 'Session trip was cut off. Go on with it: savestate continue --session trip\n';
+const NAMED = 'Session trip was interrupted. Continue it with: savestate continue --session trip\n';
 
 /** A folder in which a run was killed in the middle of a call of its model. */
 async function cutOff(config = 'team: team.yaml\n', env: Record<string, string> = { CRASH_AT_REPLY: '3' }) {
@@ -56,7 +56,7 @@ describe.concurrent('sessions whose process was killed', () => {
     resumeByItself(folder);
     const { code, stdout, stderr } = await run([...OTHER, '--json'], { folder });
     expect([code, JSON.parse(stdout)]).toMatchObject([0, { sessionId: 'other' }]);
-    expect(stderr).toContain('Session trip was cut off; going on with it.\n');
+    expect(stderr).toContain('Session trip was interrupted; continuing it.\n');
     const speakers = ['user', 'planner', 'critic', 'planner', 'critic'];
     expect(await readTrip(folder)).toMatchObject({ status: 'completed', speakers });
     expect((await run(OTHER, { folder })).stderr).not.toContain('trip');
@@ -68,8 +68,8 @@ describe.concurrent('sessions whose process was killed', () => {
     expect((await run(OTHER, { folder })).stderr).toContain(NAMED);
     expect(await readTrip(folder)).toEqual(before);
     const repl = await run(['repl', '--eval', 'where'], { folder });
-    expect(repl.stderr).toContain('Session trip was cut off. Go on with it: use trip, then run\n');
-    expect((await run(TRIP, { folder })).stderr).not.toContain('cut off');
+    expect(repl.stderr).toContain('Session trip was interrupted. Continue it with: use trip, then run\n');
+    expect((await run(TRIP, { folder })).stderr).not.toContain('interrupted');
   });
 
   test('[settings.8] a run of a workflow that was killed is named by the next run and the REPL, until it is gone on with', async () => {
@@ -81,14 +81,15 @@ describe.concurrent('sessions whose process was killed', () => {
       onOutput: (text, kill) => text.includes('looking') && kill('SIGKILL'),
     });
     expect(killed.code).toBeNull();
-    const named = 'Session bag, a run of a workflow, was cut off. Go on with it: savestate continue --session bag\n';
+    const named =
+      'Session bag, a run of a workflow, was interrupted. Continue it with: savestate continue --session bag\n';
     expect((await run(OTHER, { folder })).stderr).toContain(named);
     expect((await run(['repl', '--eval', 'where'], { folder })).stderr).toContain(named);
     expect((await run(['run', 'packing.yaml', '-s', 'box', '--input', '{"days":2}'], { folder })).stderr).toContain(
-      'Session bag was cut off. Go on with it: savestate continue --session bag\n',
+      'Session bag was interrupted. Continue it with: savestate continue --session bag\n',
     );
     const { code, stderr } = await run(['continue', '--session', 'bag'], { folder });
-    expect([code, stderr]).toEqual([3, expect.not.stringContaining('cut off')]);
+    expect([code, stderr]).toEqual([3, expect.not.stringContaining('interrupted')]);
     expect((await run(OTHER, { folder })).stderr).not.toContain('bag');
   });
 
@@ -102,10 +103,11 @@ describe.concurrent('sessions whose process was killed', () => {
     });
     expect(killed.code).toBeNull();
     resumeByItself(folder);
-    const named = 'Session bag, a run of a workflow, was cut off. Go on with it: savestate continue --session bag\n';
+    const named =
+      'Session bag, a run of a workflow, was interrupted. Continue it with: savestate continue --session bag\n';
     expect((await run(OTHER, { folder })).stderr).toContain(named);
     const { code, stderr } = await run(bag('box'), { folder });
-    expect([code, stderr]).toEqual([3, expect.stringContaining('Session bag was cut off; going on with it.\n')]);
+    expect([code, stderr]).toEqual([3, expect.stringContaining('Session bag was interrupted; continuing it.\n')]);
     expect(stderr).toContain(
       "Session bag: Waiting: Take a coat for rain? (approve, reject)\nAnswer with: savestate continue --session bag --answer 'agree=...'\n",
     );
@@ -120,7 +122,7 @@ describe.concurrent('sessions whose process was killed', () => {
     resumeByItself(folder);
     const { code, stdout, stderr } = await run(['repl', '--eval', 'where'], { folder });
     expect([code, stdout.includes('Step 2')]).toEqual([0, false]);
-    expect(stderr).toMatch(/going on with it\.\n[\s\S]*Step 2[\s\S]*Session trip: Ended/);
+    expect(stderr).toMatch(/continuing it\.\n[\s\S]*Step 2[\s\S]*Session trip: Ended/);
     expect(await readTrip(folder)).toMatchObject({ status: 'completed' });
   });
 
@@ -143,7 +145,7 @@ describe.concurrent('sessions whose process was killed', () => {
     await abandonTrip(folder);
     const asked = await run(OTHER, { folder });
     expect(asked.stderr).toContain(
-      'Session trip was cut off and waits for an answer. Go on with it: savestate continue --session trip\n',
+      'Session trip was interrupted and waits for an answer. Continue it with: savestate continue --session trip\n',
     );
     writeFileSync(join(folder, 'team.yaml'), team);
     expect((await run(['run', 'Hello', '-n', '1'], { folder })).stderr).not.toContain('trip');
@@ -157,7 +159,7 @@ describe.concurrent('sessions whose process was killed', () => {
     expect((await run(trip, { folder, env: { CRASH_AT_REPLY: '3' } })).code).toBeNull();
     writeFileSync(join(folder, 'workflow.yaml'), settings(2));
     expect((await run(OTHER, { folder })).stderr).toMatch(
-      /Session trip was cut off; going on[\s\S]*Session trip: Ended/,
+      /Session trip was interrupted; continuing it[\s\S]*Session trip: Ended/,
     );
     expect((await readTrip(folder)).speakers).toHaveLength(9);
     writeFileSync(join(folder, 'workflow.yaml'), RESUMING);
@@ -203,7 +205,7 @@ describe.concurrent('sessions whose process was killed', () => {
     expect((await run(['run', 'Plan a day', '-s', 'trip'], { folder, env: { CRASH: '1' } })).code).toBeNull();
     resumeByItself(folder);
     const { code, stderr } = await run(['run', 'Another day', '-s', 'other'], { folder });
-    expect([code, stderr]).toEqual([0, expect.stringContaining('Session trip was cut off; going on with it.\n')]);
+    expect([code, stderr]).toEqual([0, expect.stringContaining('Session trip was interrupted; continuing it.\n')]);
     expect(stderr).toContain('Session trip: Ended');
   });
 });

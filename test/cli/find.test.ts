@@ -61,7 +61,7 @@ describe.concurrent('bisect run', () => {
     });
     const early = await run(['bisect', 'run', '--range', 'v1..@', '--where', 'sequence > 2'], { folder });
     expect(early.code).toBe(2);
-    expect(early.stderr).toContain('bad already');
+    expect(early.stderr).toContain('already bad');
     expect((await run(['bisect', 'run'], { folder })).code).toBe(2);
     expect((await run(['bisect', 'run', '--where', 'stat.plan'], { folder })).stderr).toContain(
       'Did you mean "state"?',
@@ -74,7 +74,7 @@ describe.concurrent('bisect run', () => {
     const { folder, ids } = await chat.copy();
     const odd = `sequence in [3, 4, 7, 8]`;
     const probed = await run(['bisect', 'run', '--where', odd], { folder });
-    expect(probed.stderr).toContain('It turns more than once');
+    expect(probed.stderr).toContain('The result changes more than once');
     const scan = await bisect(folder, ['run', '--scan', '--where', odd]);
     expect(scan).toMatchObject({ firstBad: { id: ids[3] }, isMonotone: false, evaluations: 8 });
     expect(scan.flips.map(({ sequence, to }) => `${sequence} ${to}`)).toEqual(['3 bad', '5 good', '7 bad']);

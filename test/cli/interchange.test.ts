@@ -134,7 +134,7 @@ test('a session of any agent goes out as a trajectory that can be imported', asy
   });
   expect(await storeRuns(open(), readAtif(JSON.stringify(trajectory)))).toMatchObject([{ checkpoints: 5 }]);
   const none = await manager.open(await manager.save({ count: 1 }, { sessionId: 'counter' }));
-  await expect(exportAtif(manager, none)).rejects.toThrow('has no messages, so it is no trajectory');
+  await expect(exportAtif(manager, none)).rejects.toThrow('has no messages, so it is not a trajectory');
 });
 
 type Attributes = { readonly [name: string]: unknown };

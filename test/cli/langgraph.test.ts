@@ -183,7 +183,7 @@ describe.concurrent('a thread of LangGraph', () => {
     const folder = await newDesk();
     const diff = await ok(['diff', '@~2', '@~1', '-s', 'ann'], { folder });
     expect(diff).toContain('+ [3] ai: It said: refunded 7');
-    expect(diff).toMatch(/\d+ changes of bookkeeping not shown/);
+    expect(diff).toMatch(/\d+ bookkeeping changes not shown/);
     expect(diff).not.toMatch(/channel_versions|versions_seen|\$\.ts/);
     expect(await ok(['diff', '#1', '#2', '-s', 'ann'], { folder })).toContain('+ [0] human: I want a refund'); // a list that is new
     expect(await ok(['diff', '@~2', '@~1', '--all', '-s', 'ann'], { folder })).toContain('$.versions_seen');

@@ -87,7 +87,7 @@ describe.concurrent('memory', () => {
     const [turn] = await list(folder, '--kind', 'episode');
     const [fact] = await list(folder, '--kind', 'fact');
     const { stderr } = await run(['memory', 'forget', fact?.id ?? '', '--yes'], { folder });
-    expect(stderr).toMatch(new RegExp(`forget it, too: savestate memory forget ${turn?.id}`));
+    expect(stderr).toMatch(new RegExp(`forget that, too: savestate memory forget ${turn?.id}`));
   });
 
   test('[cli.28] all of a user is forgotten at once, and nothing of another', async () => {

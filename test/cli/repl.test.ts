@@ -174,7 +174,7 @@ describe.concurrent('the configured team', () => {
     screen.enter('Plan a day in Lisbon');
     at = await screen.shows('user: Plan a day in Lisbon', at);
     screen.pressInterrupt();
-    at = await screen.shows('Stopped at the last checkpoint. Go on with: run', at);
+    at = await screen.shows('Stopped at the last checkpoint. Continue with: run', at);
     at = await screen.shows('trip/main #2>', at);
     screen.enter('run');
     at = await screen.shows('planner: Step 1: walk up to the castle.', at);
@@ -344,8 +344,8 @@ describe.concurrent('what is not said to the team', () => {
     const folder = createTeamFolder('');
     const lines = ['/new trip', 'where', 'run -n 2 --memory m.db "Plan a day"', 'checkpoints 2'];
     const { code, stdout, stderr } = await run(['repl', '--team', 'team.yaml', '--eval', lines.join(';')], { folder });
-    expect([code, stderr.match(/Your next prompt begins session "trip"/g)]).toEqual([0, expect.any(Array)]);
-    expect(stderr.match(/Your next prompt begins session "trip"/g)).toHaveLength(2);
+    expect([code, stderr.match(/Your next prompt starts session "trip"/g)]).toEqual([0, expect.any(Array)]);
+    expect(stderr.match(/Your next prompt starts session "trip"/g)).toHaveLength(2);
     expect(stdout).toContain('planner: Step 1');
     expect(stderr).toContain('There are earlier ones. For twice as many: checkpoints 4');
     expect(existsSync(join(folder, 'm.db'))).toBe(true);
@@ -362,12 +362,12 @@ describe.concurrent('where one is', () => {
     screen.enter('where');
     at = await screen.shows('error: There is no storage', at);
     screen.enter('new trip');
-    at = await screen.shows('begins session "trip"', at);
+    at = await screen.shows('starts session "trip"', at);
     screen.enter('Plan a day');
     at = await screen.shows('planner: Step 1', at);
     at = await screen.shows('trip/main #', at);
     screen.enter('new trip');
-    at = await screen.shows('There is a session "trip" already. Go on with it: use trip', at);
+    at = await screen.shows('Session "trip" already exists. Continue it with: use trip', at);
     screen.enter('quit');
     expect(await screen.ended).toBe(0);
     const blind = ['repl', '--team', 'missing.yaml', '--eval'];

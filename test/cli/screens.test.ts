@@ -20,7 +20,7 @@ const gallery = copiesOf(async () => {
   return folder;
 });
 
-const SESSIONS = ['trip', 'lg/ann', 'rivers', 'clerk', 'サポート-42', 'empty', 'damaged'];
+const SESSIONS = ['trip', 'lg/ann', 'rivers', 'refund-1042', 'clerk', 'サポート-42', 'empty', 'damaged'];
 
 /** What the issue of the terminal names, on real data. */
 const SCREENS: readonly (readonly string[])[] = [
@@ -34,6 +34,8 @@ const SCREENS: readonly (readonly string[])[] = [
   ['diff', '-s', 'trip', 'main', 'slower'],
   ['diff', '-s', 'lg/ann'],
   ['diff', '-s', 'rivers'],
+  ['log', '-s', 'refund-1042', '--oneline'],
+  ['diff', '-s', 'refund-1042', '@~3', '@~1'],
   ['diff', '-s', 'clerk', '@~3', '@~2'],
   ['diff', '-s', 'サポート-42', 'main', 'kinder'],
   ['diff', '-s', 'damaged'],

@@ -92,13 +92,13 @@ describe.concurrent('workflow.yaml at the command line', () => {
     const packing = await run(['run', 'packing.yaml', '--input', '{"days":2}'], { folder });
     expect([packing.code, packing.stderr]).toEqual([3, expect.stringContaining('Nothing was kept')]);
     for (const told of [stdout, stderr, packing.stdout, packing.stderr])
-      expect(told).not.toMatch(/chk_|To go on|For more|savestate continue/);
+      expect(told).not.toMatch(/chk_|To continue|For more|savestate continue/);
     const { stdout: json } = await run(['run', 'Plan a day', '-n', '1', '--json'], { folder });
     expect(JSON.parse(json)).toMatchObject({ checkpointId: null, detail: expect.stringContaining('Nothing was kept') });
     const repl = await run(['repl', '--eval', 'Plan a day; Slower, please'], { folder });
     expect([repl.code, repl.stdout]).toEqual([0, expect.stringContaining('Ended: ')]);
     expect(repl.stdout).toContain('Nothing is stored: it is gone when the REPL ends.');
-    expect(repl.stdout).not.toMatch(/To go on|For more/);
+    expect(repl.stdout).not.toMatch(/To continue|For more/);
     expect((await run(['continue'], { folder })).stderr).toContain('Set enabled: true first');
     expect((await run(['resume', '@'], { folder })).code).toBe(2);
     expect(readdirSync(folder)).toEqual(before);

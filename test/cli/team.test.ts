@@ -162,7 +162,7 @@ describe.concurrent('a run that was cut off', () => {
       onOutput: (text, kill) => text.includes('user: Plan') && kill('SIGINT'),
     });
     expect(stopped.code).toBe(130);
-    expect(stopped.stdout).toContain('Go on with: savestate continue');
+    expect(stopped.stdout).toContain('Continue with: savestate continue');
     expect(await json('verify', ['--read-data'], { folder })).toMatchObject({ status: 'clean' });
     expect(await json('continue', [], { folder })).toMatchObject({ status: 'ended', newMessages: 2 });
   });

@@ -101,7 +101,7 @@ export class Context {
   async addressHere(instead: string): Promise<StorageAddress> {
     const address = await this.address();
     if (address.kind !== 'remote') return address;
-    throw new UnsupportedError(`This needs the storage at hand, and ${address.url} is a server. ${instead}`);
+    throw new UnsupportedError(`This needs a local storage, and ${address.url} is a server. ${instead}`);
   }
 
   /** The folder of what the command line itself remembers about this storage. */
@@ -182,7 +182,7 @@ export class Context {
     const off = await this.#findSwitchedOff();
     if (off === undefined) return;
     throw new InvalidInputError(
-      `${off}, so there is nothing to go on from, and nothing may be saved. Set enabled: true first.`,
+      `${off}, so there is nothing to continue from, and nothing can be saved. Set enabled: true first.`,
     );
   }
 
@@ -202,7 +202,7 @@ export class Context {
     const shown = this.terminal.isScreen && !isWhole ? cutLongLines(whole) : whole;
     await this.show(shown);
     if (shown !== whole)
-      this.say('Very long lines were cut. --json has all, or one value: savestate show <revision>:<path>');
+      this.say('Very long lines were cut. For everything use --json; for one value: savestate show <revision>:<path>');
   }
 
   printJson(json: unknown): undefined {

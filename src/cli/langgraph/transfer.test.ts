@@ -70,7 +70,7 @@ test('[langgraph.23] imports a file, reports in plain words, and exits with 3 be
 
   const again = await run(['import', '--from', from, '--to', to]);
   expect(again.printed).toMatch(
-    /Imported 0 checkpoints and 0 writes of 6 threads\.\n\d+ checkpoints were there already; what is not whole of them is not named again\./,
+    /Imported 0 checkpoints and 0 writes of 6 threads\.\n\d+ checkpoints were there already; their losses are not listed again\./,
   );
 });
 

@@ -42,7 +42,7 @@ export async function transfer(context: Context, wanted: Transfer): Promise<Exit
     .catch((error: unknown) => {
       // The next run finds these there, and does not name them again.
       for (const line of formatNamed(named)) context.say(line);
-      if (context.signal.aborted) context.say('What was stored stays; run the same command again to go on.');
+      if (context.signal.aborted) context.say('Stored threads are kept; run the same command again to continue.');
       throw error;
     });
   const report = measure(context, wanted, done);
@@ -93,7 +93,7 @@ function measure(context: Context, { from, to, threads }: Transfer, report: Tran
 function formatReport(report: MeasuredReport, wanted: Transfer): string {
   const { threads, checkpoints, writes, present } = report;
   const verb = wanted.direction === 'import' ? 'Imported' : 'Exported';
-  const there = `${formatCount(present, 'checkpoint')} ${present === 1 ? 'was' : 'were'} there already; what is not whole of them is not named again.`;
+  const there = `${formatCount(present, 'checkpoint')} ${present === 1 ? 'was' : 'were'} there already; their losses are not listed again.`;
   const lines = [
     `${verb} ${formatCount(checkpoints, 'checkpoint')} and ${formatCount(writes, 'write')} of ${formatCount(threads, 'thread')}.`,
     ...(present > 0 ? [there] : []),
@@ -116,7 +116,7 @@ function formatFactor(factor: number): string {
 
 /** What a report names, or would have named if the transfer had come to its end. */
 function formatNamed({ skipped, lossy }: Pick<TransferReport, 'skipped' | 'lossy'>): string[] {
-  return [...formatNotes('not stored', skipped), ...formatNotes('stored, but not whole', lossy)];
+  return [...formatNotes('not stored', skipped), ...formatNotes('stored, but incomplete', lossy)];
 }
 
 function formatNotes(title: string, notes: readonly TransferNote[]): string[] {

@@ -189,7 +189,7 @@ function readNamed({ globals: { remote, storage }, env }: Sources): string | und
 function checkConfigured(text: string | undefined, config: FoundConfig | undefined): void {
   if (text === undefined || !isRemote(text) || !text.includes('#')) return;
   throw new InvalidInputError(
-    `A token does not belong into ${config?.path}. Leave out what is behind the #. Set SAVESTATE_TOKEN and name the server with --remote, or use --token-file.`,
+    `A token does not belong in ${config?.path}. Remove the part after the #. Set SAVESTATE_TOKEN and name the server with --remote, or use --token-file.`,
   );
 }
 

@@ -108,7 +108,7 @@ export class ReplMoves {
     const opened = await this.#context.open();
     opened.select(checkpoint.sessionId);
     opened.position = checkpoint.id;
-    this.#context.say(`Resumed ${describeRound(checkpoint)}: your next prompt goes on from there.`);
+    this.#context.say(`Resumed ${describeRound(checkpoint)}: your next prompt continues from there.`);
   }
 
   /** Goes so many rounds back. */
@@ -117,7 +117,7 @@ export class ReplMoves {
     const checkpoint = await goBack(opened, await resolveRevision(opened, '@'), count);
     opened.position = checkpoint.id;
     this.#context.say(
-      `Back at ${describeRound(checkpoint)}: your next prompt goes on from there. Nothing was deleted.`,
+      `Back at ${describeRound(checkpoint)}: your next prompt continues from there. Nothing was deleted.`,
     );
   }
 
@@ -142,7 +142,7 @@ export class ReplMoves {
   /** The session is made by the first prompt. */
   async begin(word: string | undefined): Promise<void> {
     if (word !== undefined && (await this.isKnown('session', word)))
-      throw new InvalidInputError(`There is a session "${word}" already. Go on with it: use ${word}`);
+      throw new InvalidInputError(`Session "${word}" already exists. Continue it with: use ${word}`);
     const sessionId = parseSessionId(word ?? newSessionName('chat'));
     this.begun = sessionId;
     (await this.findStorage())?.select(sessionId);
@@ -157,7 +157,7 @@ export class ReplMoves {
   }
 
   #sayBegun(): void {
-    this.#context.say(`Your next prompt begins session "${this.begun}".`);
+    this.#context.say(`Your next prompt starts session "${this.begun}".`);
   }
 }
 

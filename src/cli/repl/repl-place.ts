@@ -18,7 +18,7 @@ export async function describeStart(context: Context, team: string): Promise<str
   if (!addressExists(address)) return formatPlace(rows);
   const opened = await context.open();
   const head = await findHere(opened);
-  const session = head === undefined ? 'none yet; your first prompt begins one' : describePlace(head);
+  const session = head === undefined ? 'none yet; your first prompt starts one' : describePlace(head);
   const question = head === undefined ? undefined : await findQuestion(opened, head);
   return `${formatPlace([...rows, ['session', session]])}${question === undefined ? '' : `\n${question}\n`}`;
 }

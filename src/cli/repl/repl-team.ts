@@ -122,7 +122,7 @@ export class ReplTeam {
       return talk.depart(origin, { ...withoutUndefined({ prompt }), rounds: rounds ?? this.#teamRounds, following });
     }
     if (prompt !== undefined) return talk.prompt(sessionId ?? newSessionName('chat'), prompt, { ...following, rounds });
-    if (sessionId === undefined) throw new NotFoundError('There is nothing to go on with. Say something first.');
+    if (sessionId === undefined) throw new NotFoundError('There is nothing to continue. Type a prompt first.');
     return talk.resume(sessionId, { ...following, rounds: asked });
   }
 }

@@ -73,17 +73,17 @@ export class ReplWords {
 }
 
 const ROWS: readonly (readonly [line: string, what: string])[] = [
-  ['checkpoints [n]', 'the rounds of this branch and what was said in them'],
-  ['resume <checkpoint>', 'go on from there: your next prompt begins a branch'],
+  ['checkpoints [n]', 'the rounds of this branch and their messages'],
+  ['resume <checkpoint>', 'continue from there: your next prompt starts a branch'],
   ['back [n]', 'the same, n rounds before'],
-  ['run [n]', 'let the team go on, n rounds more (also: continue)'],
-  ['new [session]', 'your next prompt begins another session'],
+  ['run [n]', 'let the team continue, for n more rounds (also: continue)'],
+  ['new [session]', 'your next prompt starts a new session'],
   ['sessions, use <session>', 'list the sessions, go to one'],
   ['branch [name]', 'list the branches, go to one'],
-  ['fork [rev] [-b name]', 'begin a branch; --set path=json changes it'],
+  ['fork [rev] [-b name]', 'start a branch; --set path=json edits it'],
   ['show [rev[:path]]', 'a checkpoint, or a value of its state'],
   ['diff [a] [b]', 'what changed'],
-  ['where', 'where you are, and what you are asked'],
+  ['where', 'where you are, and open questions'],
   ['help [command], quit', 'this; end it (also Ctrl-D)'],
 ];
 
@@ -91,7 +91,7 @@ const REST = `Also log, grep, blame, drift, tag, rewind, undo, stats, memory and
 command of the command line, with or without "savestate" before it.
 `;
 
-const FORMS = `A checkpoint is the number of a round, an id or its beginning, a branch, a tag,
+const FORMS = `A checkpoint is the number of a round, an id or a prefix of one, a branch, a tag,
 @, @~3, #12 or @{2h ago}. Ctrl-C stops what is under way.
 `;
 

@@ -206,7 +206,9 @@ export class Repl {
     if (this.#team !== undefined) return this.#team;
     if (this.#teamError !== undefined) throw this.#teamError;
     const more = hint === undefined ? '' : ` ${hint}`;
-    throw new InvalidInputError(`No team is configured here, so nobody can answer. help lists the commands.${more}`);
+    throw new InvalidInputError(
+      `No team is configured here, so prompts have no answer. help lists the commands.${more}`,
+    );
   }
 
   /** Says something to the team, or lets it go on. */
@@ -238,5 +240,5 @@ function checkPossible(words: readonly string[], { storage, session }: GlobalOpt
       'The storage and the session are chosen before: start the REPL with --storage, or say use <session>.',
     );
   if (words[0] === 'repl' || words.includes('--edit'))
-    throw new InvalidInputError(`${words[0]} would need the terminal for itself. Use it on the command line.`);
+    throw new InvalidInputError(`${words[0]} needs the terminal to itself. Use it on the command line.`);
 }

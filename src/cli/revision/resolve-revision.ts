@@ -20,7 +20,7 @@ export function parseRange(text: string): { readonly from: string | undefined; r
   const at = text.indexOf('..');
   if (at < 0) return undefined;
   const [from, to] = [text.slice(0, at), text.slice(at + 2)];
-  if (to.startsWith('.')) throw new InvalidInputError(`"${text}" is no range. Write it like a..b.`);
+  if (to.startsWith('.')) throw new InvalidInputError(`"${text}" is not a range. Write it as a..b.`);
   return { from: from === '' ? undefined : from, to: to === '' ? '@' : to };
 }
 
@@ -39,7 +39,7 @@ export async function readRange(
     found.push(checkpoint);
   }
   if (from === undefined) return found.reverse();
-  throw new InvalidInputError(`${from.id} is not an ancestor of ${to.id}, so ${text} is no range of one history.`);
+  throw new InvalidInputError(`${from.id} is not an ancestor of ${to.id}, so ${text} is not a range of one history.`);
 }
 
 const LAST_CHECKPOINTS = 20;

@@ -37,7 +37,7 @@ describe('ranges', () => {
     expect(parseRange('a..')).toEqual({ from: 'a', to: '@' });
     expect(parseRange('..b')).toEqual({ from: undefined, to: 'b' });
     expect(parseRange('a')).toBeUndefined();
-    expect(() => parseRange('a...b')).toThrow('is no range');
+    expect(() => parseRange('a...b')).toThrow('is not a range');
   });
 });
 

@@ -12,13 +12,13 @@ import { openServedTeam, SERVED_TEAM_OPTIONS } from './serve-team.ts';
 
 /** What both commands that serve take. */
 export const SERVER_OPTIONS: readonly OptionRow[] = [
-  ['--port <number>', 'default: one that is free'],
-  ['--host <address>', 'listen elsewhere than on 127.0.0.1'],
-  ['--allow-host <name>', 'a name under which the server is reached, besides localhost', 'repeat'],
-  ['--cors <origin>', 'pages of this origin may ask, too, with the token', 'repeat'],
-  ['--read-only', 'nothing can be changed'],
-  ['--mcp', 'also answer models, at /mcp'],
-  ['--allow-changes', 'models may change something, too'],
+  ['--port <number>', 'default: a free one'],
+  ['--host <address>', 'listen on this address instead of 127.0.0.1'],
+  ['--allow-host <name>', 'a host name of the server, besides localhost', 'repeat'],
+  ['--cors <origin>', 'allow pages of this origin, with the token', 'repeat'],
+  ['--read-only', 'refuse all changes'],
+  ['--mcp', 'also serve MCP, at /mcp'],
+  ['--allow-changes', 'let models make changes, too'],
   ['--memory <place>', 'long-term memory: a file, or postgres://...'],
   ...SERVED_TEAM_OPTIONS,
 ];
@@ -51,7 +51,7 @@ export async function serve(
     const { url, accessUrl, port, warnings } = listening;
     for (const warning of warnings) context.say(`warning: ${warning}`);
     context.answerLine({ url, accessUrl, port, token: server.token }, () => `${accessUrl}\n`);
-    context.say('Ctrl-C ends it.');
+    context.say('Press Ctrl-C to stop.');
     await onListening(listening);
     if (!context.signal.aborted) await once(context.signal, 'abort');
   } finally {
@@ -77,7 +77,7 @@ async function openMcp(input: CommandInput, manager: CheckpointManager, memory: 
     throw new InvalidInputError('--allow-changes is about models: it goes with --mcp.');
   if (!input.flag('mcp')) return undefined;
   if (allowChanges && input.flag('readOnly'))
-    throw new InvalidInputError('--read-only and --allow-changes contradict each other: give one of them.');
+    throw new InvalidInputError('--read-only and --allow-changes contradict each other: pass one of them.');
   const { createMcp } = await import('../../server/mcp/mcp-server.ts');
   return (await createMcp(manager, { memory, allowChanges })).fetch;
 }

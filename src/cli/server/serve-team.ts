@@ -30,7 +30,7 @@ export async function openServedTeam(
     throw new InvalidInputError(`${flagOf(stray)} is about the team that the page may run: it goes with --team.`);
   }
   if (input.flag('readOnly'))
-    throw new InvalidInputError('--read-only and --team contradict each other: give one of them.');
+    throw new InvalidInputError('--read-only and --team contradict each other: pass one of them.');
   await context.checkSaving();
   const { openTeam, readTeamChoice } = await import('../team/open-team.ts');
   const { Talk: Conversation } = await import('../team/talk.ts');

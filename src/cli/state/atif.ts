@@ -42,7 +42,7 @@ function toTrajectory(head: Checkpoint, state: unknown): Fields {
   const steps = toSteps(messages).map((step, at) => ({ step_id: at + 1, ...step }));
   if (steps.length === 0)
     throw new InvalidInputError(
-      `Checkpoint ${id} of session "${sessionId}" has no messages, so it is no trajectory. Export it without --format.`,
+      `Checkpoint ${id} of session "${sessionId}" has no messages, so it is not a trajectory. Export it without --format.`,
       { details: { sessionId, checkpoint: id } },
     );
   const { agent, trajectory } = fieldsOf(state);

@@ -49,7 +49,8 @@ export function formatWhat(checkpoint: CheckpointOutput, style: Style, words: Wo
   const { status = '', trigger, type } = checkpoint;
   const names = formatNames(checkpoint, style);
   if (words === undefined) return [names, describeCheckpoint(checkpoint)].filter((part) => part !== '').join(' ');
-  const state = USUAL.test(status) ? '' : paintStatus(status, style);
+  const isTold = !words.isSaid && trigger?.endsWith(status); // workflow_failed
+  const state = USUAL.test(status) || isTold ? '' : paintStatus(status, style);
   const note = style.dim(formatNote(checkpoint) ?? '');
   const parts = words.isSaid
     ? [names, state, note, paintSpeaker(words.text, style)]

@@ -31,7 +31,7 @@ export function formatDiff(diff: DiffOutput, terminal: Terminal, talks?: Talks):
   const shown = others.filter(({ path, value }) => !view.isFolded(path, value));
   const folded = others.length - shown.length;
   const note =
-    folded === 0 ? '' : style.dim(`${formatCount(folded, 'change')} of bookkeeping not shown; --all shows it\n`);
+    folded === 0 ? '' : style.dim(`${formatCount(folded, 'bookkeeping change')} not shown; --all shows everything\n`);
   return sides + (said ?? '') + shown.map(({ text }) => text).join('') + note;
 }
 

@@ -76,5 +76,5 @@ function formatChat(messages: readonly ChatMessage[], style: Style): string {
 }
 
 function indent(text: string): string {
-  return text.replaceAll('\n', '\n    ');
+  return text.replaceAll(/\n(?!\n|$)/g, '\n    ');
 }

@@ -30,7 +30,7 @@ export async function readWords(
   for await (const checkpoint of context.watch(checkpoints, { noun: 'checkpoints', total: checkpoints.length })) {
     const found = await wordsOf(opened, checkpoint).catch((error: unknown) => {
       if (!hasErrorCode(error, 'CORRUPT')) throw error;
-      return { text: 'damaged; see savestate verify', isSaid: false };
+      return { text: 'is damaged; run savestate verify', isSaid: false };
     });
     if (found !== undefined) words.set(checkpoint.id, isEach ? { ...found, isSaid: false } : found);
   }
@@ -43,7 +43,8 @@ async function wordsOf(opened: OpenStorage, checkpoint: Checkpoint): Promise<Wor
   const { contextSummary, metadata } = checkpoint;
   if (contextSummary !== undefined) return { text: contextSummary, isSaid: true };
   if (formatHealth(metadata) !== undefined) return undefined; // a loop notes what matters
-  const { message, changedFields } = await findBrought(opened.manager, checkpoint);
+  const { message, run, changedFields } = await findBrought(opened.manager, checkpoint);
+  if (run !== undefined) return { text: run, isSaid: true };
   const said = readMessage(message);
   return said === undefined
     ? { text: formatFields(changedFields), isSaid: false }

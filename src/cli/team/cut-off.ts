@@ -80,11 +80,12 @@ function describeCutOff(cutOff: Omit<CutOff, 'branch'>, next: string): string {
   const { sessionId, isPoisoned, attempts, isOurs } = cutOff;
   if (!isOurs) {
     const named = commandWords(sessionId).goOn;
-    return `Session ${sessionId}, a run of a workflow, was cut off. Go on with it: ${named}`;
+    return `Session ${sessionId}, a run of a workflow, was interrupted. Continue it with: ${named}`;
   }
-  if (isWaiting(cutOff)) return `Session ${sessionId} was cut off and waits for an answer. Go on with it: ${next}`;
-  if (!isPoisoned) return `Session ${sessionId} was cut off. Go on with it: ${next}`;
-  return `Session ${sessionId} was cut off, and going on with it failed ${formatCount(attempts, 'time')} (auto_resume_limit). Try again: ${next}`;
+  if (isWaiting(cutOff))
+    return `Session ${sessionId} was interrupted and waits for an answer. Continue it with: ${next}`;
+  if (!isPoisoned) return `Session ${sessionId} was interrupted. Continue it with: ${next}`;
+  return `Session ${sessionId} was interrupted, and continuing it failed ${formatCount(attempts, 'time')} (auto_resume_limit). Try again: ${next}`;
 }
 
 async function findCutOff(context: Context, isOurs: CutOffOptions['isOurs']): Promise<CutOff[]> {
@@ -123,7 +124,7 @@ async function goOn(context: Context, { settings, mine, recover, ...options }: G
   const { manager } = await context.open();
   const { owner, end } = beginOwner();
   const handler = async (session: Session, { lease }: Recovery): Promise<void> => {
-    context.say(`Session ${session.id} was cut off; going on with it.`);
+    context.say(`Session ${session.id} was interrupted; continuing it.`);
     context.say(`Session ${session.id}: ${await recover(session, { ...followAside(context), lease })}`);
   };
   try {

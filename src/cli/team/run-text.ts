@@ -55,7 +55,7 @@ export function describeStop(result: TeamResult, words: NextWords): string {
     case 'ended': {
       const { detail, reason } = result.end;
       const isOver = reason !== 'max_rounds';
-      const more = isOver ? next('To go on', words.say(result.sessionId)) : next('For more', words.more);
+      const more = isOver ? next('To continue', words.say(result.sessionId)) : next('For more', words.more);
       return `Ended: ${detail}${/[.!?]$/.test(detail) ? '' : '.'} ${more}`;
     }
     case 'waiting':
@@ -63,13 +63,14 @@ export function describeStop(result: TeamResult, words: NextWords): string {
     case 'failed':
       return `Failed: ${messageOf(result.error)}\n${next('Try again with', words.goOn)}`;
     case 'stopped':
-      return `Stopped${words.notKept === undefined ? ' at the last checkpoint' : ''}. ${next('Go on with', words.goOn)}`;
+      return `Stopped${words.notKept === undefined ? ' at the last checkpoint' : ''}. ${next('Continue with', words.goOn)}`;
   }
 }
 
 /** What the person is asked, and what to type. */
 export function describeQuestion({ id, agent, text, choices }: TeamQuestion, { answer, notKept }: NextWords): string {
-  if (answer === undefined) return `It asked, and nobody was there to answer. ${agent}: ${text} ${notKept ?? ''}`;
+  if (answer === undefined)
+    return `It asked a question, and nobody was there to answer. ${agent}: ${text} ${notKept ?? ''}`;
   return `Waiting for you. ${agent}: ${text}\nAnswer with: ${answer(id, formatChoices(choices))}`;
 }
 

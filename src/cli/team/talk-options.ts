@@ -6,7 +6,7 @@ import { type CommandInput, flagOf } from '../base/command-input.ts';
 /** Lets agents run code: what a checkpoint or a team file says of it is only a request. */
 export const ALLOW_CODE: OptionRow = [
   '--allow-code',
-  'let agents that ask for it run code in this folder and below; default: none runs unless a module allows it',
+  'let agents run code in this folder and below, if they are configured to; default: only if a module allows it',
 ];
 
 /** Options of every command that lets a team talk. */
@@ -15,21 +15,21 @@ export const TALK_OPTIONS: readonly OptionRow[] = [
     '--team <file>',
     'a team.yaml, or a module that exports createTeam or createFleet; default: what savestate.yaml names',
   ],
-  ['--registry <module>', 'the module with the code of the team or workflow; default: the one beside it'],
+  ['--registry <module>', 'the module with the code of the team or workflow; default: the one next to it'],
   ['--user <id>', 'whose conversation it is, for memory and for "forget --user"'],
   ['--memory <place>', 'long-term memory: a file, or postgres://...; default: what savestate.yaml names, else none'],
   ALLOW_CODE,
   [
     '--on-difference <what>',
-    'if the team, or a step of a workflow that has begun, is not what it was: fail, warn (go on as the checkpoint says) or accept (as the code says now); default fail',
+    'if the team, or a started workflow step, has changed: fail, warn (use the checkpoint) or accept (use the code); default fail',
   ],
-  ['--logs <folder>', 'chats: also write the files of the session there'],
+  ['--logs <folder>', 'chats: also write session files to this folder'],
 ];
 
 /** The option of commands that go on with the run of a workflow. */
 export const WORKFLOW_OPTION: OptionRow = [
   '--workflow <file>',
-  'workflow: its file; default: the one that was run here, or what savestate.yaml names',
+  'workflow: its file; default: the last one run here, or the one in savestate.yaml',
 ];
 
 /** What is to be done about differences, if the person says so. */

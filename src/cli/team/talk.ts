@@ -139,7 +139,7 @@ export class Talk {
     { rounds, answers = {} }: { readonly rounds?: number | undefined; readonly answers?: Answers | undefined } = {},
   ): Promise<TeamResult> {
     if ((await this.#parts.opened.manager.latest({ sessionId })) === undefined)
-      throw new NotFoundError(`Session "${sessionId}" has no conversation yet. Begin one: savestate run "..."`, {
+      throw new NotFoundError(`Session "${sessionId}" has no conversation yet. Start one: savestate run "..."`, {
         details: { sessionId },
       });
     const runner = await this.#open(sessionId, following);

@@ -88,8 +88,8 @@ function takeColumns(parts: readonly string[], columns: number): string {
   return kept;
 }
 
-/** What a line begins with before its text: spaces, a label and its gap, the sign of a change, the number of a message. */
-const LEAD = /^ *(?:[a-zA-Z]+(?: [a-zA-Z]+)* {2,})?(?:[-+~] )?(?:\[\d+\] )?/;
+/** What a line begins with before its text: spaces, a label and its gap, the sign of a change, the number of a message or a checkpoint. */
+const LEAD = /^ *(?:from |#\d+ |[a-zA-Z]+(?: [a-zA-Z]+)* {2,})?(?:[-+~] )?(?:\[\d+\] )?/;
 const COLOR = new RegExp(`${ESCAPE}\\[\\d+m`, 'g');
 
 /** A word, or a whole command that a hint names: the beginning of one alone would do something else. */

@@ -8,13 +8,15 @@ import { formatAsked, readInterrupts } from './thread-interrupts.ts';
 /** Tells whoever moved in a thread of LangGraph that its graph does not follow, and which call lets it; says nothing of other sessions. */
 export function tellGraphMove(context: Context, target: Checkpoint, { isEdited = false } = {}): void {
   if (!isThread(target)) return;
-  context.say('LangGraph does not follow branches: its graph goes on from the latest checkpoint that it saved itself.');
+  context.say(
+    'LangGraph does not follow branches: its graph continues from the latest checkpoint that it saved itself.',
+  );
   const config = formatConfig(target);
   if (config === undefined) return;
   context.say(
     isEdited
-      ? `To let it go on from an edited state: graph.updateState(${config}, values)`
-      : `To let it go on from here: graph.invoke(null, ${config})`,
+      ? `To continue from an edited state: graph.updateState(${config}, values)`
+      : `To continue from here: graph.invoke(null, ${config})`,
   );
 }
 

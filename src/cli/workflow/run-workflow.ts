@@ -155,7 +155,7 @@ async function supervise(
   } catch (error) {
     if (limit?.aborted !== true || context.signal.aborted) throw error;
     const next = (await context.keepsRuns())
-      ? `What has ended is kept; go on with: ${context.command('continue', run.sessionId)}`
+      ? `Finished steps are kept; continue with: ${context.command('continue', run.sessionId)}`
       : NOT_KEPT;
     context.say(`Stopped after ${seconds} s (timeout_seconds). ${next}`);
     return undefined;

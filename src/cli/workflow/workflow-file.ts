@@ -133,7 +133,7 @@ export async function findWorkflowPlace(
 function programsOwn(sessionId: SessionId): UnsupportedError {
   return new UnsupportedError(
     `Session "${sessionId}" was saved by a program of yours, not by a team or a workflow, so only that program can continue it: run it again, and it goes on from the head of the current branch.
-To look: savestate log, savestate show. To go on from elsewhere: savestate rewind <revision>, or savestate fork <revision> and savestate switch <branch>; then run it.`,
+To look: savestate log, savestate show. To continue from elsewhere: savestate rewind <revision>, or savestate fork <revision> and savestate switch <branch>; then run it.`,
     { details: { sessionId } },
   );
 }

@@ -18,6 +18,7 @@ import { Fleet, FleetRunner } from 'savestate/fleet';
 import { SavestateSaver } from 'savestate/langgraph';
 import { AgentLoop } from 'savestate/loop';
 import { scriptedModel } from 'savestate/testing';
+import { parseWorkflow, WorkflowExecutor } from 'savestate/workflow';
 import { z } from 'zod';
 
 /** Makes the gallery in a folder. */
@@ -32,6 +33,7 @@ export async function makeGallery(folder) {
   await holdChat(world);
   await askGraph(storage);
   await leadFleet(world);
+  await refund(world);
   await loseTheLoop(world);
   await saySmall(world);
   await world.manager.close();
@@ -189,6 +191,46 @@ async function leadFleet({ manager, pass }) {
   await new FleetRunner({ fleet, manager, sessionId: 'rivers' }).prompt(
     'Which river is the longest, and by how much does it beat the shortest?',
   );
+}
+
+/** A workflow that loops, asks, fails, and pays in the end. */
+async function refund({ manager, pass }) {
+  const workflow = parseWorkflow(`
+workflow: { name: refund, checkpoint: true }
+steps:
+  - id: order
+    function: look_up
+  - id: letters
+    function: write
+    for_each: [pt, 日本語]
+    input: { to: "{{ item }}" }
+  - id: gift
+    function: write
+    when: input.isBirthday
+  - id: approve
+    needs: [letters]
+    approval: { message: "Pay {{ steps.order.output.price }} EUR back for the teapot 🫖 that leaks, to ann?" }
+  - id: pay
+    function: pay
+    input: { amount: "{{ steps.order.output.price }}", by: "{{ steps.approve.output.by }}" }
+`);
+  let isOpen = false;
+  const functions = {
+    look_up: ({ order }) => ({ order, price: 39, item: '急須 teapot 🫖' }),
+    write: ({ to }) => `a letter in ${to}`,
+    pay: ({ amount, by }) => {
+      if (!isOpen) throw new Error('The bank is closed on Sundays, and so is its fax machine 📠.');
+      return { paid: amount, by };
+    },
+  };
+  const executor = new WorkflowExecutor({ manager, registry: { functions } });
+  const sessionId = 'refund-1042';
+  await executor.run({ workflow, input: { order: 1042, isBirthday: false }, sessionId });
+  pass(60_000);
+  await executor.answer({ sessionId, requestId: 'approve', answer: 'approve', by: 'ann' });
+  await executor.run({ workflow, sessionId });
+  isOpen = true;
+  await executor.run({ workflow, sessionId });
 }
 
 async function loseTheLoop({ manager, pass }) {

@@ -66,6 +66,6 @@ export function normalise(text: string, folder = ''): string {
     .replaceAll(/\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+Z)?/g, '<time>')
     .replaceAll(/^.*: line \d+: +\d+ Killed.*$/gm, 'Killed')
     .replaceAll(/\d+ chunks?/g, '<chunks>')
-    .replaceAll(/\d+(\.\d)? (B|kB|MB) given back/g, '<size> given back')
+    .replaceAll(/\d+(\.\d)? (B|kB|MB) freed/g, '<size> freed')
     .replaceAll(/\S+ kB/g, '<size>');
 }

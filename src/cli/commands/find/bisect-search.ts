@@ -57,7 +57,7 @@ export class Search {
     if ((await this.#look(checkpoints.length - 1)) !== 'bad') return false;
     if ((await this.#look(0)) === 'bad' && isGivenRange && checkpoints.length > 1)
       throw new InvalidInputError(
-        `The range begins with ${checkpoints[0]?.id}, which is bad already. Begin it earlier.`,
+        `The range starts with ${checkpoints[0]?.id}, which is already bad. Start it earlier.`,
       );
     await this.#halve();
     await this.#probe();

@@ -29,18 +29,18 @@ export const command: Command = {
   options: [
     ['--range <a..b>', 'run: from a good one to a bad one; default: the whole history of the current branch'],
     ['--where <expression>', 'run: bad is where this expression is true, as for log --where'],
-    ['--scan', 'run: look at every checkpoint, and tell every turn'],
+    ['--scan', 'run: check every checkpoint, and report every change from good to bad or back'],
   ],
   details: `Actions: start [bad] [good], good [rev], bad [rev], skip [rev], run, reset.
-It reads and changes nothing, and calls no model: 10,000 checkpoints take 14 looks, and some more to see whether it turns more than once.
+It only reads, and calls no model: 10,000 checkpoints take 14 checks, and a few more to see whether the result changes more than once.
 A command after -- gets the state as JSON on its standard input and the id in SAVESTATE_BISECT_TARGET. It exits with
 0 if the checkpoint is good, 125 to skip it, 127 to stop, and anything else if it is bad.
-Afterwards the revision first-bad names what was found.`,
+Afterwards the revision first-bad names the result.`,
   examples: [
     [`savestate bisect run --where 'state.plan.length == 0'`, 'the first without a plan'],
     ['savestate bisect run --range v1..@ -- grep -q "refund"', 'the first where a command fails'],
-    [`savestate bisect run --scan --where 'status == "FAILED"'`, 'every place where it turns'],
-    ['savestate bisect start @ v1', 'by hand: it says what to look at'],
+    [`savestate bisect run --scan --where 'status == "FAILED"'`, 'every change from good to bad or back'],
+    ['savestate bisect start @ v1', 'by hand: it says what to check'],
     ['savestate bisect good', 'the one it named is good'],
   ],
   run: (context, input) => input.action('bisect', ACTIONS)(context, input),
@@ -58,7 +58,7 @@ async function start(context: Context, input: CommandInput): Promise<undefined> 
 async function mark(context: Context, input: CommandInput, verdict: BisectVerdict): Promise<undefined> {
   const state = (await BisectFile.open(context)).read();
   if (state === undefined)
-    throw new InvalidInputError(`No search is under way. Begin with: ${context.command('bisect start')}`);
+    throw new InvalidInputError(`No search is in progress. Start with: ${context.command('bisect start')}`);
   const revision = input.word(1) ?? (await openBisection(context, state))?.next?.id ?? '@';
   const { id } = await resolveRevision(await context.open(), revision);
   return goOn(context, withVerdict(state, id, verdict));
@@ -131,7 +131,7 @@ async function createTest(context: Context, input: CommandInput): Promise<Bisect
   const { manager } = await context.open();
   const [where, words] = [input.text('where'), input.words.slice(1)];
   if ((where === undefined) === (words.length === 0))
-    throw new InvalidInputError(`Say what is bad: either --where '<expression>', or a command after --.`);
+    throw new InvalidInputError(`Say what is bad, with either --where '<expression>', or a command after --.`);
   return where === undefined
     ? testByCommand(context, manager, words)
     : testByExpression(manager, new Expression(where));
@@ -144,7 +144,7 @@ async function tellNothing(context: Context, { bisection, evaluations }: Search,
     result,
     () => `${isScan ? 'None' : 'The last'} of these ${all} is ${isScan ? '' : 'not '}bad.\n`,
   );
-  if (!isScan) context.say(`To look at every one of them: ${context.command('bisect run --scan')}, with the same test`);
+  if (!isScan) context.say(`To check every one of them: ${context.command('bisect run --scan')}, with the same test`);
   return EXIT.notFound;
 }
 
@@ -171,7 +171,7 @@ async function tellResult(context: Context, bisection: Bisection, evaluations: n
   if (!result.isMonotone) {
     const shown = evaluations < bisection.checkpoints.length ? 'Those seen; --scan shows all' : 'All of them';
     const turns = flips.map(({ sequence, checkpointId, to }) => `\n  #${sequence} ${checkpointId} turns ${to}`);
-    context.say(`It turns more than once, so this is one of several places. ${shown}:${turns.join('')}`);
+    context.say(`The result changes more than once, so this is one of several places. ${shown}:${turns.join('')}`);
   }
   if (found !== undefined)
     context.say(

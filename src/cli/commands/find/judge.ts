@@ -18,7 +18,7 @@ function judgeByText(source: string): Judge {
   try {
     pattern = new RegExp(source);
   } catch (cause) {
-    throw new InvalidInputError(`--judge-text is no regular expression: ${source}`, { cause });
+    throw new InvalidInputError(`--judge-text is not a regular expression: ${source}`, { cause });
   }
   return ({ messages }) => pattern.test(messages.at(-1)?.content ?? '');
 }

@@ -19,24 +19,24 @@ export const command: Command = {
   arguments: '<revision>',
   options: [
     ['--message <n>', 'change this message, counted from 0, or "last"; with --replace'],
-    ['--tool-result <call>', 'change what a tool answered, by the id of the call; with --replace'],
-    ['--replace <text>', 'what it is to be instead'],
+    ['--tool-result <call>', 'change the result of a tool call, by its id; with --replace'],
+    ['--replace <text>', 'the replacement'],
     ['--system <agent=text>', "change an agent's system message"],
     ['--model <agent=json>', "change an agent's model, or fields of it"],
-    ['--repeats <n>', `runs with the change, and as many without; default ${DEFAULT_REPEATS}`],
+    ['--repeats <n>', `number of runs with the change, and as many without; default ${DEFAULT_REPEATS}`],
     ['-n, --rounds <n>', `replies in each run; default ${DEFAULT_ROUNDS}`],
-    ['--judge-text <regex>', 'a run succeeds if its last message fits'],
+    ['--judge-text <regex>', 'a run succeeds if its last message matches'],
     ['--judge-command <command>', 'a run succeeds if this shell command exits with 0; it gets the messages as JSON'],
-    ['--concurrency <n>', 'runs at once; default 1'],
+    ['--concurrency <n>', 'parallel runs; default 1'],
     ['--name <name>', 'resume the trial of this name, or give it one'],
-    ['--reason <text>', 'why, for those who look later'],
-    ['--team <file>', 'where tools and models come from; default: the team savestate.yaml names'],
+    ['--reason <text>', 'the reason, for later readers'],
+    ['--team <file>', 'the team with the tools and models; default: the one in savestate.yaml'],
     ALLOW_CODE,
-    ['--registry <module>', 'the module with the code of the team; default: the one beside it'],
+    ['--registry <module>', 'the module with the code of the team; default: the one next to it'],
   ],
-  details: `Goes on from one checkpoint with the change and without it, each run in a branch of its own, and says whether the difference
-could be chance (Fisher's exact test). Without a change only the unedited runs are made. Tools are called for real in every run.
-Stopped by Ctrl-C it tells what it has; the same line with --name goes on. Exits with 3 if runs failed or were not judged.`,
+  details: `Continues from one checkpoint with the change and without it, each run on its own branch, and says whether the difference
+could be chance (Fisher's exact test). Without a change only the unedited runs are made. Every run really calls its tools.
+Ctrl-C prints the results so far; the same command with --name continues. Exits with 3 if runs failed or were not judged.`,
   examples: [
     [`savestate trial @ --message 0 --replace "In kilometres, please" --judge-text "km"`, 'another request'],
     [
@@ -63,7 +63,7 @@ Stopped by Ctrl-C it tells what it has; the same line with --name goes on. Exits
     const report = await trial({ manager: opened.manager, registry }, id, { ...options, judge, onRun });
     bar.end();
     await context.answer(toJsonForm(report), () => formatTrial(report));
-    if (!report.isComplete) context.say(`Go on with the same line and --name ${report.name}`);
+    if (!report.isComplete) context.say(`To continue, run the same command with --name ${report.name}`);
     return exitCodeOfTrial(report);
   },
 };
@@ -102,7 +102,7 @@ function readIntervention(input: CommandInput): Intervention | undefined {
   }
   const replacement = input.text('replace');
   if (message === undefined && call === undefined) return refuseStray(replacement);
-  if (replacement === undefined) throw new InvalidInputError('Say what it is to be instead: --replace <text>');
+  if (replacement === undefined) throw new InvalidInputError('Pass the replacement: --replace <text>');
   if (call !== undefined) return { toolResult: { callId: call }, replacement };
   return { message: parseMessagePlace(message ?? ''), replacement };
 }

@@ -13,7 +13,7 @@ type Watch = { readonly onCheckpoint: () => Promise<void>; readonly signal: Abor
 export function readPlace({ folder, env }: Context, text: string | undefined): StorageAddress {
   const place = parseAddress(text ?? '', { folder, env });
   if (place.kind !== 'remote') return place;
-  throw new UnsupportedError(`A backup is a storage at hand, and ${place.url} is a server. Use "savestate copy".`);
+  throw new UnsupportedError(`A backup is a local storage, and ${place.url} is a server. Use "savestate copy".`);
 }
 
 /** Copies one storage to another without looking for keys, and says what was done. The first must be there. */

@@ -11,18 +11,18 @@ import { tellCopied, watchCopy } from './copied.ts';
 /** Copies sessions to another storage. */
 export const command: Command = {
   options: [
-    ['--to <address>', 'where to, also a server (http://...); a storage is made if it does not exist'],
+    ['--to <address>', 'the target, also a server (http://...); a storage is created if it does not exist'],
     ['--to-tenant <name>', 'whose data it is there, in PostgreSQL'],
     ['--to-schema <name>', 'where the tables are there, in PostgreSQL'],
-    ['--to-plain', 'not encrypted there, although there are keys'],
-    ['--mirror', 'also delete there what was deleted here'],
+    ['--to-plain', 'write it unencrypted, although there are keys'],
+    ['--mirror', 'also apply deletions to the target'],
     ['--follow', 'keep the other storage up to date until Ctrl-C or SIGTERM'],
   ],
-  details: `All sessions, or the one named with --session. What is there already is left alone: a copy that was stopped goes on where it was,
-and one that is repeated brings what came since. Ids, names, effects and tombstones stay what they are. Exits with 3 if something could not be copied.
-Where there are keys (savestate help key), the copy is written with the newest, whether the source is encrypted or not.
-With --follow: goes on when either storage is away for a while; a session that changed there by itself is reported and left alone, and it exits
-with 3 in the end if one still is. What is deleted here is deleted there with --mirror, within five minutes.`,
+  details: `All sessions, or the one named with --session. Existing data is not copied again: a stopped copy continues where it was,
+and a repeated one copies only what is new. Ids, names, effects and tombstones do not change. Exits with 3 if something could not be copied.
+If there are keys (savestate help key), the copy uses the newest, whether the source is encrypted or not.
+With --follow it retries while either storage is unavailable; a session that was changed in the target is reported and left alone, and
+it exits with 3 if one still is at the end. With --mirror, deletions follow within five minutes.`,
   examples: [
     ['savestate copy --to postgres://app@db/app --to-tenant acme', 'from SQLite to PostgreSQL'],
     ['savestate copy --storage postgres://app@db/app --tenant acme --to backup.db', 'and back'],
@@ -71,7 +71,7 @@ function followCopy(
   return replicate({
     signal: context.signal,
     onPass: (report) => context.say(formatPass(report)),
-    onError: (error) => context.say(`${messageOf(error)} Trying again.`),
+    onError: (error) => context.say(`${messageOf(error)} Retrying.`),
   });
 }
 

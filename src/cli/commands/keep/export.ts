@@ -14,7 +14,7 @@ export const command: Command = {
   arguments: '[revision]',
   options: [
     ['-o, --output <file>', 'where to; default: standard output'],
-    ['--format <format>', 'atif: the messages as an ATIF trajectory, which other tools read'],
+    ['--format <format>', 'atif: the messages as an ATIF trajectory, for other tools'],
     ['--force', 'replace the file if it exists'],
   ],
   details:
@@ -58,7 +58,7 @@ async function write(context: Context, input: CommandInput, { sessionId, text }:
     return undefined;
   }
   if (existsSync(file) && !input.flag('force'))
-    throw new ConflictError(`The file ${file} exists already. Say --force to replace it.`);
+    throw new ConflictError(`The file ${file} already exists. Pass --force to replace it.`);
   const bytes = await writeWhole(context, file, text);
   return context.answer({ file, sessionId, bytes }, () => `${file}: session "${sessionId}", ${formatSize(bytes)}\n`);
 }

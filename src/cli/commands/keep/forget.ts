@@ -21,19 +21,19 @@ type Plan = {
 export const command: Command = {
   arguments: '[revision]',
   options: [
-    ['--whole-session <id>', 'a session with all that is in it'],
-    ['--user <id>', 'everything of a user, in all sessions'],
+    ['--whole-session <id>', 'a session and everything in it'],
+    ['--user <id>', 'all data of a user, in all sessions'],
     ['--reason <text>', 'why; it stays in the tombstone'],
     ['--dry-run', 'only say what would be deleted'],
   ],
-  details: `Content is gone for good; of a checkpoint a tombstone without content stays, of a session nothing.
-A thread of LangGraph goes with its subgraphs.
-What a branch, a tag or a pin names is not deleted by a revision or range. It shows what it would do and asks.`,
+  details: `Content is deleted for good. A checkpoint leaves a tombstone without content, a session leaves nothing.
+A LangGraph thread is deleted with its subgraphs.
+A revision or range does not delete what a branch, a tag or a pin names. Shows the plan and asks first.`,
   examples: [
     ['savestate forget @~3 --reason "wrong customer"', 'one checkpoint'],
-    ['savestate forget v1..@~1', 'those after the tag v1, but not the head'],
+    ['savestate forget v1..@~1', 'those after the tag v1, except the head'],
     ['savestate forget --whole-session chat-42 --yes', 'a whole session'],
-    ['savestate forget --user user_123 --dry-run', 'see what there is of a user'],
+    ['savestate forget --user user_123 --dry-run', 'see the data of a user'],
   ],
   run: async (context, input) => {
     const opened = await context.open();
@@ -47,7 +47,7 @@ What a branch, a tag or a pin names is not deleted by a revision or range. It sh
     const { chunks, bytes } = await context.busy('collecting', opened.manager.gc({ signal: context.signal }));
     return context.answer(
       { isDryRun: false, checkpoints, sessions, collected: { chunks, bytes } },
-      () => `${formatCount(checkpoints, 'checkpoint')} deleted; ${formatSize(bytes)} given back.\n`,
+      () => `${formatCount(checkpoints, 'checkpoint')} deleted; ${formatSize(bytes)} freed.\n`,
     );
   },
 };
@@ -113,7 +113,7 @@ async function planCheckpoints(opened: OpenStorage, revision: string, reason: st
   const doomed = meant.filter(({ id }) => !names.has(id));
   const [name] = names.values();
   if (doomed.length === 0 && name !== undefined)
-    throw new ConflictError(`Nothing is deleted: ${name} names what was meant. Delete the name first.`);
+    throw new ConflictError(`Nothing is deleted: ${name} names it. Delete the name first.`);
   const run = async () => {
     let count = 0;
     for (const { id } of doomed.toReversed()) if (await opened.manager.delete(id, { reason })) count++;

@@ -3,8 +3,8 @@ import { formatCount, formatSize } from '../../terminal/format.ts';
 
 /** Gives space back. */
 export const command: Command = {
-  options: [['--recordings', 'first drop the results of steps that no checkpoint goes on from']],
-  details: `Removes only what nothing needs any more, and may run beside programs that save.
+  options: [['--recordings', 'first drop step results that no checkpoint continues from']],
+  details: `Removes only unneeded data, and is safe while programs save.
 With --recordings a session can no longer be replayed from its start, only from the checkpoints it has.`,
   examples: [
     ['savestate gc', 'after prune, forget or redact'],
@@ -17,7 +17,7 @@ With --recordings a session can no longer be replayed from its start, only from 
     const dropped = recordings > 0 ? `${formatCount(recordings, 'recording')} dropped, ` : '';
     return context.answer(
       { chunks, bytes, recordings },
-      () => `${dropped}${formatCount(chunks, 'chunk')} removed, ${formatSize(bytes)} given back.\n`,
+      () => `${dropped}${formatCount(chunks, 'chunk')} removed, ${formatSize(bytes)} freed.\n`,
     );
   },
 };

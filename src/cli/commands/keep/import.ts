@@ -12,11 +12,11 @@ const MAX_NAMED = 10;
 /** Reads an exported session, or the transcripts of another tool. */
 export const command: Command = {
   arguments: '<file|tool> [path]',
-  details: `Everything is checked on the way; a broken file leaves nothing behind. The storage is made if it does not exist. - reads from standard input.
-import claude <folder> brings in the transcripts of Claude Code and the Claude Agent SDK: ~/.claude/projects, one project of it, or one file.
-What is there already is left alone, so it can be run again. Exits with 3 if lines or links were skipped.
-import atif <file> brings in a trajectory (Agent Trajectory Interchange Format 1.x) with its subagents; import otlp <file> brings in
-traces (OTLP JSON, whole or a line each), a session for each conversation. A step or call becomes a checkpoint.`,
+  details: `Everything is checked; a broken file imports nothing. The storage is created if it does not exist. - reads standard input.
+import claude <folder> imports transcripts of Claude Code and the Claude Agent SDK: ~/.claude/projects, one project of it, or one file.
+Existing sessions are not touched, so you can run it again. Exits with 3 if lines or links were skipped.
+import atif <file> imports a trajectory (Agent Trajectory Interchange Format 1.x) with its subagents; import otlp <file> imports
+traces (OTLP JSON, whole or one per line), a session for each conversation. A step or call becomes a checkpoint.`,
   examples: [
     ['savestate import chat.jsonl', 'into the configured storage'],
     ['gunzip -c chat.jsonl.gz | savestate import - --storage other.db', 'into another one'],

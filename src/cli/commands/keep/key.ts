@@ -14,15 +14,15 @@ const ACTIONS: Readonly<Record<string, Command['run']>> = { list, add, rotate, r
 /** Manages the keys of an encrypted storage. */
 export const command: Command = {
   arguments: '<action> [name]',
-  details: `Actions: list; add [name] (the first key of a name, "${MAIN}" if none is given; makes the key file); rotate [name] (a new key for what is
-written from now on; the old ones still read); remove <id or name> (what it protects is gone for good, in every copy and backup; asks).
+  details: `Actions: list; add [name] (the first key of a name, default "${MAIN}"; creates the key file); rotate [name] (a new key for
+new data; old keys still decrypt); remove <id or name> (its data becomes unreadable for good, in every copy and backup; asks first).
 Keys come from encryption.keys in savestate.yaml (file:<path> or env:<variable>), or from SAVESTATE_KEY_FILE, SAVESTATE_KEYS (the text itself) or
 SAVESTATE_KEY_COMMAND (a command that prints it), never from an option. Only a file can be changed here. Secrets are never shown.`,
   examples: [
     ['SAVESTATE_KEY_FILE=~/agent.keys savestate key add', 'make a key file'],
     ['savestate key list', 'ids, names and ages'],
-    ['savestate key rotate', 'write with a new key from now on; "savestate copy" writes all anew'],
-    ['savestate key remove user-42', 'forget what was written for a user or session'],
+    ['savestate key rotate', 'use a new key for new data; "savestate copy" re-encrypts everything'],
+    ['savestate key remove user-42', 'make the data of a user or session unreadable'],
   ],
   run: (context, input) => input.action('key', ACTIONS)(context, input),
 };
@@ -68,7 +68,7 @@ async function add(context: Context, input: CommandInput): Promise<undefined> {
 
 function addNew(ring: Keyring, name: string): Keyring {
   if (!hasKey(ring, name)) return ring.add(name);
-  throw new ConflictError(`There is a key "${name}" already. Make a newer one with: savestate key rotate ${name}`);
+  throw new ConflictError(`Key "${name}" already exists. Create a newer one with: savestate key rotate ${name}`);
 }
 
 async function rotate(context: Context, input: CommandInput): Promise<undefined> {
@@ -76,7 +76,7 @@ async function rotate(context: Context, input: CommandInput): Promise<undefined>
   const name = input.word(1) ?? MAIN;
   const ring = await file.update((before) => {
     if (hasKey(before, name)) return before.add(name);
-    throw new NotFoundError(`There is no key "${name}" to rotate. Make one with: savestate key add ${name}`);
+    throw new NotFoundError(`There is no key "${name}" to rotate. Create one with: savestate key add ${name}`);
   });
   return tell(context, ring, { name, text: 'Programs that run use it within a minute. ' });
 }

@@ -29,25 +29,25 @@ export const command: Command = {
     ['--memory <place>', 'a file, or postgres://...; default: what savestate.yaml names, else memories/history.db'],
     ['--user <id>', 'whose memory: of this user'],
     ['--agent <id>', 'of this agent'],
-    ['-n <count>', `list and search: at most so many; default ${DEFAULT_COUNT}`],
+    ['-n <count>', `list and search: maximum number; default ${DEFAULT_COUNT}`],
     [
       '--kind <kind>',
       'list and search: only this kind: fact, preference, instruction, decision, episode, ...',
       'repeat',
     ],
     ['--as-of <revision>', 'as it was known at this checkpoint'],
-    ['--all', 'list and search: also what expired or was superseded'],
+    ['--all', 'list and search: include expired and superseded ones'],
     ['--reason <text>', 'forget: why; it stays in the tombstone'],
-    ['--dry-run', 'forget: only say what would be forgotten'],
+    ['--dry-run', 'forget: only show what would be deleted'],
   ],
-  details: `Actions: list, search <question>, why <id> (what taught it, and what is left of that), forget <id>, or forget --user <id>.
-What is known follows the branches of the checkpoints' storage: what a rewind abandoned is not listed.
-forget removes the words for good, of all versions and of what was taken from them. It shows what it would do and asks.`,
+  details: `Actions: list, search <question>, why <id> (where it came from, and what is left of that), forget <id>, or forget --user <id>.
+Memories follow the branches of the checkpoint storage: those of an abandoned branch are not listed.
+forget deletes the words for good, from all versions and everything derived from them. Shows the plan and asks first.`,
   examples: [
-    ['savestate memory list --user ann', 'what is known of Ann'],
+    ['savestate memory list --user ann', 'the memories of Ann'],
     ['savestate memory search "Where does she live?" --user ann', 'what answers a question'],
-    ['savestate memory why mem_0k3v9r2m5x7q1d', 'which checkpoints and words taught it'],
-    ['savestate memory forget --user ann --dry-run', 'what there is to forget'],
+    ['savestate memory why mem_0k3v9r2m5x7q1d', 'the checkpoints and words it came from'],
+    ['savestate memory forget --user ann --dry-run', 'what would be deleted'],
   ],
   run: (context, input) => input.action('memory', ACTIONS)(context, input),
 };
@@ -59,7 +59,7 @@ async function list(context: Context, input: CommandInput): Promise<undefined> {
     memory.getAll({ ...view.scope(), ...view.from, ...readSelection(input) }),
   );
   await tell(context, limit === 0 ? [] : found.slice(-limit));
-  if (found.length === 0) context.say('Nothing is known.');
+  if (found.length === 0) context.say('There are no memories.');
   if (found.length > limit) context.say(`${found.length - limit} more; see them with -n ${found.length}`);
 }
 
@@ -73,7 +73,7 @@ async function search(context: Context, input: CommandInput): Promise<ExitCode |
   );
   await tell(context, results);
   if (results.length > 0) return undefined;
-  context.say('Nothing that is known answers this.');
+  context.say('No memory answers this.');
   return EXIT.notFound;
 }
 
@@ -161,7 +161,9 @@ async function forget(context: Context, input: CommandInput): Promise<undefined>
     const output = { isDryRun: false, memories, turns, checkpoints, sessions };
     await context.answer(output, () => `${memories.length} forgotten.\n`);
     for (const turn of turns)
-      context.say(`The turn that said so still does. To forget it, too: ${context.command(`memory forget ${turn}`)}`);
+      context.say(
+        `The turn it came from still says so. To forget that, too: ${context.command(`memory forget ${turn}`)}`,
+      );
     if (checkpoints.length > 0)
       context.say(
         `The states of ${formatCount(checkpoints.length, 'checkpoint')} may still hold the words: ${checkpoints.slice(0, 3).join(', ')}${checkpoints.length > 3 ? ', ...' : ''}. See: savestate redact, savestate forget`,
@@ -173,13 +175,13 @@ type Doomed = { readonly target: string | MemoryScope; readonly what: string; re
 
 async function choose(memory: Memory, { named }: MemoryView, id: string | undefined): Promise<Doomed> {
   if ((id !== undefined) === Object.keys(named).length > 0)
-    throw new InvalidInputError('Say a memory, or whose with --user <id> or --agent <id>: one of the two.');
+    throw new InvalidInputError('Name a memory, or pass --user <id> or --agent <id>: one of the two.');
   if (id === undefined) return chooseScope(memory, named);
   const found = await memory.get(id);
   const history = await memory.history(id);
   if (history.some(({ action }) => action === 'PURGE')) throw noMemory(id);
   const words = found?.memory ?? history.findLast(({ newValue }) => newValue !== undefined)?.newValue ?? '';
-  return { target: id, what: `${id} ("${clip(words, SHOWN_CHARS)}") and what was taken from it`, ids: [id] };
+  return { target: id, what: `${id} ("${clip(words, SHOWN_CHARS)}") and everything derived from it`, ids: [id] };
 }
 
 async function chooseScope(memory: Memory, scope: MemoryScope): Promise<Doomed> {

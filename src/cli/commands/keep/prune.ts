@@ -33,22 +33,22 @@ export const command: Command = {
     ['--keep-daily <count>', 'the same for days'],
     ['--keep-weekly <count>', 'the same for weeks'],
     ['--keep-monthly <count>', 'the same for months'],
-    ['--keep-within <duration>', 'keep what is not older, such as 12h'],
-    ['--older-than <duration>', 'delete what is older, such as 30d; whole days'],
-    ['--max <count>', 'keep at most so many in all, the newest'],
-    ['--max-per-user <count>', 'keep at most so many of each user'],
+    ['--keep-within <duration>', 'keep newer ones, such as 12h'],
+    ['--older-than <duration>', 'delete older ones, such as 30d; whole days'],
+    ['--max <count>', 'keep at most this many in all, the newest'],
+    ['--max-per-user <count>', 'keep at most this many per user'],
     ['--dry-run', 'only say what would be deleted, and why'],
-    ['--gc', 'give the space back afterwards'],
+    ['--gc', 'free the space afterwards'],
   ],
-  details: `Rules hold for all sessions of the storage, or for the one of --session. With a keep rule, what none of them asks for goes.
-Tags, pins and leased branches are always kept, and so is what types ask for: the last 3 routine checkpoints of an agent, those of
-operations that still run, recovery ones for 7 days or until they are cleared; retention: { types } in savestate.yaml says otherwise.
---older-than also ends sessions and branches that were not saved to since; where only heads of branches
-are left above --max, the sessions idle longest go whole.
-What is kept keeps the ancestors that its state needs, as with delta channels of LangGraph.
-Without rules those of savestate.yaml hold (retention:). It shows what it would do and asks.`,
+  details: `Rules apply to all sessions of the storage, or to the one given by --session. With keep rules, everything that none of them keeps is deleted.
+Tags, pins and leased branches are always kept, and so are, by type, the last 3 routine checkpoints of an agent, those of
+running operations, and recovery ones for 7 days or until they are cleared; retention: { types } in savestate.yaml changes that.
+--older-than also deletes sessions and branches without a later save; if only branch heads
+are left above --max, the sessions idle longest are deleted.
+A kept checkpoint keeps the ancestors that its state needs, as with delta channels of LangGraph.
+Without rules those of savestate.yaml apply (retention:). Shows the plan and asks first.`,
   examples: [
-    ['savestate prune --keep-last 10 --keep-daily 7 --dry-run', 'see what would go'],
+    ['savestate prune --keep-last 10 --keep-daily 7 --dry-run', 'see what would be deleted'],
     ['savestate prune --older-than 30d --yes --gc', 'in a nightly job'],
   ],
   run: async (context, input) => {
@@ -99,7 +99,7 @@ async function tell(context: Context, result: PruneResult, collected?: CollectRe
   const dropped = verdicts.filter(({ keep }) => !keep).length;
   const kept = verdicts.length - dropped;
   const freed =
-    collected && ` ${formatCount(collected.chunks, 'chunk')} removed, ${formatSize(collected.bytes)} given back.`;
+    collected && ` ${formatCount(collected.chunks, 'chunk')} removed, ${formatSize(collected.bytes)} freed.`;
   const outcome = isDryRun
     ? `${dropped} of ${verdicts.length} would be deleted; nothing was.`
     : `${formatCount(deleted.length, 'checkpoint')} deleted, ${kept} kept.${freed ?? ''}`;
@@ -107,7 +107,7 @@ async function tell(context: Context, result: PruneResult, collected?: CollectRe
   await context.answer(output, () => `${formatReasons(result)}${outcome}\n`);
   if (!isDryRun && collected === undefined) {
     const whole = context.with({ globals: { ...context.globals, session: undefined } });
-    context.say(`The space is given back by: ${whole.command('gc')}`);
+    context.say(`To free the space: ${whole.command('gc')}`);
   }
 }
 

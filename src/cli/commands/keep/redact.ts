@@ -16,18 +16,18 @@ const MIN_TEXT_CHARS = 4;
 /** Takes something out of a whole session. */
 export const command: Command = {
   options: [
-    ['--text-from <file>', 'a text to take out, the whole content of this file; - reads standard input', 'repeat'],
-    ['--env <name>', 'a text to take out, the value of this variable', 'repeat'],
-    ['--pattern <regex>', 'what fits this expression', 'repeat'],
-    ['--path <path>', 'the value at this path of every state', 'repeat'],
-    ['--dry-run', 'only say how often it is there'],
+    ['--text-from <file>', 'remove the content of this file, or - for standard input', 'repeat'],
+    ['--env <name>', 'remove the value of this environment variable', 'repeat'],
+    ['--pattern <regex>', 'remove matches of this expression', 'repeat'],
+    ['--path <path>', 'remove the value at this path of every state', 'repeat'],
+    ['--dry-run', 'only count the occurrences'],
   ],
-  details: `Rewrites every checkpoint, note and recorded effect of the session: what was there is [redacted] afterwards, and its bytes are removed.
-Ids, times, branches and tags stay; digests change. A secret is not given as an option, where others could see it.
-Stop programs that write to the session first. If the command is killed, the next one that opens the storage, or a program that opens the session, finishes it. Copies and exports elsewhere are not touched. It shows what it would do and asks.`,
+  details: `Rewrites every checkpoint, note and recorded effect of the session: matches become [redacted], and their bytes are removed.
+Ids, times, branches and tags stay; digests change. No option takes the secret itself, because others could see it.
+Stop programs that write to the session first. If the command is killed, the next one that opens the storage, or a program that opens the session, finishes it. Copies and exports elsewhere are not touched. Shows the plan and asks first.`,
   examples: [
-    ['savestate redact --env LEAKED_KEY -s chat-42', 'a key that was said in a chat'],
-    [`savestate redact --pattern '\\b\\d{4} \\d{4} \\d{4} \\d{4}\\b' --dry-run`, 'how often a card number is there'],
+    ['savestate redact --env LEAKED_KEY -s chat-42', 'a key in a chat'],
+    [`savestate redact --pattern '\\b\\d{4} \\d{4} \\d{4} \\d{4}\\b' --dry-run`, 'count card numbers'],
     ['savestate redact --path $.customer.phone --yes', 'one field of all states'],
   ],
   run: async (context, input) => {
@@ -42,7 +42,7 @@ Stop programs that write to the session first. If the command is killed, the nex
     const { places } = redaction;
     const output = { sessionId, checkpoints, effects, places };
     const found = `${formatCount(places, 'place')} in ${formatCount(checkpoints, 'checkpoint')} of session "${sessionId}"`;
-    const question = `This rewrites ${formatCount(checkpoints, 'checkpoint')} of session "${sessionId}" and removes what was in ${formatCount(places, 'place')} for good.`;
+    const question = `This rewrites ${formatCount(checkpoints, 'checkpoint')} of session "${sessionId}" and removes their content in ${formatCount(places, 'place')} for good.`;
     if (places === 0 || !(await context.confirm(question, input)))
       return context.answer({ isDryRun: true, ...output }, () => `Found in ${found}; nothing was changed.\n`);
     await replaceSession(manager.engine, {
@@ -53,7 +53,7 @@ Stop programs that write to the session first. If the command is killed, the nex
     const { chunks, bytes } = await manager.gc({ signal: context.signal });
     return context.answer(
       { isDryRun: false, ...output, collected: { chunks, bytes } },
-      () => `Taken out of ${found}; ${formatSize(bytes)} given back.\n`,
+      () => `Removed from ${found}; ${formatSize(bytes)} freed.\n`,
     );
   },
 };
@@ -64,15 +64,14 @@ function readRules(context: Context, input: CommandInput): RedactionRules {
     ...input.texts('env').map((name) => context.env[name] ?? failEmpty(name)),
   ];
   const short = texts.find((text) => text.length < MIN_TEXT_CHARS);
-  if (short !== undefined)
-    throw new InvalidInputError(`A text to take out needs at least ${MIN_TEXT_CHARS} characters.`);
+  if (short !== undefined) throw new InvalidInputError(`A text to remove needs at least ${MIN_TEXT_CHARS} characters.`);
   const rules = {
     texts,
     patterns: input.texts('pattern').map(parsePattern),
     paths: input.texts('path').map(parseStatePath),
   };
   if (Object.values(rules).every((list) => list.length === 0))
-    throw new InvalidInputError('Say what to take out: --text-from, --env, --pattern or --path.');
+    throw new InvalidInputError('Say what to remove: --text-from, --env, --pattern or --path.');
   return rules;
 }
 
@@ -85,7 +84,7 @@ function parsePattern(text: string): RegExp {
     const pattern = new RegExp(text, 'gu');
     if (!new RegExp(text, 'u').test('')) return pattern;
   } catch (cause) {
-    throw new InvalidInputError(`"${text}" is no regular expression.`, { cause });
+    throw new InvalidInputError(`"${text}" is not a regular expression.`, { cause });
   }
-  throw new InvalidInputError(`"${text}" fits everywhere.`);
+  throw new InvalidInputError(`"${text}" matches everywhere.`);
 }

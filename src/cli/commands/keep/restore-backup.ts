@@ -5,9 +5,9 @@ import { copyAsIs, readPlace } from './copied.ts';
 /** Brings a backup into a new storage. */
 export const command: Command = {
   arguments: '<backup>',
-  details: `Brings a backup into the storage (--storage, or the one of this folder), which must be empty or not exist yet, and then checks every
-byte there. One that was stopped goes on when it is repeated. For single sessions of a backup: savestate copy --storage <backup> -s <session> --to <address>.
-Exits with 3 if the backup is not whole or something is damaged; the rest is there then.`,
+  details: `Restores a backup into the storage (--storage, or the one of this folder), which must be empty or not exist yet, and then checks every
+byte. If it is stopped, run it again to continue. For single sessions of a backup: savestate copy --storage <backup> -s <session> --to <address>.
+Exits with 3 if the backup is incomplete or damaged; the rest is restored.`,
   examples: [['savestate restore-backup /mnt/backup/agents/ --storage agents.db', 'into a new SQLite file']],
   run: async (context, input) => {
     const from = readPlace(context, input.word(0));

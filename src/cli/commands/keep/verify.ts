@@ -15,7 +15,7 @@ const MAX_FINDINGS = 20;
 /** Checks that what is stored is whole. */
 export const command: Command = {
   arguments: '[file]',
-  options: [['--read-data', 'read every chunk too: everything is checked, and it takes longer']],
+  options: [['--read-data', 'read every chunk, too: checks everything, and takes longer']],
   details:
     'Checks records, chains, names and effects. With a file: checks an exported session. Exits with 4 if something is damaged.',
   examples: [
@@ -73,7 +73,7 @@ async function tell(context: Context, report: VerifyReport, hasReadData: boolean
     format(report, hasReadData),
   );
   if (status === 'clean') return undefined;
-  context.say(`What is not named can be read. Save it with: ${context.command('export')}, or with copy`);
+  context.say(`Everything not named here can be read. Save it with: ${context.command('export')}, or with copy`);
   return EXIT.damaged;
 }
 

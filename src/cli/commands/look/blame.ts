@@ -11,11 +11,10 @@ import { clip, formatRows, formatTime } from '../../terminal/format.ts';
 /** Says where values come from. */
 export const command: Command = {
   arguments: '<path> [revision]',
-  details:
-    'Of a list or an object it tells each element; of any other value the value itself. --whole tells it as one.',
-  options: [['--whole', 'the value as one, also if it has parts']],
+  details: 'For a list or an object, each element has its own line. --whole treats it as one value.',
+  options: [['--whole', 'the value as a whole, even if it has parts']],
   examples: [
-    ['savestate blame $.messages', 'which checkpoint brought each message'],
+    ['savestate blame $.messages', 'which checkpoint added each message'],
     ['savestate blame plan.tone v1', 'who set this last, at the tag v1'],
   ],
   run: async (context, input) => {

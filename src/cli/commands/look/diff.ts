@@ -11,17 +11,17 @@ import { formatDiff, formatDiffStat } from '../../state/diff-text.ts';
 export const command: Command = {
   arguments: '[a] [b]',
   options: [
-    ['--stat', 'only how many changes there are'],
-    ['--path <path>', 'only what changed at or below this path'],
-    ['--all', 'also copies of messages, counters and other bookkeeping, each where it is'],
+    ['--stat', 'only the number of changes'],
+    ['--path <path>', 'only changes at or below this path'],
+    ['--all', 'include copies of messages, counters and other bookkeeping'],
     ['--patch', 'as a JSON Patch (RFC 6902) that turns a into b'],
   ],
   details:
-    'With one revision: from it to the head. Without: from the parent of the head to the head. Messages come first, each once: ~ was said otherwise, - is only in a, + only in b; [-words-] went, {+words+} came. What only the program needs (copies of messages, counters, versions of channels) is counted; --all shows it.',
+    'With one revision: from it to the head. Without: from the parent of the head to the head. Messages come first, each once: ~ was changed, - is only in a, + only in b; [-words-] were removed, {+words+} were added. Bookkeeping (copies of messages, counters, channel versions) is only counted; --all shows it.',
   examples: [
     ['savestate diff', 'what the last checkpoint changed'],
     ['savestate diff @~5', 'the last five together'],
-    ['savestate diff main..warm --stat', 'how far two branches are apart'],
+    ['savestate diff main..warm --stat', 'how much two branches differ'],
     ['savestate diff v1 @ --path plan --json', 'one part, for a script'],
   ],
   run: async (context, input) => {

@@ -15,14 +15,14 @@ const SHOWN_REASONS = 5;
 export const command: Command = {
   arguments: '[session]',
   options: [
-    ['--from <revision>', 'the history up to this one; default: the head of the current branch'],
-    ['--goal <text>', 'what the agents are to do, if no message says so'],
+    ['--from <revision>', 'the history up to this revision; default: the head of the current branch'],
+    ['--goal <text>', 'the goal of the agents, if no message states it'],
   ],
-  details: `Reads the messages of a conversation or a thread of LangGraph, or the calls and the recorded health of a loop, in order and weighs the signs of loops, stalls, failures and lost goals.
-The chart shows how strong they were over time; a full bar is the alarm. Nothing is run again, and no model is called.`,
+  details: `Reads the messages of a conversation or a thread of LangGraph, or the calls and the recorded health of a loop, in order, and weighs signs of loops, stalls, failures and lost goals.
+The chart shows their strength over time; a full bar is an alarm. Nothing runs again, and no model is called.`,
   examples: [
-    ['savestate drift', 'the session that was used last'],
-    ['savestate drift chat-42 --from v1', 'as far as the tag v1'],
+    ['savestate drift', 'the most recently used session'],
+    ['savestate drift chat-42 --from v1', 'up to the tag v1'],
   ],
   run: async (context, input) => {
     const output = await measure(context, input);
@@ -47,7 +47,7 @@ async function measure(context: Context, input: CommandInput): Promise<DriftOutp
 function format(output: DriftOutput): string {
   const { sessionId, branch, status, kinds, evidence, points } = output;
   if (points.length === 0)
-    return 'There is nothing to judge in this history: no messages, and no recorded health of a loop.\n';
+    return 'Nothing to judge in this history: it has no messages and no recorded health of a loop.\n';
   const what = kinds.length === 0 ? status : `${status} (${kinds.join(', ')})`;
   const isNew = createOnce();
   const summary = describeCase(output, isNew);
@@ -78,21 +78,20 @@ function drawChart(points: DriftHistory['points']): string {
       kind,
       formatSparkline(squeeze(scores), 1),
       `now ${now.toFixed(2)}`,
-      `most ${Math.max(...scores).toFixed(2)}`,
+      `peak ${Math.max(...scores).toFixed(2)}`,
     ];
   });
   const ends = [points[0], points.at(-1)].flatMap((point) => point ?? []);
   const span = ends.map(({ sequence, savedAt }) => `#${sequence} ${formatTime(new Date(savedAt))}`).join(' to ');
-  return `${kinds.length === 0 ? 'no signs at all\n' : formatTable(rows)}${span} UTC; 1.00 is the alarm\n`;
+  return `${kinds.length === 0 ? 'no signs of drift\n' : formatTable(rows)}${span} UTC; the alarm is at 1.00\n`;
 }
 
 function describeCase({ summary, onset, agent, points }: DriftOutput, isNew: (text: string) => string): string {
   const at = points.find(({ checkpointId }) => checkpointId === onset);
   const shown = at === undefined ? onset : `#${at.sequence} (${onset})`;
-  const since = onset === null || agent === null ? [] : [`${agent} since ${shown}`];
-  const told = summary.replace(/ since event \d+(?=\.)/, ''); // events are the detector's, checkpoints the reader's
-  const parts = [...since, isNew(told)].filter((part) => part !== '');
-  return parts.length === 0 ? '' : `${parts.join(': ')}\n`;
+  const since = onset === null || agent === null ? '' : ` since ${shown}`;
+  if (summary === '') return since === '' ? '' : `${agent}${since}\n`;
+  return `${isNew(summary.replace(/(?<=drift \(\w+\))( since event \d+)?\./, `${since}.`))}\n`; // events are the detector's, checkpoints the reader's
 }
 
 /** As many values as the chart is wide; where several fall together, the strongest stands for them. */

@@ -14,10 +14,10 @@ const DEFAULT_SHOWN = 5;
 /** Shows checkpoints as they are saved. */
 export const command: Command = {
   options: [
-    ['-n <count>', `how many of the last ones to begin with; default ${DEFAULT_SHOWN}`],
+    ['-n <count>', `start with this many of the last ones; default ${DEFAULT_SHOWN}`],
     ['--all', 'of all sessions'],
   ],
-  details: 'Goes on until Ctrl-C. With --json: one line of JSON for each checkpoint.',
+  details: 'Runs until Ctrl-C. With --json: one line of JSON for each checkpoint.',
   examples: [
     ['savestate follow', 'what the current session saves'],
     ['savestate follow --all --json', 'everything, for a script'],

@@ -13,15 +13,15 @@ import { clip, formatRows } from '../../terminal/format.ts';
 export const command: Command = {
   arguments: '<pattern> [revision]',
   options: [
-    ['-i, --ignore-case', 'great and small letters are the same'],
-    ['-F, --fixed', 'the pattern is a text, and no regular expression'],
+    ['-i, --ignore-case', 'ignore case'],
+    ['-F, --fixed', 'the pattern is plain text, not a regular expression'],
     ['--at', 'only the state of this one checkpoint'],
-    ['-n <count>', 'stop after so many'],
+    ['-n <count>', 'stop after this many matches'],
   ],
   details:
-    'Goes through a history from its beginning, and tells where a match came in: what was there already is not told again, and a message once. Exits with 13 if there is none, and says where else there would be one.',
+    'Searches a history from its start and shows where each match first appeared; a message is shown once. Exits with 13 if there is no match, and says where else to look.',
   examples: [
-    ['savestate grep refund', 'where "refund" was said first, and again'],
+    ['savestate grep refund', 'each message that says "refund"'],
     ['savestate grep -i "order \\d+" v1..@', 'since the tag v1'],
     ['savestate grep --at token @', 'in the newest state only'],
   ],
@@ -46,9 +46,12 @@ function createPattern(input: CommandInput): RegExp {
   try {
     return new RegExp(source, input.flag('ignoreCase') ? 'iu' : 'u');
   } catch (cause) {
-    throw new InvalidInputError(`"${text}" is no regular expression. To search for it as a text, say --fixed.`, {
-      cause,
-    });
+    throw new InvalidInputError(
+      `"${text}" is not a regular expression. To search for it as plain text, pass --fixed.`,
+      {
+        cause,
+      },
+    );
   }
 }
 

@@ -18,27 +18,27 @@ import { readWords, type Words } from '../../state/words.ts';
 export const command: Command = {
   arguments: '[revision]',
   options: [
-    ['-n <count>', 'how many at most; default all'],
-    ['--oneline', 'every checkpoint, in one line each'],
-    ['--long', 'every checkpoint, with everything that is known about it'],
-    ['--graph', 'all branches, and how they hang together'],
-    ['--all', 'every checkpoint of the session, also of other branches'],
+    ['-n <count>', 'maximum number; default: all'],
+    ['--oneline', 'every checkpoint, one line each'],
+    ['--long', 'every checkpoint, with all details'],
+    ['--graph', 'all branches, as a graph'],
+    ['--all', 'every checkpoint of the session, on all branches'],
     ['--branch <name>', 'the history of this branch'],
-    ['--steps', 'the recorded steps of the branch instead, and what they returned'],
-    ['--since <time>', 'saved since then: 2h, yesterday, 2026-01-31'],
-    ['--until <time>', 'saved until then'],
-    ['--where <expression>', 'for which this is true: its names are type, status, metadata, state, ...'],
+    ['--steps', 'the recorded steps of the branch and their results instead'],
+    ['--since <time>', 'saved after this time: 2h, yesterday, 2026-01-31'],
+    ['--until <time>', 'saved before this time'],
+    ['--where <expression>', 'only those for which this is true; names: type, status, metadata, state, ...'],
   ],
   details:
-    'Without a revision: the current branch. A range a..b lists what came after a, up to b. One line a message: a chat saves several checkpoints for one, of which the newest is listed, and those that have names. --json lists every checkpoint.',
+    'Without a revision: the current branch. A range a..b lists checkpoints after a, up to b. A chat saves several checkpoints per message: the newest of them is listed, and those with names. --json lists every checkpoint.',
   examples: [
     ['savestate log', 'the history of the current branch'],
     ['savestate log --graph -n 20', 'the last 20 of all branches, as a graph'],
     ['savestate log v1..@ --since 2h', 'since the tag v1, in the last two hours'],
-    ['savestate log --steps', 'which calls were recorded, and what they returned'],
-    [`savestate log --where 'metadata.score < 3'`, 'by what was noted at the save'],
-    [`savestate log --where 'state.messages.length > 10'`, 'by what was saved'],
-    [`savestate log --where 'contains(state.messages[*].text, "refund")'`, 'by what was said'],
+    ['savestate log --steps', 'recorded calls and their results'],
+    [`savestate log --where 'metadata.score < 3'`, 'by metadata'],
+    [`savestate log --where 'state.messages.length > 10'`, 'by saved state'],
+    [`savestate log --where 'contains(state.messages[*].text, "refund")'`, 'by message text'],
   ],
   run: async (context, input) => {
     const opened = await context.open();
@@ -64,7 +64,9 @@ async function listCheckpoints(context: Context, opened: OpenStorage, input: Com
   await context.answer(outputs, () => format(context, input, { ...listed, outputs, words, cuts }));
   if (outputs.length === 0) context.say('There are no such checkpoints.');
   if (isTold && told.length < checkpoints.length)
-    context.say(`What was said is told of the last ${MAX_TOLD} only. For more: -n ${checkpoints.length}, or a range.`);
+    context.say(
+      `Messages are shown for the last ${MAX_TOLD} checkpoints only. For more: -n ${checkpoints.length}, or a range.`,
+    );
 }
 
 /** The words of a checkpoint take a look at what it changed: of a long history the newest are enough, unless more are asked for. */

@@ -9,11 +9,11 @@ const MIN_ID_CHARS = 24;
 /** Lists the sessions. */
 export const command: Command = {
   options: [
-    ['-n <count>', `how many at most; default ${DEFAULT_LIMIT}`],
-    ['--all', 'those of subgraphs of LangGraph too, which are listed with their thread otherwise'],
+    ['-n <count>', `maximum number; default ${DEFAULT_LIMIT}`],
+    ['--all', 'list LangGraph subgraphs separately, not with their thread'],
   ],
   examples: [
-    ['savestate sessions', 'the sessions that were saved to last'],
+    ['savestate sessions', 'the most recently saved sessions'],
     ['savestate sessions --json -n 1000', 'many of them, for a script'],
   ],
   run: async (context, input) => {

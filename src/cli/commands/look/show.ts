@@ -14,10 +14,10 @@ export const command: Command = {
   arguments: '[revision]',
   options: [
     ['--header', 'without the state'],
-    ['--raw', 'the whole state as JSON; a string at a path as it is, in a pipe'],
+    ['--raw', 'the whole state as JSON; in a pipe, a string at a path as plain text'],
   ],
   details:
-    'A revision may be followed by a colon and a path into its state. What JSON has no form for is shown as JSON that looks like it: a Date as its ISO text, a Map as an object (or a list of pairs), a Set as a list, a bigint as the text "1n". Of teams, fleets and threads of LangGraph the conversation, the ledgers and the other channels are shown; --raw has everything.',
+    'A colon and a path after a revision show a value of its state. Values that JSON does not have are shown in a similar form: a Date as an ISO string, a Map as an object (or a list of pairs), a Set as a list, a bigint as the string "1n". For teams, fleets and LangGraph threads, the conversation, the ledgers and the other channels are shown; --raw shows everything.',
   examples: [
     ['savestate show', 'the head of the current branch'],
     ['savestate show @~3', 'three checkpoints before it'],

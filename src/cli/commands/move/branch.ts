@@ -12,7 +12,7 @@ export const command: Command = {
   arguments: '[name] [revision]',
   options: [
     ['-d, --delete', 'delete the name; its checkpoints stay until prune'],
-    ['-a, --all', 'also those that keep the answers of people'],
+    ['-a, --all', 'include branches that hold answers of people'],
   ],
   examples: [
     ['savestate branch', 'the branches of the session'],
@@ -70,5 +70,5 @@ async function deleteBranch(context: Context, name: string | undefined): Promise
     { sessionId, deleted: name, headId },
     () => `Branch "${name}" is deleted; it was at ${headId}.\n`,
   );
-  context.say(`Its checkpoints stay until prune. Take it back with: ${context.command('undo')}`);
+  context.say(`Its checkpoints stay until prune. Undo with: ${context.command('undo')}`);
 }

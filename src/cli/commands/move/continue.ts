@@ -6,17 +6,17 @@ import { refuseThread } from '../../thread/graph-move.ts';
 /** Goes on where a session was left. */
 export const command: Command = {
   options: [
-    ['-n, --rounds <n>', 'for so many rounds from there; default: those that were left'],
-    ['--answer <id=text>', 'the answer to a question that is pending', 'repeat'],
+    ['-n, --rounds <n>', 'number of rounds; default: those that were left'],
+    ['--answer <id=text>', 'the answer to an open question', 'repeat'],
     ...TALK_OPTIONS,
     WORKFLOW_OPTION,
   ],
-  details: `After a crash, Ctrl-C or a failure: what was finished is not done again. On the branch that is current; "resume" makes a new one.
-Without --session, an answer is refused if several sessions ask a question of that name.`,
+  details: `After a crash, Ctrl-C or a failure: finished work is not repeated. Continues the current branch; "resume" creates a new one.
+Without --session, an answer is refused if several sessions have an open question with that id.`,
   examples: [
-    ['savestate continue', 'the session that was used last'],
+    ['savestate continue', 'the most recently used session'],
     ["savestate continue --session trip --answer '3:boss:reply=Yes'", 'with the answer it waits for'],
-    ['savestate continue -n 3', 'three more rounds, also if it had ended after so many'],
+    ['savestate continue -n 3', 'three more rounds, even after a round limit'],
   ],
   run: async (context, input) => {
     const { findWorkflowPlace, openRun } = await import('../../workflow/workflow-file.ts');

@@ -19,19 +19,19 @@ import { tellGraphMove } from '../../thread/graph-move.ts';
 export const command: Command = {
   arguments: '[revision]',
   options: [
-    ['-b, --branch <name>', 'the name of the new branch; default: one is chosen'],
+    ['-b, --branch <name>', 'the name of the new branch; default: generated'],
     ['--edit', 'change the state in $EDITOR first'],
-    ['--set <path=json>', 'set a value; what is no JSON is taken as a text', 'repeat'],
-    ['--patch <file>', 'apply a JSON Patch (RFC 6902); - reads it from standard input'],
-    ['--reason <text>', 'why, for those who look later'],
+    ['--set <path=json>', 'set a value; text that is not JSON is a string', 'repeat'],
+    ['--patch <file>', 'apply a JSON Patch (RFC 6902) from a file, or - for standard input'],
+    ['--reason <text>', 'the reason, for later readers'],
     ['--switch', 'make it the current branch'],
   ],
   details:
-    'The original stays as it is. With an edit the branch begins with a checkpoint of the changed state. A key that is new, or a value of another kind, is named.',
+    'The original is unchanged. With an edit the branch starts with a checkpoint of the changed state. New keys and changed types are reported.',
   examples: [
     ['savestate fork @~3 -b what-if', 'a branch three checkpoints back'],
     [`savestate fork @ --set 'tone="warm"' --reason 'try it warmer'`, 'with one value changed'],
-    ['savestate fork v1 --edit', 'with whatever you write in the editor'],
+    ['savestate fork v1 --edit', 'with an edit in your editor'],
     ['savestate fork @ --patch change.json -b fixed', 'with a JSON Patch'],
   ],
   run: async (context, input) => {
@@ -122,5 +122,5 @@ function readPatch(file: string): readonly JsonPatchOperation[] {
   } catch (cause) {
     throw new InvalidInputError(`${file} is not JSON.`, { cause });
   }
-  throw new InvalidInputError(`${file} is no JSON Patch: it must be a list of operations.`);
+  throw new InvalidInputError(`${file} is not a JSON Patch: it must be a list of operations.`);
 }

@@ -13,22 +13,25 @@ const MODES: readonly EffectMode[] = ['live', 'recorded', 'frozen'];
 export const command: Command = {
   arguments: '<revision>',
   options: [
-    ['-n, --rounds <n>', `how many replies; default ${DEFAULT_ROUNDS}`],
-    ['--mode <mode>', 'live, recorded (what was recorded, as long as it fits), or frozen (only that); default live'],
-    ['--prompt <text>', 'say this first'],
-    ['-b, --branch <name>', 'the name of the new branch; default: one is chosen'],
-    ['--reason <text>', 'why, for those who look later'],
-    ['--strip-signal', 'go on although the last message ended the conversation'],
-    ['--restore-files', 'put the captured working directory back, too'],
+    ['-n, --rounds <n>', `number of replies; default ${DEFAULT_ROUNDS}`],
+    [
+      '--mode <mode>',
+      'live, recorded (use recorded calls while they match) or frozen (only recorded calls); default live',
+    ],
+    ['--prompt <text>', 'add this prompt first'],
+    ['-b, --branch <name>', 'the name of the new branch; default: generated'],
+    ['--reason <text>', 'the reason, for later readers'],
+    ['--strip-signal', 'continue although the last message ended the conversation'],
+    ['--restore-files', 'restore the captured working directory, too'],
     ...TALK_OPTIONS,
     WORKFLOW_OPTION,
   ],
-  details: `The checkpoint and what came after it stay as they are. The new branch is the current one as soon as something was said in it.
-N rounds append N messages, unless the conversation ends before. The run of a workflow goes on from its checkpoints, too.`,
+  details: `The checkpoint and everything after it are unchanged. The new branch becomes current with its first message.
+N rounds append N messages, unless the conversation ends earlier. Workflow runs continue from their checkpoints, too.`,
   examples: [
     ['savestate resume @~4 -n 3', 'three more replies from four checkpoints back'],
-    ['savestate resume v1 --prompt "Use metric units"', 'with another request'],
-    ['savestate resume @~8 --mode frozen', 'again, without calling anything'],
+    ['savestate resume v1 --prompt "Use metric units"', 'with a new prompt'],
+    ['savestate resume @~8 --mode frozen', 'replay it without any calls'],
   ],
   run: async (context, input) => {
     const departure = readDeparture(input);

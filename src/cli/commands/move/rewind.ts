@@ -8,11 +8,11 @@ import { tellBranch, toForkOptions } from './fork.ts';
 export const command: Command = {
   arguments: '<revision>',
   options: [
-    ['-b, --branch <name>', 'the name of the new branch; default: one is chosen'],
-    ['--reason <text>', 'why, for those who look later'],
+    ['-b, --branch <name>', 'the name of the new branch; default: generated'],
+    ['--reason <text>', 'the reason, for later readers'],
   ],
   details:
-    'Makes a branch at an ancestor of the head and makes it current: the next program to open the session goes on there. What came after stays on its branch.',
+    'Creates a branch at an ancestor of the head and makes it current: the next program that opens the session continues there. Later checkpoints stay on their branch.',
   examples: [
     ['savestate rewind @~3', 'three checkpoints back'],
     ['savestate rewind v1 -b again', 'to the tag v1'],
@@ -32,6 +32,6 @@ export const command: Command = {
     });
     await tellBranch(context, head, `is current now, at #${origin.sequence}`);
     tellGraphMove(context, origin);
-    context.say(`Nothing was deleted: "${before}" is as it was. Take it back with: ${context.command('undo')}`);
+    context.say(`Nothing was deleted: "${before}" is unchanged. Undo with: ${context.command('undo')}`);
   },
 };

@@ -12,18 +12,18 @@ import { newSessionName, readOnDifference, TALK_OPTIONS } from '../../team/talk-
 export const command: Command = {
   arguments: '[words...]',
   options: [
-    ['-n, --rounds <n>', 'how many rounds there may be; default: as many as the settings of the team say'],
+    ['-n, --rounds <n>', 'maximum number of rounds; default: set by the team'],
     ...TALK_OPTIONS,
-    ['--prompt-file <file>', 'read the prompt from a file; - reads it from standard input'],
+    ['--prompt-file <file>', 'read the prompt from a file, or - for standard input'],
     ['--input <json>', 'workflow: its input'],
-    ['--answer <id=text>', 'workflow: the answer to a question that is pending', 'repeat'],
+    ['--answer <id=text>', 'workflow: the answer to an open question', 'repeat'],
   ],
-  details: `Words are said to the team; a file that ends with .yaml or .yml is run as a workflow.
-Every message, and every step that says so, is a checkpoint. With --session the session is continued, if there is one.
-Ctrl-C stops at the last checkpoint; "savestate continue" goes on from there. What waits for an answer exits with 3.`,
+  details: `Words are a prompt for the team; a file that ends with .yaml or .yml runs as a workflow.
+Every message is a checkpoint, and so is every workflow step that says so. With --session an existing session continues.
+Ctrl-C stops at the last checkpoint; "savestate continue" continues from there. A run that waits for an answer exits with 3.`,
   examples: [
     ['savestate run "Plan a trip to Lisbon"', 'a new session'],
-    ['savestate run --session trip -n 4 "Cheaper, please"', 'go on with a session'],
+    ['savestate run --session trip -n 4 "Cheaper, please"', 'continue a session'],
     [`savestate run refund.yaml --input '{"order":1042}'`, 'a workflow'],
     ['savestate run refund.yaml --session run-7 --answer approve=approve', 'with the answer it waits for'],
   ],
@@ -54,7 +54,7 @@ async function talk(context: Context, input: CommandInput): Promise<ExitCode | u
   readOnDifference(input);
   if (input.has('answer'))
     throw new InvalidInputError(
-      'A question of a team is answered by what you say, or with "savestate continue --answer". Here --answer is for a workflow.',
+      'Answer a question of a team with a prompt, or with "savestate continue --answer". Here --answer is for a workflow.',
     );
   const sessionId = (await context.namedSession()) ?? newSessionName('chat');
   return holdTalk(context, input, async ({ following, ...held }) => {
@@ -66,11 +66,11 @@ async function talk(context: Context, input: CommandInput): Promise<ExitCode | u
 function readPrompt(context: Context, input: CommandInput): string {
   const file = input.text('promptFile');
   if (file !== undefined && input.words.length > 0)
-    throw new InvalidInputError('Say it in words or with --prompt-file, not both.');
+    throw new InvalidInputError('Pass the prompt as words or with --prompt-file, not both.');
   const text =
     file === undefined
       ? input.words.join(' ')
       : readText(file === '-' ? file : resolve(context.folder, file), 'prompt file');
-  if (text.trim() === '') throw new InvalidInputError('Say what the team is to do: savestate run "..."');
+  if (text.trim() === '') throw new InvalidInputError('Pass a task for the team: savestate run "..."');
   return text.trim();
 }

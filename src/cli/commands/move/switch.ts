@@ -5,8 +5,8 @@ import { tellGraphMove } from '../../thread/graph-move.ts';
 /** Makes another branch current. */
 export const command: Command = {
   arguments: '<branch>',
-  details: 'The next program that opens the session without naming a branch goes on there.',
-  examples: [['savestate switch what-if', 'go on in the branch what-if']],
+  details: 'The next program that opens the session without naming a branch continues there.',
+  examples: [['savestate switch what-if', 'continue on the branch what-if']],
   run: async (context, input) => {
     const opened = await context.open();
     const sessionId = await opened.session();

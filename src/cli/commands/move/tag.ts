@@ -9,7 +9,7 @@ import { formatRows } from '../../terminal/format.ts';
 export const command: Command = {
   arguments: '[name] [revision]',
   options: [['-d, --delete', 'delete the tag']],
-  details: 'Tags do not move, and protect what they name from prune.',
+  details: 'Tags do not move, and protect their checkpoint from prune.',
   examples: [
     ['savestate tag', 'the tags of the session'],
     ['savestate tag v1', 'name the head v1'],

@@ -9,13 +9,13 @@ import { formatRows, formatTime } from '../../terminal/format.ts';
 /** Takes back what was done to branches and tags. */
 export const command: Command = {
   arguments: '[operation]',
-  options: [['--list', 'what was done, the newest first']],
+  options: [['--list', 'list what was done, newest first']],
   details:
-    'Knows what this person did on this machine, in all sessions or in the one of --session. Deleted checkpoints do not come back: prune, forget and redact cannot be undone.',
+    'Undoes what you did on this machine, in all sessions or in the one given by --session. Deleted checkpoints cannot be restored: prune, forget and redact cannot be undone.',
   examples: [
     ['savestate undo', 'undo the last one'],
     ['savestate undo --list', 'see what can be undone'],
-    ['savestate undo 3f2a9c01', 'undo a certain one'],
+    ['savestate undo 3f2a9c01', 'undo a specific one'],
   ],
   run: async (context, input) => {
     const journal = await Journal.open(context);

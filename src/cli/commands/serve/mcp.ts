@@ -5,13 +5,13 @@ import { openMemory, withStorage } from '../../server/run-server.ts';
 export const command: Command = {
   arguments: '[storage]',
   options: [
-    ['--allow-changes', 'also the tools that change something: answer, fork, rewind, tag'],
+    ['--allow-changes', 'include tools that make changes: answer, fork, rewind, tag'],
     ['--memory <place>', 'long-term memory: a file, or postgres://...'],
   ],
-  details: `For programs that speak the Model Context Protocol: they start this command, and talk to it over its standard input and output.
-It needs the package @modelcontextprotocol/server. Tools, resources and prompts are in docs/MCP.md. Goes on until the program is done with it.`,
+  details: `For programs that speak the Model Context Protocol: they start this command and use its standard input and output.
+It needs the package @modelcontextprotocol/server. Tools, resources and prompts are in docs/MCP.md. Runs until the program ends it.`,
   examples: [
-    ['savestate mcp', 'the storage of this project, to look at'],
+    ['savestate mcp', 'the storage of this project, read only'],
     ['savestate mcp agent.db --allow-changes', 'another one; models may fork, rewind, tag and answer'],
   ],
   run: async (given, input) => {

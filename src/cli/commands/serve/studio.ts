@@ -6,11 +6,11 @@ import { SERVER_OPTIONS, serve } from '../../server/run-server.ts';
 export const command: Command = {
   arguments: '[storage]',
   options: [...SERVER_OPTIONS, ['--no-open', 'do not open a browser; the address is printed anyway']],
-  details: `Starts a server, as "savestate serve" does, and opens its page. The address holds the token behind a #, which browsers
-do not send; the page swaps it for a cookie. Goes on until Ctrl-C.`,
+  details: `Starts a server, as "savestate serve" does, and opens its page. The address has the token after a #, which browsers
+do not send; the page exchanges it for a cookie. Runs until Ctrl-C.`,
   examples: [
     ['savestate studio', 'the storage of this project'],
-    ['savestate studio agent.db --read-only', 'another one, to look at'],
+    ['savestate studio agent.db --read-only', 'another one, read only'],
   ],
   run: (context, input) =>
     serve(context, input, async ({ accessUrl }) => {

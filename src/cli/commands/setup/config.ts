@@ -10,13 +10,13 @@ const SETTABLE = ['storage', 'tenant', 'schema', 'session', 'team', 'registry', 
 /** Shows and changes the configuration. */
 export const command: Command = {
   arguments: '[key] [value]',
-  options: [['--unset', 'take the value out']],
+  options: [['--unset', 'remove the value']],
   details: `Reads the nearest ${CONFIG_NAME}, in this folder or above. Keys that can be set: ${SETTABLE.join(', ')}; the rest is edited in the file.`,
   examples: [
-    ['savestate config', 'what holds here'],
-    ['savestate config session chat-42', 'commands are about this session from now on'],
-    ['savestate config session --unset', 'no longer'],
-    ['savestate config team team.yaml', 'who answers to "savestate run"'],
+    ['savestate config', 'the settings here'],
+    ['savestate config session chat-42', 'commands use this session from now on'],
+    ['savestate config session --unset', 'remove that setting'],
+    ['savestate config team team.yaml', 'the team for "savestate run"'],
   ],
   run: async (context, input) => {
     const [key, value] = [input.word(0), input.word(1)];

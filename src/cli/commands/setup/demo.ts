@@ -5,7 +5,7 @@ import type { Command } from '../../base/command.ts';
 
 /** Shows what this is for. */
 export const command: Command = {
-  details: 'Needs no server and no key; everything it makes is gone afterwards.',
+  details: 'Needs no server and no key; deletes everything it creates.',
   examples: [['savestate demo', 'save, crash, resume, fork, compare, prune, verify: in a minute']],
   run: async () => {
     // The tour is an example, and the examples are in the package.

@@ -18,8 +18,8 @@ const MIN_NODE = [20, 19] as const;
 
 /** Finds out what is wrong with an installation. */
 export const command: Command = {
-  options: [['--load', 'also load the code of the team, which runs what its modules say at their top']],
-  details: 'Looks, and runs no code of the folder unless --load says so.',
+  options: [['--load', 'also load the code of the team, which runs the top level of its modules']],
+  details: 'Only reads, and runs no code of the folder unless you pass --load.',
   examples: [
     ['savestate doctor', 'what works here, and what does not'],
     ['savestate doctor --load', 'the code of the team, too'],

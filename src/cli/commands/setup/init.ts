@@ -11,7 +11,7 @@ const INSTEAD = `Name the server in ${CONFIG_NAME} instead: "storage: http://...
 
 /** Makes a storage here. */
 export const command: Command = {
-  details: `Makes the storage and a ${CONFIG_NAME} that names it, so that commands in this folder and below find it. What exists is left alone.`,
+  details: `Creates the storage and a ${CONFIG_NAME} that names it, so that commands in this folder and below find it. Existing files are not changed.`,
   examples: [
     ['savestate init', `a SQLite file, ${DEFAULT_STORAGE.replace('sqlite:', '')}`],
     ['savestate init --storage file:checkpoints', 'plain files'],
@@ -25,7 +25,7 @@ export const command: Command = {
       await readConfig(context.folder); // one that cannot be read must be told now
     else {
       if (/^\w+:\/\/[^/@]*:[^/@]*@/.test(storage))
-        throw new InvalidInputError(`A password does not belong into ${CONFIG_NAME}. Leave it out and set PGPASSWORD.`);
+        throw new InvalidInputError(`A password does not belong in ${CONFIG_NAME}. Leave it out and set PGPASSWORD.`);
       writeFileSync(config, formatConfig({ storage, tenant, schema }));
     }
     const address = await context.addressHere(INSTEAD);

@@ -10,16 +10,16 @@ const DIRECTIONS: Readonly<Record<string, Transfer['direction']>> = { import: 'i
 export const command: Command = {
   arguments: '<action> [from]',
   options: [
-    ['--to <place>', 'where the threads go; a file is made if it does not exist'],
+    ['--to <place>', 'where the threads go; a file is created if it does not exist'],
     ['--from <place>', 'the same as the first argument'],
     ['--threads <a,b>', 'only these threads; default all'],
-    ['--allow-lossy', "export also what LangGraph's serializer changes"],
+    ['--allow-lossy', "also export values that LangGraph's serializer changes"],
   ],
   details: `Actions: import <from> --to <storage> (from a database of SqliteSaver or PostgresSaver), export <storage> --to <place> (back into one).
-A place is the path of a SQLite file, or an address that begins with postgres://; a storage is written as for --storage.
---tenant says whose threads these are where Savestate is in PostgreSQL, --schema where the tables of PostgresSaver are.
-The source is only read. Whatever is there already is left alone, so a command that was stopped can be run again.
-Exits with 3 if the report names what was skipped or is not whole.`,
+A place is the path of a SQLite file, or an address that starts with postgres://; a storage is written as for --storage.
+--tenant is the tenant of Savestate in PostgreSQL, --schema the schema of PostgresSaver.
+The source is only read. Existing threads are not touched, so a stopped command can be run again.
+Exits with 3 if something was skipped or is incomplete.`,
   examples: [
     ['savestate langgraph import checkpoints.db --to threads.db', 'from a database of SqliteSaver'],
     [

@@ -4,12 +4,12 @@ import { TALK_OPTIONS } from '../../team/talk-options.ts';
 /** Looks and moves around step by step. */
 export const command: Command = {
   options: [
-    ['--eval <lines>', 'run these lines, with ; between them, and end'],
-    ['-n, --rounds <n>', 'how many replies a prompt may bring, also after resume; default: max_rounds of the team'],
+    ['--eval <lines>', 'run these lines, separated by ;, and exit'],
+    ['-n, --rounds <n>', 'maximum replies per prompt, also after resume; default: max_rounds of the team'],
     ...TALK_OPTIONS,
   ],
   details: `Bare "savestate" on a terminal is the same. Lines may also come from a pipe; then the first error ends it.
-Prompts are answered by the configured team; without one, or without a storage, everything else works.`,
+The configured team answers prompts; without a team or a storage, everything else works.`,
   examples: [
     ['savestate repl', 'type help for the commands'],
     [`savestate repl --eval 'checkpoints; show @~2'`, 'in a script'],

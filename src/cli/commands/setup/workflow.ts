@@ -15,9 +15,7 @@ const ACTIONS: Readonly<Record<string, Command['run']>> = {
 /** Looks at workflow files. */
 export const command: Command = {
   arguments: '<action> [file]',
-  options: [
-    ['--registry <module>', 'check: load the code behind it, and hold the names against it; default: no code is run'],
-  ],
+  options: [['--registry <module>', 'check: load this code, and check the names against it; default: runs no code']],
   details: `Actions: check <file> (every problem of a workflow or of settings with line and column; exits with 1 if there is one), schema
 (a JSON Schema of workflow files, for editors). "savestate run <file>" runs one.`,
   examples: [
@@ -54,7 +52,7 @@ async function findProblems(context: Context, file: string, registry: string | u
     const path = findRegistryPath(context, file, registry);
     // Only code that was named here: to look at a file must not run what lies beside it.
     if (registry === undefined && path !== undefined)
-      context.say(`Its names were not looked for in ${basename(path)}: that runs code, and needs --registry ${path}`);
+      context.say(`Its names were not checked against ${basename(path)}: that runs code, and needs --registry ${path}`);
     else if (path !== undefined) checkRegistry(workflow, await openWorkflowRegistry(context, path));
     return [];
   } catch (error) {
