@@ -308,7 +308,7 @@ export class CheckpointManager {
     return deleteSession(this.engine, sessionId, this.#retention);
   }
 
-  /** Drops the results of steps that no kept checkpoint goes on from, in a session or all; returns how many. `gc` frees their space. */
+  /** Drops the steps that no kept checkpoint goes on from, in a session or all; returns how many. `gc` frees their space. */
   async dropRecordings(sessionId?: string): Promise<number> {
     this.checkOpen();
     if (sessionId === undefined) return dropAllRecordings(this.engine);

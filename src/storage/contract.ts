@@ -117,6 +117,14 @@ export type TombstoneFold = {
   readonly removes: readonly CheckpointId[];
 };
 
+/** The beginning of a branch's effect log: what comes before an ordinal, at most so many. */
+export type EffectDrop = {
+  readonly sessionId: SessionId;
+  readonly branch: string;
+  readonly before: number;
+  readonly limit: number;
+};
+
 /** What a collection removed. `bytes` counts what the storage gave back to the disk or to memory. */
 export type CollectResult = { readonly chunks: number; readonly bytes: number };
 
@@ -183,6 +191,8 @@ export interface ChunkStorage {
    * more. What is not deleted is left alone. Returns the ids that were removed. Without it every tombstone stays.
    */
   foldTombstones?(folds: readonly TombstoneFold[]): Promise<CheckpointId[]>;
+  /** Removes the first effects of a log, the oldest first; what refers to its places stays. Returns how many. Without it every effect stays. */
+  dropEffects?(drop: EffectDrop): Promise<number>;
   /**
    * Removes a session, also a damaged one, with its checkpoints, tombstones, refs and effects. Returns whether it did. With `ifRefs`
    * it does so only if these, and no others, are the session's refs: nobody wrote to it since they were read.

@@ -10,7 +10,7 @@ import type { HeldLease } from '../lease/lease.ts';
 import { type EffectRecord, effectKey, encodeOutcome, formatEffect, type RecordedEffect } from './effect-record.ts';
 import { checkHead, checkMark, moveMark } from './effect-refs.ts';
 import { digestInput, type InputDigest } from './input-digest.ts';
-import { describeMismatch, type StepIdentity, StepRecordings } from './step-recordings.ts';
+import { describeMismatch, type OpenedLog, type StepIdentity, StepRecordings } from './step-recordings.ts';
 
 /**
  * `live`: run, except what a crash left finished. `recorded`: use recordings while inputs match, then go live.
@@ -66,13 +66,11 @@ export type EffectLine = {
   commit(commit: Commit, lease?: HeldLease): Promise<unknown>;
 };
 
-/** Which log a session writes, and which recordings it may use. */
-export type EffectLogOptions = {
+/** Which log a session writes, and how it uses recordings. */
+export type EffectLogOptions = OpenedLog & {
   readonly sessionId: SessionId;
   readonly branch: string;
   readonly mode: EffectMode;
-  readonly recordings: readonly RecordedEffect[];
-  readonly nextOrdinal: number;
 };
 
 /** A result on its way to whoever asked for it. */
@@ -110,7 +108,7 @@ export class EffectLog {
     this.#mode = options.mode;
     this.#nextOrdinal = options.nextOrdinal;
     this.#storedCount = options.nextOrdinal;
-    this.#recordings = new StepRecordings(options.recordings);
+    this.#recordings = new StepRecordings(options.recordings, options.dropped);
   }
 
   /** Whether a step is under way. */

@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../../test/support/storages.ts';
+import type { SessionId } from '../../core/record/id.ts';
+import type { ChunkStorage } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import type { Session } from '../session/session.ts';
+import { StorageCopy } from '../transfer/copy-storage.ts';
+import { formatEffect } from './effect-record.ts';
 
 /** A result that takes chunks of its own. */
 const answerOf = (turn: number) => Array.from({ length: 30 }, (_, at) => `turn ${turn}, line ${at}, `.repeat(30));
@@ -101,6 +105,194 @@ describe.each(STORAGES)('dropRecordings on %s', (_, create) => {
     expect(await manager.dropRecordings('s')).toBe(1);
     const again = await manager.session('s');
     expect(await again.step('slow', () => 'run again')).toBe('late');
+    await manager.close();
+  });
+});
+
+const REMOVING = STORAGES.filter(([name]) => name !== 'file'); // a folder keeps the places of steps
+
+describe.each(REMOVING)('a log whose beginning was removed, on %s', (_, create) => {
+  /** Twelve turns, of which the last two are left, on a session that has a fork of its head. */
+  async function playAndDrop() {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const session = await manager.session('s');
+    for (let turn = 0; turn < 12; turn++) {
+      await play(session, [turn]);
+      await session.save({ turn });
+    }
+    await play(session, [12]);
+    await manager.prune({ policy: { keepLast: 2 } });
+    expect(await manager.dropRecordings('s')).toBe(11);
+    return { storage, manager, session };
+  }
+  const ordinalsIn = async (storage: ChunkStorage) =>
+    (await storage.readEffects({ sessionId: 's' })).map(({ ordinal }) => ordinal);
+
+  test('[effect.6] has no rows of steps that no kept checkpoint goes on from, and goes on as before', async () => {
+    const { storage, manager, session } = await playAndDrop();
+    expect(await ordinalsIn(storage)).toEqual([11, 12]);
+    expect(await manager.dropRecordings()).toBe(0);
+    expect(await play(session, [13])).toEqual([13]);
+    expect(await play(await manager.session('s'), [12, 13, 14])).toEqual([14]);
+    expect(await manager.verify()).toMatchObject({ status: 'clean', effects: 4 });
+    await manager.close();
+  });
+
+  test('[effect.6] no step is replayed from its start, whatever it is called', async () => {
+    const { manager } = await playAndDrop();
+    for (const mode of ['live', 'recorded', 'frozen'] as const) {
+      const again = await manager.session('s', { replayFrom: 'start', mode });
+      const ran: string[] = [];
+      const step = (name: string, input: number) => again.step(name, () => ran.push(name), { input });
+      for (const name of ['model', 'other'])
+        await expect(step(name, 12)).rejects.toMatchObject({ code: 'REPLAY_MISMATCH', details: { branch: 'main' } });
+      expect(ran).toEqual([]);
+      await again.close();
+    }
+    await manager.close();
+  });
+
+  test('[session.4] is exported, brought in, copied and mirrored as it is', async () => {
+    const { storage, manager, session } = await playAndDrop();
+    const there = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    await there.importSession(manager.exportSession('s'));
+    expect((await there.verify()).findings).toEqual([]);
+    expect(await play(await there.session('s'), [12, 13])).toEqual([13]);
+    const target = new InMemoryCheckpointStorage();
+    const copy = async (mirror: boolean) => (await new StorageCopy(storage, target, { mirror }).run()).sessions;
+    expect(await copy(false)).toMatchObject([{ problems: [] }]);
+    expect(await ordinalsIn(target)).toEqual([11, 12]);
+    await play(session, [13]);
+    for (const turn of [14, 15]) await session.save({ turn });
+    await manager.prune({ policy: { keepLast: 2 } });
+    await manager.dropRecordings('s');
+    expect(await copy(true)).toMatchObject([{ problems: [] }]);
+    expect(await ordinalsIn(target)).toEqual([]);
+    expect((await new CheckpointManager({ storage: target }).verify()).findings).toEqual([]);
+    await manager.close();
+  });
+
+  test('[effect.6] a step that is missing and was not dropped is damage', async () => {
+    const { storage, manager } = await playAndDrop();
+    await storage.dropEffects?.({ sessionId: 's' as SessionId, branch: 'main', before: 12, limit: 10 });
+    expect((await manager.verify()).findings).toMatchObject([
+      { problem: 'it recorded 13 effects, the first 11 of which were dropped, and 1 of the others are there' },
+    ]);
+    const lines = async () => {
+      for await (const _line of manager.exportSession('s'));
+    };
+    await expect(lines()).rejects.toMatchObject({ code: 'CORRUPT' });
+    await storage.dropEffects?.({ sessionId: 's' as SessionId, branch: 'main', before: 13, limit: 10 });
+    await expect(manager.session('s')).rejects.toMatchObject({ code: 'CORRUPT' });
+    await manager.close();
+  });
+
+  test('[effect.6] an outcome that comes after its step was dropped is no damage, and goes with the next', async () => {
+    const { storage, manager } = await playAndDrop();
+    const late = formatEffect(
+      { sessionId: 's' as SessionId, branch: 'main' },
+      {
+        ordinal: 3,
+        name: 'model',
+        status: 'done',
+        attempt: 1,
+        idempotencyKey: 'late',
+        startedAtMs: 1,
+      },
+      { text: '1', refs: [] },
+    );
+    await storage.commit({ sessionId: 's' as SessionId, effects: [late] });
+    expect((await manager.verify()).findings).toEqual([]);
+    const there = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    await there.importSession(manager.exportSession('s'));
+    expect((await there.verify()).effects).toBe(2);
+    expect(await manager.dropRecordings('s')).toBe(1);
+    await manager.close();
+  });
+
+  test('[effect.6] calls of agents keep their keys while an older checkpoint of another branch is kept', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const session = await manager.session('s');
+    const old = await session.save({ turn: -1 });
+    await manager.rewind(old, { branch: 'second' });
+    const second = await manager.session('s');
+    const place = { name: 'job', digest: null, nth: 0 };
+    for (let turn = 0; turn < 4; turn++) {
+      await second.step('plain', () => turn);
+      await second.step('call', () => turn, { work: { ...place, key: `key ${turn}` } });
+      await second.save({ turn });
+    }
+    await manager.prune({ policy: { keepLast: 1 } });
+    await manager.dropRecordings('s');
+    const keys = async () =>
+      (await storage.readEffects({ sessionId: 's' })).map(({ body }) => JSON.parse(body).idempotencyKey);
+    expect(await keys()).toEqual(expect.arrayContaining(['key 0', 'key 1', 'key 2', 'key 3']));
+    expect(await keys()).toHaveLength(7);
+    expect((await manager.verify()).findings).toEqual([]);
+    await manager.deleteBranch('s', 'main');
+    await manager.prune({ policy: { keepLast: 1 } });
+    await manager.dropRecordings('s');
+    expect(await keys()).toEqual([]);
+    expect((await manager.verify()).findings).toEqual([]);
+    await manager.close();
+  });
+});
+
+describe.each(REMOVING)('a fork of what was dropped, on %s', (_, create) => {
+  /** Five turns on main, and a fork of the second that has a checkpoint of its own. */
+  async function fork() {
+    const manager = new CheckpointManager({ storage: create().storage });
+    const session = await manager.session('s', { initial: { turn: 0 } });
+    const ids: string[] = [];
+    for (let turn = 0; turn < 5; turn++) {
+      await play(session, [turn]);
+      ids.push(await session.save({ turn }));
+    }
+    await session.close();
+    await manager.rewind(ids[1] ?? '', { branch: 'fork', edit: [{ op: 'replace', path: '/turn', value: 100 }] });
+    const open = () => manager.session('s', { branch: 'fork', mode: 'recorded', initial: { turn: 0 } });
+    /** Leaves the heads, and drops what they do not need. */
+    const drop = async () => {
+      await manager.prune({ policy: { keepLast: 1 } });
+      await manager.dropRecordings('s');
+    };
+    return { manager, open, drop };
+  }
+
+  test('[effect.6] is not replayed with what is left of the recordings', async () => {
+    const { manager, open, drop } = await fork();
+    await drop();
+    const session = await open();
+    const ran = session.step('model', () => 'ran', { input: 4 });
+    await expect(ran).rejects.toMatchObject({ code: 'REPLAY_MISMATCH', details: { branch: 'main' } });
+    await manager.close();
+  });
+
+  test('[effect.6] goes on with the recordings that it has not taken over yet', async () => {
+    const { manager, open, drop } = await fork();
+    const session = await open();
+    expect(await play(session, [2])).toEqual([]);
+    await session.save({ turn: 2 });
+    await session.close();
+    await manager.deleteBranch('s', 'main');
+    await drop();
+    expect(await play(await open(), [3, 4, 5])).toEqual([5]);
+    await manager.close();
+  });
+
+  test('[effect.6] that went its own way does not come back to them', async () => {
+    const { manager, open, drop } = await fork();
+    const session = await manager.session('s', { branch: 'fork' });
+    expect(await play(session, [2])).toEqual([2]);
+    await session.save({ turn: 2 });
+    await session.close();
+    await manager.deleteBranch('s', 'main');
+    await drop();
+    expect(await manager.engine.storage.readEffects({ sessionId: 's', branch: 'fork' })).toEqual([]);
+    expect(await play(await open(), [3])).toEqual([3]);
+    expect((await manager.verify()).findings).toEqual([]);
     await manager.close();
   });
 });

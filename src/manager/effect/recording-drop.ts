@@ -1,29 +1,35 @@
-import type { SessionId } from '../../core/record/id.ts';
-import { digestText } from '../../core/tree/chunk.ts';
+import { hasErrorCode } from '../../core/errors.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { EffectRow } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
 import { eachSession, parseRow, readPages } from '../engine/records.ts';
-import { formatEffect, parseEffect } from './effect-record.ts';
+import { type EffectRecord, formatEffect, parseEffect } from './effect-record.ts';
+import { droppedMark, readDropped } from './effect-refs.ts';
 
 const BATCH = 200;
+/** Effects that are removed at once, so that nobody waits long for the storage. */
+const MAX_REMOVED = 1000;
 
-/** A branch, and the first of its recordings that a kept checkpoint goes on from. */
-type Floor = { readonly branch: string; readonly ordinal: number };
+/** A branch, its head, and the first of its recordings that a kept checkpoint goes on from. */
+type Floor = {
+  readonly branch: string;
+  readonly headId: CheckpointId;
+  readonly ordinal: number;
+  /** Whether no checkpoint of another branch is older: who goes back to one asks what was called since, on every branch. */
+  readonly isOldest: boolean;
+};
 
 /**
- * Drops the results of the steps of a session that no kept checkpoint goes on from: those recorded before the oldest one of their
- * branch. Their places in the log stay, so that nothing is taken for something else. Returns how many went.
+ * Drops the steps of a session that no kept checkpoint goes on from: those recorded before the oldest one of their branch. A mark says
+ * up to where, so that nothing is taken for something else. Returns how many went.
  */
 export async function dropRecordings(engine: Engine, sessionId: SessionId): Promise<number> {
   await engine.settled();
   // Read at once: a session may have thousands of branches.
-  const marks = await engine.repository.readRefs({ sessionId, kind: 'mark' });
-  const done = new Map(marks.map(({ name, target }) => [name, Number(target)]));
+  const droppedOf = readDropped(await engine.repository.readRefs({ sessionId, kind: 'mark' }));
   let count = 0;
-  for (const floor of await readFloors(engine, sessionId)) {
-    const mark = `dropped:${digestText(floor.branch)}`;
-    count += await dropBelow(engine, sessionId, { ...floor, mark, from: done.get(mark) ?? 0 });
-  }
+  for (const floor of await readFloors(engine, sessionId))
+    count += await dropBelow(engine, sessionId, { ...floor, from: droppedOf(floor.branch) });
   return count;
 }
 
@@ -39,31 +45,91 @@ async function readFloors({ storage, repository }: Engine, sessionId: SessionId)
   const floors = new Map<string, number>();
   const needed = (branch: string, ordinal: number) =>
     floors.set(branch, Math.min(floors.get(branch) ?? Number.POSITIVE_INFINITY, ordinal));
-  const branchOf = new Map<string, string>();
-  for await (const rows of readPages(storage, { sessionId }))
+  const branchOf = new Map<CheckpointId, string>();
+  for await (const rows of readPages(storage, { sessionId, order: 'oldest' }))
     for (const { id, header } of rows.map(parseRow)) {
       const { branch, effectCount = 0, effectsInFlight = [] } = header;
       branchOf.set(id, branch);
       needed(branch, Math.min(effectCount, ...effectsInFlight));
     }
+  const [oldest] = branchOf.values();
   const branches = await repository.readRefs({ sessionId, kind: 'branch' });
   // A branch whose head is still that of another one has all its recordings before it.
-  for (const { name, target } of branches) if (branchOf.get(target) !== name) needed(name, 0);
-  return branches.map(({ name }) => ({ branch: name, ordinal: floors.get(name) ?? 0 }));
+  for (const { name, target } of branches) if (branchOf.get(target as CheckpointId) !== name) needed(name, 0);
+  return branches.map(({ name, target }) => ({
+    branch: name,
+    headId: target as CheckpointId,
+    ordinal: floors.get(name) ?? 0,
+    isOldest: name === oldest,
+  }));
 }
 
-/** What is dropped of a branch now, and where it is noted. */
-type Drop = Floor & { readonly mark: string; readonly from: number };
+/** What is dropped of a branch now: from where on, because more was dropped before. */
+type Drop = Floor & { readonly from: number };
 
-async function dropBelow({ storage }: Engine, sessionId: SessionId, drop: Drop): Promise<number> {
-  const { branch, ordinal, mark, from } = drop;
-  if (ordinal <= from) return 0;
-  const rows = await storage.readEffects({ sessionId, branch, fromOrdinal: from });
-  const doomed = rows.filter((row) => row.ordinal < ordinal).flatMap(withoutResult);
+async function dropBelow(engine: Engine, sessionId: SessionId, drop: Drop): Promise<number> {
+  const { ordinal, from, isOldest } = drop;
+  const isRemovable = isOldest && ordinal > 0 && engine.storage.dropEffects !== undefined;
+  if (isRemovable && (await isGoneItsWay(engine, sessionId, drop))) return removeBelow(engine, sessionId, drop);
+  return ordinal > from ? dropResults(engine, sessionId, drop) : 0;
+}
+
+/** Whether the last step that goes ran here. A log of steps that were taken over says which, so it stays until one has run. */
+async function isGoneItsWay({ storage }: Engine, sessionId: SessionId, { branch, ordinal }: Floor): Promise<boolean> {
+  const [last] = await storage.readEffects({ sessionId, branch, fromOrdinal: ordinal - 1 });
+  return last?.ordinal !== ordinal - 1 || parseEffect(last).replayedFrom === undefined;
+}
+
+/**
+ * Drops results. Calls of agents keep their places and keys, for who goes back to a checkpoint of another branch, and so do steps that
+ * were taken over; before the first of these all goes.
+ */
+async function dropResults(engine: Engine, sessionId: SessionId, drop: Drop): Promise<number> {
+  const { branch, ordinal, from } = drop;
+  const { storage } = engine;
+  // One more, which tells whether anything is left of what was dropped before.
+  const read = await storage.readEffects({ sessionId, branch, fromOrdinal: Math.max(0, from - 1) });
+  const rows = read.filter((row) => row.ordinal < ordinal);
+  const doomed = rows.flatMap(withoutResult);
   for (let at = 0; at < doomed.length; at += BATCH)
     await storage.commit({ sessionId, effects: doomed.slice(at, at + BATCH) });
-  await storage.commit({ sessionId, refs: [{ kind: 'mark', name: mark, target: String(ordinal) }] });
+  const isNoted = await noteDropped(engine, sessionId, drop);
+  const isKept = (row: EffectRow) => row.ordinal < from || isNeededLater(parseEffect(row));
+  const first = rows.find(isKept)?.ordinal ?? ordinal;
+  if (isNoted && first > from) await removeAll(engine, sessionId, { ...drop, ordinal: first });
   return doomed.length;
+}
+
+function isNeededLater({ work, replayedFrom }: EffectRecord): boolean {
+  return work !== undefined || replayedFrom !== undefined;
+}
+
+/** Notes up to where, then removes: whoever finds some of them missing finds the note. */
+async function removeBelow(engine: Engine, sessionId: SessionId, drop: Drop): Promise<number> {
+  const isNoted = drop.ordinal <= drop.from || (await noteDropped(engine, sessionId, drop));
+  return isNoted ? removeAll(engine, sessionId, drop) : 0;
+}
+
+/** Whether it is noted; not, if the session is gone, or another process is at it. */
+async function noteDropped({ storage }: Engine, sessionId: SessionId, drop: Drop): Promise<boolean> {
+  const { branch, ordinal, from, headId } = drop;
+  const note = { ...droppedMark(branch), expect: from === 0 ? null : String(from), target: String(ordinal) };
+  try {
+    await storage.commit({ sessionId, requires: [headId], refs: [note] });
+    return true;
+  } catch (error) {
+    if (hasErrorCode(error, 'CONFLICT')) return false;
+    throw error;
+  }
+}
+
+async function removeAll({ storage }: Engine, sessionId: SessionId, { branch, ordinal }: Floor): Promise<number> {
+  const log = { sessionId, branch, before: ordinal, limit: MAX_REMOVED };
+  for (let count = 0; ; ) {
+    const removed = (await storage.dropEffects?.(log)) ?? 0;
+    count += removed;
+    if (removed < MAX_REMOVED) return count;
+  }
 }
 
 /** The row without what the step brought; none if there is nothing to drop. */

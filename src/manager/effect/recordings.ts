@@ -5,6 +5,8 @@ import type { Engine } from '../engine/engine.ts';
 import { type LineageEntry, readPath } from '../engine/records.ts';
 import type { EffectMode } from './effect-log.ts';
 import { parseEffect, type RecordedEffect } from './effect-record.ts';
+import { countMissing, droppedMark, takeLast } from './effect-refs.ts';
+import type { OpenedLog } from './step-recordings.ts';
 
 /** Where a session's steps find their recordings. */
 export type ReplayOptions = {
@@ -17,36 +19,43 @@ export type ReplayOptions = {
 
 type Place = { readonly sessionId: SessionId; readonly branch: string; readonly head: Checkpoint | undefined };
 
-type Opened = { readonly recordings: readonly RecordedEffect[]; readonly nextOrdinal: number };
+/** What was read of a log, and its branch if some of that was dropped. */
+type Part = { readonly effects: readonly RecordedEffect[]; readonly dropped?: string | undefined };
 
 /** Reads the recordings a session may use, in one go, and where its own log goes on. */
-export async function openRecordings(engine: Engine, place: Place, options: ReplayOptions): Promise<Opened> {
-  const next = await nextOrdinal(engine, place);
-  const own = await readAfter(engine, place, place.branch);
-  checkComplete(place, own, next);
-  const after = [...own, ...(await readOthers(engine, place, options))];
-  const recordings = options.from === 'start' ? [...(await readBefore(engine, place)), ...after] : after;
-  return { recordings, nextOrdinal: next };
+export async function openRecordings(engine: Engine, place: Place, options: ReplayOptions): Promise<OpenedLog> {
+  const nextOrdinal = await readCount(engine, place);
+  const own = await readWhole(engine, place, nextOrdinal);
+  const others = await readOthers(engine, place, options);
+  const before = options.from === 'start' ? await readBefore(engine, place) : { effects: [] };
+  return {
+    recordings: [before, own, others].flatMap(({ effects }) => effects),
+    nextOrdinal,
+    dropped: [own, others, before].find(({ dropped }) => dropped !== undefined)?.dropped,
+  };
 }
 
 /**
  * What other branches recorded from where this one left them on: the one that is asked for, or in a replay mode each that it came from.
  * What was taken over is not there again, and beyond a branch on which something ran there is nothing: it went its own way.
  */
-async function readOthers(engine: Engine, place: Place, { mode, branch: asked }: ReplayOptions) {
+async function readOthers(engine: Engine, place: Place, { mode, branch: asked }: ReplayOptions): Promise<Part> {
   const { sessionId, branch: own } = place;
   const found: RecordedEffect[] = [];
-  if (asked === undefined ? mode === 'live' : asked === own) return found;
+  if (asked === undefined ? mode === 'live' : asked === own) return { effects: found };
   const replayed = new Set<string>();
   let last = own;
-  for await (const { branch, effects } of readLeft(engine, place, asked)) {
-    const log = await readEffects(engine, { sessionId, branch: last, fromOrdinal: 0 });
-    for (const { replayedFrom: from } of log) if (from !== undefined) replayed.add(`${from.ordinal} ${from.branch}`);
-    if (log.some(({ replayedFrom }) => replayedFrom === undefined)) break;
+  for await (const { branch, effects, dropped } of readLeft(engine, place, asked)) {
+    const log = await readLog(engine, { sessionId, branch: last });
+    for (const { replayedFrom: from } of log.effects)
+      if (from !== undefined) replayed.add(`${from.ordinal} ${from.branch}`);
+    // Of a log the beginning is dropped only where something ran.
+    if (log.dropped !== undefined || log.effects.some(({ replayedFrom }) => replayedFrom === undefined)) break;
+    if (dropped !== undefined) return { effects: found, dropped };
     found.push(...effects.filter(({ ordinal }) => !replayed.has(`${ordinal} ${branch}`)));
     last = branch;
   }
-  return found;
+  return { effects: found };
 }
 
 /** What each branch that a head came from recorded since it was left, the nearest first; or the one that is asked for. */
@@ -57,17 +66,43 @@ async function* readLeft(engine: Engine, place: Place, asked: string | undefined
     const { branch } = left.checkpoint ?? left.tombstone;
     if (branch === last) continue;
     last = branch;
-    if (asked === undefined || branch === asked) yield { branch, effects: await readSince(engine, sessionId, left) };
+    if (asked === undefined || branch === asked) yield { branch, ...(await readSince(engine, sessionId, left)) };
     if (branch === asked) return;
   }
-  if (asked !== undefined) yield { branch: asked, effects: await readAfter(engine, place, asked) };
+  if (asked === undefined) return;
+  const count = await readCount(engine, { sessionId, branch: asked });
+  yield { branch: asked, ...(await readWhole(engine, { ...place, branch: asked }, count)) };
 }
 
 /** What the branch of a checkpoint recorded after it; of a deleted one, what began after it. */
-async function readSince(engine: Engine, sessionId: SessionId, { id, checkpoint, tombstone }: LineageEntry) {
-  if (tombstone === undefined) return readAfter(engine, { sessionId, head: checkpoint }, checkpoint.branch);
-  const effects = await readEffects(engine, { sessionId, branch: tombstone.branch, fromOrdinal: 0 });
-  return effects.filter(({ afterId = '' }) => afterId >= id);
+async function readSince(
+  engine: Engine,
+  sessionId: SessionId,
+  { id, checkpoint, tombstone }: LineageEntry,
+): Promise<Part> {
+  const { branch } = checkpoint ?? tombstone;
+  const count = await readCount(engine, { sessionId, branch });
+  if (tombstone === undefined) return readWhole(engine, { sessionId, branch, head: checkpoint }, count);
+  const { effects, dropped } = await readLog(engine, { sessionId, branch });
+  const since = effects.filter(({ afterId = '' }) => afterId >= id);
+  // If the first that is left began before it, so did all that was dropped.
+  const [first] = takeLast(effects, count);
+  return first !== undefined && (first.afterId ?? '') < id ? { effects: since } : { effects: since, dropped };
+}
+
+/** A whole log, as far as it was not dropped. */
+async function readLog(engine: Engine, log: { sessionId: SessionId; branch: string }): Promise<Part> {
+  const before = await readCount(engine, log);
+  const effects = await readEffects(engine, { ...log, fromOrdinal: 0 });
+  return { effects, dropped: await findDropped(engine, { ...log, from: 0, before }, effects) };
+}
+
+/** What a branch recorded after the head, of so many. */
+async function readWhole(engine: Engine, place: Place, before: number): Promise<Part> {
+  const { sessionId, branch, head } = place;
+  const effects = await readAfter(engine, place, branch);
+  const from = head?.branch === branch ? (head.header.effectCount ?? 0) : 0;
+  return { effects, dropped: await findDropped(engine, { sessionId, branch, from, before }, effects) };
 }
 
 /** What a branch recorded after the head, and what was running when the head was saved. */
@@ -97,34 +132,45 @@ export async function readRecorded(
   }));
 }
 
-/** A step whose recording a damaged index hides would run again: every effect up to the mark must be there. */
-function checkComplete({ sessionId, branch, head }: Place, own: readonly RecordedEffect[], nextOrdinal: number): void {
-  const count = head?.branch === branch ? (head.header.effectCount ?? 0) : 0;
-  const found = own.filter(({ ordinal }) => ordinal >= count && ordinal < nextOrdinal).length;
-  if (nextOrdinal >= count && found === nextOrdinal - count) return;
+/**
+ * A step whose recording a damaged index hides would run again: every effect must be there that was not dropped. Returns the branch if
+ * some were.
+ */
+async function findDropped(
+  { repository }: Engine,
+  log: { readonly sessionId: SessionId; readonly branch: string; readonly from: number; readonly before: number },
+  effects: readonly RecordedEffect[],
+): Promise<string | undefined> {
+  const { sessionId, branch, from, before } = log;
+  if (before >= from && countMissing(effects, log) === 0) return undefined;
+  const dropped = Number((await repository.readRef(sessionId, 'mark', droppedMark(branch).name)) ?? 0);
+  if (dropped > from && before >= from && countMissing(effects, { from: dropped, before }) === 0) return branch;
   throw new CorruptError(
-    `Branch "${branch}" of session "${sessionId}" recorded ${nextOrdinal} effects, and not all of them are there. Run verify.`,
+    `Branch "${branch}" of session "${sessionId}" recorded ${before} effects, and not all of them are there. Run verify.`,
     { details: { sessionId, branch } },
   );
 }
 
 /** What was recorded along the whole lineage up to the head, oldest first. */
-async function readBefore(engine: Engine, { sessionId, head }: Place): Promise<RecordedEffect[]> {
-  if (head === undefined) return [];
-  const segments: { branch: string; count: number; inFlight: readonly number[] }[] = [];
+async function readBefore(engine: Engine, { sessionId, head }: Place): Promise<Part> {
+  if (head === undefined) return { effects: [] };
+  const segments: { branch: string; before: number; inFlight: readonly number[] }[] = [];
   for await (const { checkpoint } of readPath(engine.storage, head)) {
     if (checkpoint === undefined || segments.at(-1)?.branch === checkpoint.branch) continue;
     const { branch, effectCount = 0, effectsInFlight = [] } = checkpoint.header;
-    segments.push({ branch, count: effectCount, inFlight: effectsInFlight });
+    segments.push({ branch, before: effectCount, inFlight: effectsInFlight });
   }
-  const logs = segments.toReversed().map(async ({ branch, count, inFlight }) => {
+  const logs = segments.toReversed().map(async ({ branch, before, inFlight }): Promise<Part> => {
     const effects = await readEffects(engine, { sessionId, branch, fromOrdinal: 0 });
-    return effects.filter(({ ordinal }) => ordinal < count && !inFlight.includes(ordinal));
+    const dropped = await findDropped(engine, { sessionId, branch, from: 0, before }, effects);
+    return { effects: effects.filter(({ ordinal }) => ordinal < before && !inFlight.includes(ordinal)), dropped };
   });
-  return (await Promise.all(logs)).flat();
+  const parts = await Promise.all(logs);
+  const dropped = parts.find((part) => part.dropped !== undefined)?.dropped;
+  return { effects: parts.flatMap(({ effects }) => effects), dropped };
 }
 
-async function nextOrdinal(
+async function readCount(
   { repository }: Engine,
   { sessionId, branch }: { sessionId: SessionId; branch: string },
 ): Promise<number> {

@@ -12,6 +12,14 @@ export type StepIdentity = {
   readonly nth?: number | undefined;
 };
 
+/** The recordings that a session may use, and where its own log goes on. */
+export type OpenedLog = {
+  readonly recordings: readonly RecordedEffect[];
+  readonly nextOrdinal: number;
+  /** A branch of which recordings are wanted that were dropped: no step can tell which is its own. */
+  readonly dropped?: string | undefined;
+};
+
 /** Failed steps that are remembered for a retry; who retries does so before this many others failed. */
 const MAX_FAILED = 1000;
 
@@ -25,7 +33,10 @@ export class StepRecordings {
   /** What failed in this process; oldest first. */
   readonly #failed = new Set<RecordedEffect>();
 
-  constructor(recordings: readonly RecordedEffect[]) {
+  readonly #dropped: string | undefined;
+
+  constructor(recordings: readonly RecordedEffect[], dropped?: string) {
+    this.#dropped = dropped;
     for (const recorded of recordings) {
       this.#add(recorded, 'last');
       if (recorded.work === undefined) continue;
@@ -55,6 +66,7 @@ export class StepRecordings {
    * recordings are attempts at one call, so there it always does.
    */
   take(identity: StepIdentity, { isExact }: { readonly isExact: boolean }): RecordedEffect | undefined {
+    if (this.#dropped !== undefined) throw describeDropped(identity.name, this.#dropped);
     const fitting = this.#recordings.get(keyOf(identity)) ?? this.#findAlike(identity);
     const isInOrder = identity.work === undefined && (isExact || identity.inputDigest === undefined);
     const taken = (isInOrder ? undefined : fitting.find(hasResult)) ?? fitting[0];
@@ -130,6 +142,14 @@ export function checkRecordsSteps({ storage }: Engine, what: string): void {
   if (!(storage instanceof WholeCheckpointStorage)) return;
   throw new UnsupportedError(
     `${what} needs a storage that records steps, and one of three methods (save, load, listByUser) does not. Use one of the built-in storages.`,
+  );
+}
+
+/** Says that a step cannot be replayed, because nobody can tell which recording would be its own. */
+function describeDropped(name: string, branch: string): ReplayMismatchError {
+  return new ReplayMismatchError(
+    `Step "${name}" cannot be replayed: recordings of branch "${branch}" were dropped. Go on from a checkpoint that is kept, not from the start.`,
+    { details: { name, branch } },
   );
 }
 

@@ -17,7 +17,7 @@ import { isRefused } from '../../storage/refusal.ts';
 import { endedTarget, findEnded, formatTombstone, isFoldedInto, parseRow, readPages } from '../engine/records.ts';
 import type { Beside, ChunkMover } from './chunk-mover.ts';
 import { isPlaceholder, isSealedRow, readFold, readParent, toNewCheckpoint } from './copied-record.ts';
-import { copyEffects, type SettledSteps } from './copy-effects.ts';
+import { copyEffects, dropCopied, isCount, type SettledSteps } from './copy-effects.ts';
 import { isExportedKind, toPlaceholder } from './export.ts';
 
 /** What a copy did. */
@@ -155,6 +155,7 @@ export class SessionCopier {
     );
     await this.#moveNames(refs, there);
     const { to } = this.#chunks;
+    if (this.#way.mirror) await dropCopied(to, { sessionId, refs, there });
     if (this.#deletions.length > 0) counts.deleted += (await to.deleteCheckpoints(this.#deletions)).length;
   }
 
@@ -218,7 +219,8 @@ export class SessionCopier {
     for (const ref of refs) {
       const { kind, name, target } = ref;
       const expect = there.get(refKey(ref))?.target ?? null;
-      if (expect !== target && (!isPointing(ref) || (await this.#isThere(target as CheckpointId))))
+      const isBehind = isCount(ref) ? Number(expect) < Number(target) : expect !== target;
+      if (isBehind && (!isPointing(ref) || (await this.#isThere(target as CheckpointId))))
         changes.push({ kind, name, target, expect });
     }
     if (this.#way.mirror) changes.push(...findRemoved(refs, there));
@@ -275,7 +277,7 @@ function isPointing({ kind, target }: Ref): boolean {
 function findRemoved(refs: readonly Ref[], there: ReadonlyMap<string, Ref>): RefChange[] {
   const here = new Set(refs.map(refKey));
   return [...there]
-    .filter(([key, { kind }]) => !here.has(key) && isExportedKind(kind))
+    .filter(([key, ref]) => !here.has(key) && isExportedKind(ref.kind) && !isCount(ref))
     .map(([, { kind, name, target }]) => ({ kind, name, target: null, expect: target }));
 }
 

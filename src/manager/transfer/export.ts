@@ -7,6 +7,7 @@ import { type Chunk, type ChunkContent, type Digest, digestText } from '../../co
 import { Breather } from '../../storage/breather.ts';
 import type { CheckpointRowWithRoot, EffectRow, NewCheckpoint, Ref, RefKind } from '../../storage/contract.ts';
 import { parseEffect } from '../effect/effect-record.ts';
+import { isDroppedMark, readDropped, takeLast } from '../effect/effect-refs.ts';
 import type { Engine } from '../engine/engine.ts';
 import { parseRoot, readPages, toEntry } from '../engine/records.ts';
 
@@ -80,8 +81,9 @@ async function* exportLines(
   yield* exportCheckpoints(engine, sessionId, { written, known });
   for (const { kind, name, target } of refs)
     if (kind === 'branch' || kind === 'tag' || kind === 'pin') checkKnown(known, target, `${kind} "${name}"`);
-  yield* exportEffects(engine, { sessionId, refs }, written);
-  for (const { kind, name, target } of refs) yield { ref: { kind, name, target } };
+  const marks = yield* exportEffects(engine, { sessionId, refs }, written);
+  for (const { kind, name, target } of [...refs.filter((ref) => !isDroppedMark(ref)), ...marks])
+    yield { ref: { kind, name, target } };
 }
 
 async function* exportCheckpoints(
@@ -103,22 +105,26 @@ async function* exportCheckpoints(
   }
 }
 
-/** The effects of each branch up to its mark; every one must be there. */
+/** The effects of each branch up to its mark; every one must be there that was not dropped. Returns the marks that say which were. */
 async function* exportEffects(
   engine: Engine,
   { sessionId, refs }: { sessionId: SessionId; refs: readonly Ref[] },
   written: Set<Digest>,
-): AsyncGenerator<ExportLine> {
+): AsyncGenerator<ExportLine, readonly Ref[]> {
   const marks = new Map(refs.filter(({ kind }) => kind === 'log').map(({ name, target }) => [name, Number(target)]));
   const rows = groupBy(await engine.storage.readEffects({ sessionId }), ({ branch }) => branch);
+  // After the effects: others may go on dropping.
+  const dropped = (await engine.repository.readRefs({ sessionId, kind: 'mark' })).filter(isDroppedMark);
+  const droppedOf = readDropped(dropped);
   for (const branch of new Set([...marks.keys(), ...rows.keys()])) {
     const count = marks.get(branch) ?? 0;
-    const own = (rows.get(branch) ?? []).filter(({ ordinal }) => ordinal < count);
+    const own = takeLast(rows.get(branch) ?? [], count);
     // A branch without a mark began after the marks were read, or its mark is lost.
     const isNew = count === 0 && (await engine.repository.readRef(sessionId, 'log', branch)) !== undefined;
-    if (own.length !== count || (count === 0 && !isNew)) throw hiddenEffects(sessionId, branch);
+    if (own.length < count - droppedOf(branch) || (count === 0 && !isNew)) throw hiddenEffects(sessionId, branch);
     for (const row of own) yield* exportEffect(engine, row, written);
   }
+  return dropped;
 }
 
 async function* exportEffect(engine: Engine, row: EffectRow, written: Set<Digest>): AsyncGenerator<ExportLine> {

@@ -3,6 +3,7 @@ import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import { type CheckpointId, isCheckpointId, isName } from '../../core/record/id.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
 import type { Ref } from '../../storage/contract.ts';
+import { droppedMark } from '../effect/effect-refs.ts';
 import { groupOfPin } from '../group/group-pins.ts';
 import { findNameFault, isAnswerBranch } from '../revision/ref-name.ts';
 import { atLine } from './lines.ts';
@@ -24,8 +25,8 @@ type Counted = { readonly id: CheckpointId; readonly branch: string; readonly ef
 /** Gathers the names and logs of an exported session, and checks at its end that they fit its records. */
 export class SessionNames {
   readonly #names = new Map<string, Placed<NameLine>>();
-  /** How many effects each log has. */
-  readonly #logs = new Map<string, number>();
+  /** The first effect that each log has, and where it ends. */
+  readonly #logs = new Map<string, { readonly first: number; readonly end: number }>();
   /** Of each branch, the checkpoint that counts the most effects. */
   readonly #counted = new Map<string, Placed<Counted>>();
 
@@ -34,16 +35,24 @@ export class SessionNames {
   }
 
   add(value: NameLine, line: number): void {
-    const key = JSON.stringify([value.kind, value.name]);
+    const key = keyOf(value);
     const first = this.#names.get(key);
     if (first !== undefined) throw new CorruptError(`It names ${say(value)} again, as line ${first.line} does.`);
     this.#names.set(key, { line, value });
   }
 
   addEffect(branch: string, ordinal: number): void {
-    const count = this.#logs.get(branch) ?? 0;
-    if (ordinal !== count) throw new CorruptError(`Effect ${ordinal} of "${branch}" comes after ${count} others.`);
-    this.#logs.set(branch, count + 1);
+    const { first, end } = this.#logs.get(branch) ?? { first: ordinal, end: ordinal };
+    if (ordinal !== end) throw new CorruptError(`Effect ${ordinal} of "${branch}" comes after ${end} others.`);
+    this.#logs.set(branch, { first, end: end + 1 });
+  }
+
+  /** Where a log ends, if it begins with what was not dropped. */
+  #endOf(branch: string): number {
+    const dropped = Number(this.#names.get(keyOf(droppedMark(branch)))?.value.target ?? 0);
+    const { first, end } = this.#logs.get(branch) ?? { first: dropped, end: dropped };
+    if (first > dropped) throw new CorruptError(`Effect ${first} of "${branch}" comes after ${dropped} others.`);
+    return end;
   }
 
   /** A checkpoint counts the effects of its branch, which come later in the file. */
@@ -60,7 +69,7 @@ export class SessionNames {
     if (this.#names.size === 0) throw new CorruptError('The exported session has no names: no branch, tag or mark.');
     each(this.#names.values(), (name) => this.#checkName(name, records));
     each(this.#counted.values(), ({ id, branch, effectCount }) => {
-      const count = this.#logs.get(branch) ?? 0;
+      const count = this.#endOf(branch);
       if (count < effectCount)
         throw new CorruptError(
           `Checkpoint ${id} counts ${effectCount} effects of "${branch}", and ${count} are in the file.`,
@@ -72,7 +81,7 @@ export class SessionNames {
   }
 
   #has(kind: Ref['kind'], name: string): boolean {
-    return this.#names.has(JSON.stringify([kind, name]));
+    return this.#names.has(keyOf({ kind, name }));
   }
 
   #checkName(name: NameLine, records: ReadonlyMap<CheckpointId, KnownRecord>): void {
@@ -98,7 +107,7 @@ export class SessionNames {
   }
 
   #checkLog({ name, target }: NameLine): void {
-    const count = this.#logs.get(name) ?? 0;
+    const count = this.#endOf(name);
     if (count === 0 || target !== String(count))
       throw new CorruptError(
         `The log ${JSON.stringify(name)} counts ${JSON.stringify(target)} effects, and ${count} are in the file.`,
@@ -135,6 +144,10 @@ const READ_MARKS: ReadonlySet<string> = new Set(['completed', 'cleared']);
 function checkPointed(name: NameLine, isFound: boolean): void {
   if (isFound) return;
   throw new CorruptError(`The ${say(name)} points at ${JSON.stringify(name.target)}, which is not in the file.`);
+}
+
+function keyOf({ kind, name }: Pick<NameLine, 'kind' | 'name'>): string {
+  return JSON.stringify([kind, name]);
 }
 
 function say({ kind, name }: NameLine): string {

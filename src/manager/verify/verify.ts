@@ -1,4 +1,5 @@
 import { messageOf, SavestateError, withoutAdvice } from '../../core/errors.ts';
+import { groupBy } from '../../core/group-by.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { createChunk, type Digest } from '../../core/tree/chunk.ts';
@@ -6,6 +7,7 @@ import { Breather } from '../../storage/breather.ts';
 import type { CheckpointRow, EffectRow, Ref } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import { parseEffect } from '../effect/effect-record.ts';
+import { countMissing, readDropped } from '../effect/effect-refs.ts';
 import type { Engine } from '../engine/engine.ts';
 import { parseRow, parseTombstone } from '../engine/records.ts';
 import { ChunkSurvey } from './chunk-survey.ts';
@@ -195,18 +197,27 @@ class Verification {
       this.#engine.storage.readEffects({ sessionId }),
     );
     for (const row of effects ?? []) await this.#checkEffect(row);
-    if (effects !== undefined) for (const ref of refs ?? []) await this.#checkLog(ref, effects);
+    if (effects === undefined) return;
+    const logs = groupBy(effects, ({ branch }) => branch);
+    for (const ref of refs ?? []) if (ref.kind === 'log') await this.#checkLog(ref, logs.get(ref.name) ?? []);
   }
 
-  /** Every effect up to the mark must be there, unless the branch was given up meanwhile. */
-  async #checkLog({ sessionId, kind, name, target }: Ref, effects: readonly EffectRow[]): Promise<void> {
-    if (kind !== 'log') return;
-    const count = Number(target);
-    const found = effects.filter(({ branch, ordinal }) => branch === name && ordinal < count).length;
-    if (found === count) return;
+  /** Every effect up to the mark must be there that was not dropped, unless the branch was given up meanwhile. */
+  async #checkLog({ sessionId, name, target }: Ref, log: readonly EffectRow[]): Promise<void> {
+    const before = Number(target);
+    if (countMissing(log, { from: 0, before }) === 0) return;
     const subject = `the effects of branch "${name}" in session "${sessionId}"`;
-    const marks = await this.#attempt(subject, () => this.#engine.storage.readRefs({ sessionId, kind, name }));
-    if (marks?.length !== 0) this.#add(subject, `it recorded ${count} effects, and ${found} of them are there`);
+    const refs = await this.#attempt(subject, () => this.#engine.storage.readRefs({ sessionId }));
+    if (refs !== undefined && !refs.some((ref) => ref.kind === 'log' && ref.name === name)) return;
+    const from = readDropped(refs ?? [])(name);
+    const missing = countMissing(log, { from, before });
+    if (missing === 0) return;
+    const dropped = from === 0 ? '' : `, the first ${from} of which were dropped`;
+    const found = before - from - missing;
+    this.#add(
+      subject,
+      `it recorded ${before} effects${dropped}, and ${found} of ${from === 0 ? 'them' : 'the others'} are there`,
+    );
   }
 
   async #checkRef(ref: Ref): Promise<void> {

@@ -75,7 +75,7 @@ export class SessionOpener implements SessionKeeper {
     const head = stored?.checkpoint;
     const loaded = withState ? await this.#load(id, stored, options) : NOTHING;
     const log = await openRecordings(this.#engine, { sessionId: id, branch, head }, toReplay(options));
-    const start = { sessionId: id, branch, isBranchStored: head !== undefined, head, ...loaded, ...log, lease };
+    const start = { sessionId: id, branch, isBranchStored: head !== undefined, head, ...loaded, log, lease };
     const session = new SessionWriter(this.#engine, start, {
       options,
       onClose: (closed) => this.#forget(closed),

@@ -13,8 +13,8 @@ import {
   type StepAttempt,
   type StepOptions,
 } from '../effect/effect-log.ts';
-import type { RecordedEffect } from '../effect/effect-record.ts';
 import { digestInput, type InputDigest } from '../effect/input-digest.ts';
+import type { OpenedLog } from '../effect/step-recordings.ts';
 import type { Engine } from '../engine/engine.ts';
 import { describeCheckpoint, SAVE_CHECKS, type SaveOptions } from '../engine/save-options.ts';
 import type { Writer } from '../engine/writer.ts';
@@ -29,8 +29,7 @@ import { checkGiven } from './state-schema.ts';
 export type SessionStart = BranchStart & {
   readonly state: unknown;
   readonly encoded: EncodedState | undefined;
-  readonly recordings: readonly RecordedEffect[];
-  readonly nextOrdinal: number;
+  readonly log: OpenedLog;
 };
 
 /**
@@ -61,19 +60,13 @@ export class SessionWriter {
     this.#line = new BranchLine(engine, start);
     this.#state = start.state;
     this.#encoded = start.encoded;
-    this.#effects = this.#openLog(start);
+    this.#effects = this.#openLog(start.log);
     if (start.encoded !== undefined) engine.shadows.touch(this, start.encoded.sizeBytes);
   }
 
-  #openLog({ recordings, nextOrdinal }: Pick<SessionStart, 'recordings' | 'nextOrdinal'>): EffectLog {
+  #openLog(log: OpenedLog): EffectLog {
     const { mode = 'live' } = this.#options;
-    return new EffectLog(this.#engine, this.#line, {
-      sessionId: this.id,
-      branch: this.branch,
-      mode,
-      recordings,
-      nextOrdinal,
-    });
+    return new EffectLog(this.#engine, this.#line, { ...log, sessionId: this.id, branch: this.branch, mode });
   }
 
   get isClosed(): boolean {

@@ -18,6 +18,7 @@ const READS = [
   'readEffects',
 ];
 const CHANGES = ['deleteCheckpoints', 'deleteSession'];
+const OFFERED: ReadonlySet<string> = new Set(['foldTombstones', 'dropEffects']);
 
 /** Chunks that are asked for at once: few enough for any body. */
 const ASK_AT_ONCE = 5_000;
@@ -39,7 +40,7 @@ export function createRemoteStorage(client: Client, { kind, limits, offers }: Re
     guarded(() => changes.run(() => ask('POST /v1/storage/change', bodyOf(name, given), signal)));
   const methods = {
     ...toMethods([...READS, ...offers.filter((name) => name === 'now')], read),
-    ...toMethods([...CHANGES, ...offers.filter((name) => name === 'foldTombstones')], change),
+    ...toMethods([...CHANGES, ...offers.filter((name) => OFFERED.has(name))], change),
     readChunks: (digests: readonly Digest[]) =>
       readAll(digests, async (rest) => (await read('readChunks', [rest])) as (Chunk | null)[]),
     readReachable: (digests: readonly Digest[]) =>

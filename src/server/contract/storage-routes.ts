@@ -76,6 +76,7 @@ const changes = {
     z.strictObject({ force: z.boolean().optional() }).optional(),
   ]),
   foldTombstones: z.tuple([z.array(z.strictObject({ id: text, expect: text, body: text, removes: texts }))]),
+  dropEffects: z.tuple([z.strictObject({ sessionId: text, branch: text, before: count, limit })]),
   deleteSession: z.tuple([text, z.strictObject({ ifRefs: z.array(ref).optional() }).optional()]),
   collect: z.tuple([]),
 };
@@ -101,6 +102,7 @@ export const STORAGE_RESULTS: Readonly<Record<keyof typeof reads | keyof typeof 
   commit: z.object({ status: z.enum(['stored', 'duplicate']), id: text.optional() }),
   deleteCheckpoints: texts,
   foldTombstones: texts,
+  dropEffects: count,
   deleteSession: z.boolean(),
   collect: z.object(counts),
 };

@@ -12,6 +12,7 @@ import type {
   Commit,
   CommitResult,
   Deletion,
+  EffectDrop,
   EffectRow,
   Ref,
   RefKind,
@@ -50,6 +51,7 @@ export class EncryptedStorage implements ChunkStorage {
   readonly hasKeys = true;
   readonly limits: ChunkStorage['limits'];
   readonly foldTombstones?: (folds: readonly TombstoneFold[]) => Promise<CheckpointId[]>;
+  readonly dropEffects?: (drop: EffectDrop) => Promise<number>;
   readonly now?: () => Promise<number>;
   readonly watch?: (watcher: CheckpointWatcher) => Promise<StorageWatch>;
   readonly #inner: ChunkStorage;
@@ -67,6 +69,7 @@ export class EncryptedStorage implements ChunkStorage {
     this.#chunks = new ChunkReader(inner);
     this.#locks = new LockFinder(inner, this.#door, keyFor);
     if (inner.foldTombstones !== undefined) this.foldTombstones = (folds) => this.#fold(folds);
+    if (inner.dropEffects !== undefined) this.dropEffects = (drop) => this.#dropEffects(drop);
     if (inner.now !== undefined) this.now = () => inner.now?.() as Promise<number>;
     if (inner.watch !== undefined) this.watch = (watcher) => this.#watch(watcher);
   }
@@ -220,6 +223,13 @@ export class EncryptedStorage implements ChunkStorage {
           sealed.push({ id, expect: row.body, body: sealTombstone(vault, body), removes });
       }
       return (await this.#inner.foldTombstones?.(sealed)) ?? [];
+    });
+  }
+
+  #dropEffects({ sessionId, branch, ...rest }: EffectDrop): Promise<number> {
+    return this.#door.through(async (vault) => {
+      const place = { sessionId: sealSession(vault, sessionId), branch: vault.sealName(branch) };
+      return (await this.#inner.dropEffects?.({ ...place, ...rest })) ?? 0;
     });
   }
 

@@ -14,6 +14,7 @@ import type {
   Commit,
   CommitResult,
   Deletion,
+  EffectDrop,
   EffectRow,
   NewCheckpoint,
   Ref,
@@ -207,6 +208,13 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     }
     this.#ascending = this.#ascending.flatMap(({ id }) => this.#rows.get(id) ?? []);
     return removed;
+  }
+
+  async dropEffects({ sessionId, branch, before, limit }: EffectDrop): Promise<number> {
+    const rows = (await this.readEffects({ sessionId, branch })).filter(({ ordinal }) => ordinal < before);
+    const doomed = rows.slice(0, limit);
+    for (const row of doomed) this.#sessions.get(sessionId)?.effects.delete(effectKey(row));
+    return doomed.length;
   }
 
   #noteDeleted(deleted: readonly CheckpointId[]): void {

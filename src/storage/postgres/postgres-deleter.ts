@@ -1,7 +1,7 @@
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
-import type { Deletion, Ref, TombstoneFold } from '../contract.ts';
+import type { Deletion, EffectDrop, Ref, TombstoneFold } from '../contract.ts';
 import type { Query } from '../database/postgres-database.ts';
 import { filedUnder, tombstoneCheck } from '../marks.ts';
 import { areSameRefs, Holders } from '../ref.ts';
@@ -114,6 +114,27 @@ export async function foldTombstones(
     const removed = fitting.flatMap(({ removes }) => removes.filter((id) => tombstones.has(id)));
     await query('DELETE FROM {s}.checkpoint WHERE tenant = $1 AND id = ANY($2) AND deleted', [tenant, removed]);
     return removed;
+  });
+}
+
+/** Removes the first effects of a log, under the lock of its session. Returns how many. */
+export async function dropEffects(
+  connection: PostgresConnection,
+  { sessionId, branch, before, limit }: EffectDrop,
+): Promise<number> {
+  if (!isBindable(sessionId) || !isBindable(branch)) return 0;
+  const place = [connection.tenant, sessionId];
+  const log = 'tenant = $1 AND session = $2 AND branch = $3';
+  return connection.transact(async (query) => {
+    await query('SELECT {s}.lock_sessions($1, ARRAY[$2])', place);
+    const first = `SELECT ordinal FROM {s}.effect WHERE ${log} AND ordinal < $4 ORDER BY ordinal LIMIT $5`;
+    const gone = await query(`DELETE FROM {s}.effect WHERE ${log} AND ordinal IN (${first}) RETURNING ordinal`, [
+      ...place,
+      branch,
+      before,
+      limit,
+    ]);
+    return gone.length;
   });
 }
 

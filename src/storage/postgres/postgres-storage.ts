@@ -6,6 +6,7 @@ import type {
   Commit,
   CommitResult,
   Deletion,
+  EffectDrop,
   Ref,
   StorageStats,
   StorageWatch,
@@ -14,7 +15,7 @@ import type {
 import { checkServerOptions } from '../database/server-options.ts';
 import { CommitLanes } from './commit/commit-lanes.ts';
 import { PostgresCollector } from './postgres-collector.ts';
-import { deleteCheckpoints, deleteSession, foldTombstones } from './postgres-deleter.ts';
+import { deleteCheckpoints, deleteSession, dropEffects, foldTombstones } from './postgres-deleter.ts';
 import { findDamage } from './postgres-integrity.ts';
 import { PostgresReader } from './postgres-reader.ts';
 import { PostgresWatch } from './postgres-watch.ts';
@@ -66,6 +67,10 @@ export class PostgresCheckpointStorage extends PostgresReader implements ChunkSt
 
   async foldTombstones(folds: readonly TombstoneFold[]): Promise<CheckpointId[]> {
     return foldTombstones(this.connection, folds);
+  }
+
+  async dropEffects(drop: EffectDrop): Promise<number> {
+    return dropEffects(this.connection, drop);
   }
 
   async deleteSession(sessionId: SessionId, options: { ifRefs?: readonly Ref[] } = {}): Promise<boolean> {

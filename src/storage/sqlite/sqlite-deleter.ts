@@ -1,6 +1,6 @@
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { Deletion, Ref, TombstoneFold } from '../contract.ts';
+import type { Deletion, EffectDrop, Ref, TombstoneFold } from '../contract.ts';
 import type { SqliteConnection } from '../database/sqlite-connection.ts';
 import { filedUnder, tombstoneCheck } from '../marks.ts';
 import { areSameRefs, Holders } from '../ref.ts';
@@ -57,6 +57,18 @@ export function foldTombstones(
   }
   if (removed.length > 0) noteReuse(connection);
   return removed;
+}
+
+/** Removes the first effects of a log, in the caller's transaction. Returns how many. */
+export function dropEffects(connection: SqliteConnection, { sessionId, branch, before, limit }: EffectDrop): number {
+  if (!isBindable(sessionId) || !isBindable(branch)) return 0;
+  const first =
+    'SELECT n FROM effect WHERE session=(SELECT n FROM session WHERE name=?) AND branch=? AND ordinal<? ORDER BY ordinal LIMIT ?';
+  const { changes } = connection
+    .prepare(`DELETE FROM effect WHERE n IN (${first})`)
+    .run(sessionId, branch, before, limit);
+  if (Number(changes) > 0) noteReuse(connection);
+  return Number(changes);
 }
 
 /** What was filed under a checkpoint goes with it. */

@@ -8,6 +8,7 @@ import type {
   Commit,
   CommitResult,
   Deletion,
+  EffectDrop,
   Ref,
   StorageStats,
   TombstoneFold,
@@ -17,7 +18,7 @@ import { ChunkNumbers } from './chunk-numbers.ts';
 import { CommitQueue } from './commit-queue.ts';
 import { prepareCommit } from './prepared-commit.ts';
 import { encodeCompressed, encodePlain, type TextEncoder } from './sqlite-codec.ts';
-import { deleteCheckpoints, deleteSession, foldTombstones } from './sqlite-deleter.ts';
+import { deleteCheckpoints, deleteSession, dropEffects, foldTombstones } from './sqlite-deleter.ts';
 import { SqliteReader } from './sqlite-reader.ts';
 import { checkpointTables } from './sqlite-schema.ts';
 
@@ -84,6 +85,11 @@ export class SqliteCheckpointStorage extends SqliteReader implements ChunkStorag
   async foldTombstones(folds: readonly TombstoneFold[]): Promise<CheckpointId[]> {
     const { connection } = this;
     return connection.write(() => foldTombstones(connection, folds, this.#encodeText));
+  }
+
+  async dropEffects(drop: EffectDrop): Promise<number> {
+    const { connection } = this;
+    return connection.write(() => dropEffects(connection, drop));
   }
 
   async deleteSession(sessionId: SessionId, options: { ifRefs?: readonly Ref[] } = {}): Promise<boolean> {

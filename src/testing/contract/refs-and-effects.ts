@@ -179,6 +179,41 @@ export const effectRules = [
     assertSame(await listDigests(storage), [chunks[1].digest, chunks[2].digest].toSorted());
   }),
 
+  rule('[storage.15] the beginning of a log is removed, as much as asked for', async ({ storage, make }) => {
+    if (storage.dropEffects === undefined) return;
+    const sessionId = session('s-1');
+    const chunks = Array.from({ length: 6 }, () => make.chunk());
+    const logOf = (branch: string) =>
+      chunks.map((chunk, ordinal) => make.effect({ branch, ordinal, result: contentOf(chunk) }));
+    const [own, other] = [logOf('main'), logOf('main-2').slice(5)];
+    const refs = [{ kind: 'log', name: 'main', target: '6' } as const];
+    await storage.commit({ sessionId, chunks, effects: [...own, ...other], refs });
+    const drop = { sessionId, branch: 'main', before: 4 };
+    assert.equal(await storage.dropEffects({ ...drop, limit: 3 }), 3);
+    assertSame(await storage.readEffects({ sessionId }), [...own.slice(3), ...other]);
+    assert.equal(await storage.dropEffects({ ...drop, limit: 3 }), 1);
+    assert.equal(await storage.dropEffects({ ...drop, limit: 3 }), 0);
+    for (const name of [...HOSTILE_NAMES, 'none'])
+      assert.equal(await storage.dropEffects({ ...drop, branch: name, limit: 3 }), 0);
+    assert.equal(await storage.dropEffects({ ...drop, sessionId: session('unknown'), limit: 3 }), 0);
+    assertSame(await storage.readEffects({ sessionId }), [...own.slice(4), ...other]);
+    assert.equal((await storage.readRefs({ sessionId, kind: 'log' }))[0]?.target, '6');
+    await storage.collect();
+    assertSame(
+      await listDigests(storage),
+      chunks
+        .slice(4)
+        .map(({ digest }) => digest)
+        .toSorted(),
+    );
+    assert.deepEqual(await storage.checkIntegrity(), []);
+    // A place that is used again, and the collector sees what is there.
+    await storage.commit({ sessionId, chunks: chunks.slice(0, 1), effects: own.slice(0, 1) });
+    await storage.collect();
+    assert.equal((await listDigests(storage)).length, 3);
+    assertSame(await storage.readEffects({ sessionId, branch: 'main' }), [...own.slice(0, 1), ...own.slice(4)]);
+  }),
+
   rule('[storage.12] a log of 5,000 effects is written at once and read at once', async ({ storage, make }) => {
     const effects = Array.from({ length: LOG_LENGTH }, (_, ordinal) => make.effect({ ordinal }));
     await storage.commit({ sessionId: session('s-1'), effects });
