@@ -113,12 +113,13 @@ const RECORD_CHECKS: { readonly [Field in keyof Required<EffectRecord>]: Check }
   replayedFrom: maybe(isPlace),
 };
 
+/** What a record may say. */
+export const EFFECT_FIELDS: readonly string[] = Object.keys(RECORD_CHECKS);
+
 /** Throws an error that says what is no record of an effect. */
 function parseRecord(body: string): EffectRecord {
   const fields = (JSON.parse(body) ?? {}) as { readonly [field: string]: unknown };
-  const wrong = Object.keys(RECORD_CHECKS).find(
-    (field) => RECORD_CHECKS[field as keyof EffectRecord](fields[field]) !== true,
-  );
+  const wrong = EFFECT_FIELDS.find((field) => RECORD_CHECKS[field as keyof EffectRecord](fields[field]) !== true);
   if (wrong !== undefined) throw new CorruptError(`its ${wrong} is ${JSON.stringify(fields[wrong]) ?? 'absent'}`);
   return fields as EffectRecord;
 }

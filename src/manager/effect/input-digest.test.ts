@@ -77,6 +77,31 @@ describe.each(STORAGES)('inputs with secrets on %s', (_, create) => {
   });
 });
 
+const bare = (fields: object): unknown => Object.assign(Object.create(null), fields);
+
+test.each([
+  ['an object without a prototype', bare({ who: 'ann', eur: 5 }), bare({ eur: 5, who: 'ann' })],
+  ['the value of a map', new Map([['x', { a: 1, b: 2 }]]), new Map([['x', { b: 2, a: 1 }]])],
+  ['the element of a set', [new Set([{ a: 1, b: 2 }])], [new Set([{ b: 2, a: 1 }])]],
+])('[effect.3] the order of keys does not matter in %s', (_, one, other) => {
+  expect(isSameInput(digestInput(codec, one), digestInput(codec, other))).toBe(true);
+  expect(isSameInput(digestInput(codec, one), digestInput(codec, { ...(one as object) }))).toBe(false);
+});
+
+test('[effect.3] the order of entries in a map counts', () => {
+  const [one, other] = [
+    new Map([
+      [1, 'a'],
+      [2, 'b'],
+    ]),
+    new Map([
+      [2, 'b'],
+      [1, 'a'],
+    ]),
+  ];
+  expect(isSameInput(digestInput(codec, one), digestInput(codec, other))).toBe(false);
+});
+
 test.each(STORAGES)('[effect.3] the order of keys in an input does not matter, on %s', async (_, create) => {
   const { storage } = create();
   const keys: string[] = [];

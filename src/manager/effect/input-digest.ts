@@ -36,19 +36,40 @@ function formatMarks(secrets: readonly string[]): string {
   return secrets.slice(-MAX_MARKS).map(markOf).join('.');
 }
 
-/** The input with the keys of its objects in order; the input itself if they are, or if it is too large. */
+type Entry = readonly [key: unknown, child: unknown];
+
+/** The input with the keys of its objects in order, inside lists, maps and sets too; the input itself if they are, or if it is too large. */
 function sortKeys(value: unknown, budget: { left: number }): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  const isList = Array.isArray(value);
-  if (!isList && Object.getPrototypeOf(value) !== Object.prototype) return value;
-  const entries = Object.entries(value);
+  if (typeof value !== 'object' || value === null || !SORTED_INSIDE.has(Object.getPrototypeOf(value))) return value;
+  const entries: readonly Entry[] =
+    value instanceof Map || value instanceof Set ? [...value.entries()] : Object.entries(value);
   budget.left -= entries.length;
   if (budget.left < 0) return value;
-  const sorted = entries.map(([key, child]): [string, unknown] => [key, sortKeys(child, budget)]);
-  if (!isList) sorted.sort(([a], [b]) => (a < b ? -1 : 1));
+  const sorted = entries.map(([key, child]): Entry => [key, sortKeys(child, budget)]);
+  if (isKeyed(value)) sorted.sort(([a], [b]) => (String(a) < String(b) ? -1 : 1));
   if (budget.left < 0 || sorted.every(([key, child], at) => key === entries[at]?.[0] && child === entries[at]?.[1]))
     return value;
-  return isList ? sorted.map(([, child]) => child) : Object.fromEntries(sorted);
+  return remake(value, sorted);
+}
+
+const SORTED_INSIDE: ReadonlySet<unknown> = new Set([
+  null,
+  Object.prototype,
+  Array.prototype,
+  Map.prototype,
+  Set.prototype,
+]);
+
+/** Lists, maps and sets have an order of their own. */
+function isKeyed(value: object): boolean {
+  return !Array.isArray(value) && !(value instanceof Map) && !(value instanceof Set);
+}
+
+function remake(value: object, entries: readonly Entry[]): unknown {
+  if (value instanceof Map) return new Map(entries);
+  if (isKeyed(value)) return Object.setPrototypeOf(Object.fromEntries(entries), Object.getPrototypeOf(value));
+  const items = entries.map(([, child]) => child);
+  return value instanceof Set ? new Set(items) : items;
 }
 
 /** The same for a secret everywhere: salted, each use of a secret would tell more of it. */

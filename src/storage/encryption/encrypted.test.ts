@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { spawnSync } from 'node:child_process';
-import { lstatSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { lstatSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
@@ -280,6 +280,21 @@ test('[encryption.6] the lock of a process that died does not hold a key file up
   expect(readdirSync(join(file.path, '..'))).toEqual(['k']);
   writeFileSync(`${file.path}.lock`, `${MACHINE} ${PROCESS_ID}`);
   await expect(file.update((ring) => ring.add())).rejects.toThrow('Another process is changing');
+}, 30_000);
+
+test('[encryption.6] a process that was killed at any point of locking does not hold a key file up', async () => {
+  const file = new KeyFile(join(temporaryFolder(SCRATCH_ROOT), 'k'));
+  await file.create();
+  const dead = `${MACHINE} ${String(spawnSync(process.execPath, ['-p', 'process.pid']).stdout).trim()}-1`;
+  const [lock, past] = [`${file.path}.lock`, new Date(Date.now() - 60_000)];
+  writeFileSync(lock, ''); // older versions made it first, and wrote then
+  expect(await file.create()).toBe(false);
+  utimesSync(lock, past, past);
+  await file.add('ann');
+  for (const name of [lock, `${lock}.dead`, `${lock}.dead.dead`]) writeFileSync(name, dead);
+  await file.add('bob');
+  expect((await file.read()).list().map(({ name }) => name)).toEqual(['main', 'ann', 'bob']);
+  expect(readdirSync(join(file.path, '..'))).toEqual(['k']);
 }, 30_000);
 
 test('[encryption.6] a keyring that is printed shows no secret, and two entries of one name are refused', () => {

@@ -2,6 +2,7 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
+  linkSync,
   openSync,
   readFileSync,
   realpathSync,
@@ -21,6 +22,7 @@ const OWNER_ONLY = 0o600;
 const OTHERS = 0o077;
 const TRIES = 100;
 const TRY_AGAIN_MS = 50;
+const EMPTY_MS = 1000;
 /** Who holds a lock, so that others see when that one died. */
 const OWN_LOCK = `${MACHINE} ${PROCESS_ID}`;
 
@@ -74,9 +76,10 @@ export class KeyFile implements Keys {
 
   /** Makes the file with its first key, and says whether it did: a file that is there stays. */
   async create(): Promise<boolean> {
+    if (existsSync(this.path)) return false;
     const unlock = await this.#lock();
     try {
-      if (statSync(this.path, { throwIfNoEntry: false }) !== undefined) return false;
+      if (existsSync(this.path)) return false;
       this.#write(Keyring.create());
       return true;
     } finally {
@@ -117,20 +120,26 @@ export class KeyFile implements Keys {
   }
 }
 
+/** Makes a lock that names its holder from its first moment: a process may be killed between any two lines. */
 function isMade(lock: string): boolean {
+  const draft = `${lock}.${PROCESS_ID}`;
   try {
-    withFile(lock, 'wx', (file) => writeSync(file, OWN_LOCK));
+    withFile(draft, 'w', (file) => writeSync(file, OWN_LOCK));
+    linkSync(draft, lock);
     return true;
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'EEXIST') return false;
     throw new StorageError(`The key file cannot be changed: ${messageOf(cause)}.`, { cause });
+  } finally {
+    rmSync(draft, { force: true });
   }
 }
 
 /** Removes the lock of a process of this machine that died; of several who try, one does. Returns whether to look again at once. */
 function clearDead(lock: string): boolean {
+  if (!isDead(lock)) return false;
   const turn = `${lock}.dead`;
-  if (!isDead(lock) || !isMade(turn)) return false;
+  if (!isMade(turn)) return clearDead(turn);
   try {
     if (isDead(lock)) rmSync(lock, { force: true }); // still: only who has the turn removes it
     return true;
@@ -139,10 +148,16 @@ function clearDead(lock: string): boolean {
   }
 }
 
+/** Whether who made a lock died. An empty one is of an older version that was killed while it made it. */
 function isDead(lock: string): boolean {
-  if (!existsSync(lock)) return false;
-  const [machine, holder = ''] = readFileSync(lock, 'utf8').split(' ');
-  return machine === MACHINE && !isProcessAlive(holder);
+  try {
+    const { size, mtimeMs } = statSync(lock);
+    if (size === 0) return Date.now() - mtimeMs > EMPTY_MS;
+    const [machine, holder = ''] = readFileSync(lock, 'utf8').split(' ');
+    return machine === MACHINE && !isProcessAlive(holder);
+  } catch {
+    return false; // it was removed meanwhile
+  }
 }
 
 function withFile(path: string, flags: string, work: (file: number) => void): void {
