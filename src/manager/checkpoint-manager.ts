@@ -1,5 +1,4 @@
-import { ClosedError } from '../core/errors.ts';
-import { checkValue, string } from '../core/options.ts';
+import { ClosedError, hasErrorCode } from '../core/errors.ts';
 import type { Checkpoint, CheckpointJson } from '../core/record/checkpoint.ts';
 import { type CheckpointId, type GivenId, parseId, parseSessionId } from '../core/record/id.ts';
 import type { CollectResult, StorageStats } from '../storage/contract.ts';
@@ -152,13 +151,14 @@ export class CheckpointManager {
     return (await this.#open(revision)).checkpoint;
   }
 
-  /** A checkpoint without its state; undefined if there is none with exactly this id. */
-  async get(id: string): Promise<Checkpoint | undefined> {
-    this.checkOpen();
-    checkValue(id, string, 'A checkpoint id');
-    await this.engine.settled();
-    const row = await this.engine.storage.readCheckpoint(id as CheckpointId);
-    return row === undefined || row.isDeleted ? undefined : (await this.engine.repository.open(row.id)).checkpoint;
+  /** A checkpoint without its state; undefined if there is none. */
+  async get(revision: Revision): Promise<Checkpoint | undefined> {
+    try {
+      return await this.open(revision);
+    } catch (error) {
+      if (hasErrorCode(error, 'NOT_FOUND')) return undefined;
+      throw error;
+    }
   }
 
   /** The newest checkpoint that fits. */

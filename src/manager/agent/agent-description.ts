@@ -20,7 +20,7 @@ export function describeAgent(value: unknown, said: SaveOptions, codec: StateCod
   if (typeof value !== 'object' || value === null) return {};
   const fields = value as Fields;
   const readers: { readonly [Name in keyof SaveOptions]: () => unknown } = {
-    agentId: () => readId(fields, fields.agentId === undefined ? 'id' : 'agentId'),
+    agentId: () => readId(fields, fields.agentId === undefined ? 'id' : 'agentId') ?? teamName(fields),
     agentType: () => readType(value, codec),
     userId: () => readId(fields, 'userId'),
     status: () => readText(fields.status, MAX_NAME_CHARS, codec)?.replaceAll(UNPRINTABLE, ' '),
@@ -48,9 +48,12 @@ export function parseInstances(fingerprint: unknown): readonly string[] {
 
 /** Who a live object is, as far as it says so; an agent of a team is known by its name. */
 export function identifyAgent(agent: object, codec: StateCodec): AgentIdentity {
-  const { agentId, id, name } = agent as Fields;
-  const own = COMPARES_CODE in agent ? name : undefined;
-  return { agentId: toId(agentId ?? id ?? own), agentType: readType(agent, codec) };
+  const { agentId, id } = agent as Fields;
+  return { agentId: toId(agentId ?? id ?? teamName(agent as Fields)), agentType: readType(agent, codec) };
+}
+
+function teamName(agent: Fields): string | undefined {
+  return COMPARES_CODE in agent ? toId(agent.name) : undefined;
 }
 
 /** The class of an agent, or the name it has for it. Plain data has none. */

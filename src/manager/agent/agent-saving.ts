@@ -66,6 +66,15 @@ export type PreparedRestore = {
 const UNNAMED =
   'A state that is frozen, or no object, does not say which session it belongs to. Use manager.session(id), or save(state, { sessionId }).';
 
+/** An id names one object: of another class it is another one, unless the caller says that both belong together. */
+function checkOwner({ id, head }: SessionWriter, agentType: string | undefined): void {
+  if (agentType === undefined || head?.agentType === undefined || head.agentType === agentType) return;
+  throw new ConflictError(
+    `Session "${id}" has checkpoints of ${head.agentType}, and this is of ${agentType} with the same id. Give it an id of its own, or pass { sessionId } to save if both belong together.`,
+    { details: { sessionId: id, expected: agentType, found: head.agentType } },
+  );
+}
+
 /** Saves and restores live objects, and remembers which session each belongs to. */
 export class AgentSaving {
   readonly #engine: Engine;
@@ -102,7 +111,7 @@ export class AgentSaving {
       const place = this.#toSessionId(agentOrState, sessionId ?? toText(described.agentId));
       return (await this.#sessions.shared(place)).save(agentOrState, described);
     }
-    const { sessionId: place, defaults, before } = this.#assign(agentOrState, sessionId, toText(described.agentId));
+    const { sessionId: place, defaults, before } = this.#assign(agentOrState, sessionId, described);
     const whole: SaveOptions = { ...defaults, ...described };
     this.#identities.set(agentOrState, { agentId: toText(whole.agentId), agentType: whole.agentType });
     const session = this.#agentSessions.openSession(agentOrState);
@@ -141,11 +150,17 @@ export class AgentSaving {
   }
 
   /** Where an object's saves go: where the caller says now, where they went before, or to a session of its own. */
-  #assign(agent: object, sessionId: string | undefined, agentId: string | undefined): Assignment {
+  #assign(agent: object, sessionId: string | undefined, { agentId, agentType }: SaveOptions): Assignment {
     const known = this.#agentSessions.get(agent);
-    if (known !== undefined && (sessionId === undefined || sessionId === known.sessionId)) return known;
-    const id = this.#toSessionId(agent, sessionId ?? agentId);
-    const assignment = { sessionId: id, open: () => this.#sessions.shared(id) };
+    const isAsked = known?.isById !== true && sessionId === known?.sessionId;
+    if (known !== undefined && (sessionId === undefined || isAsked)) return known;
+    const id = this.#toSessionId(agent, sessionId ?? toText(agentId));
+    const open = async (): Promise<SessionWriter> => {
+      const session = await this.#sessions.shared(id);
+      if (sessionId === undefined) checkOwner(session, agentType);
+      return session;
+    };
+    const assignment = { sessionId: id, open, isById: sessionId === undefined };
     this.#agentSessions.assign(agent, assignment);
     return assignment;
   }

@@ -7,6 +7,8 @@ import type { SessionWriter } from '../write/session-writer.ts';
 export type Assignment = {
   readonly sessionId: SessionId;
   readonly open: () => Promise<SessionWriter>;
+  /** It is named by the id of the object: the caller said nothing. */
+  readonly isById?: boolean;
   /** The state it was restored from, as the next save needs it. */
   readonly before?: EncodedState | undefined;
   /** What its checkpoints said about it: holds until it or the caller says otherwise. */

@@ -129,6 +129,7 @@ export class Writer {
       ...(parent !== undefined && needsParent === true && { needsParent }),
       sequence: (parent?.sequence ?? 0) + 1,
       ...described,
+      ...inheritUser(described, parent),
       timestampMs: ports.now(),
       ...(migrations.version !== undefined && { schemaVersion: migrations.version }),
       ...effects,
@@ -153,6 +154,14 @@ export class Writer {
     const row = await this.#engine.storage.readCheckpoint(id).catch(() => undefined);
     return row?.digest === digest;
   }
+}
+
+/** What a user said stays in the states that follow, so these are of that user until a save names another one. */
+export function inheritUser(
+  { userId }: DescribedHeader,
+  parent: Checkpoint | undefined,
+): Pick<DescribedHeader, 'userId'> {
+  return userId === undefined && parent?.userId !== undefined ? { userId: parent.userId } : {};
 }
 
 /** What is said of a checkpoint otherwise than it was said of the stored one. */

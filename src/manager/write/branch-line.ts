@@ -8,7 +8,7 @@ import { isRefused } from '../../storage/refusal.ts';
 import type { EffectLog } from '../effect/effect-log.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type DescribedHeader, SAID_FIELD_NAMES } from '../engine/save-options.ts';
-import type { WritePlace, Writer } from '../engine/writer.ts';
+import { inheritUser, type WritePlace, type Writer } from '../engine/writer.ts';
 import { acquireLease, type HeldLease, type Lease, type LeaseOptions } from '../lease/lease.ts';
 import { checkFree } from '../revision/ref-name.ts';
 
@@ -231,7 +231,8 @@ export class BranchLine {
 const OF_SAVING = new Set<string>(['idempotencyKey', 'trigger', 'name', 'note', 'author', 'reason']);
 const ABOUT_AGENT = SAID_FIELD_NAMES.filter((field) => !OF_SAVING.has(field));
 
-function isUnchanged({ described, encoded }: PendingSave, { header }: Checkpoint): boolean {
+function isUnchanged({ described, encoded }: PendingSave, head: Checkpoint): boolean {
   const about = (said: DescribedHeader): string => JSON.stringify(ABOUT_AGENT.map((field) => said[field] ?? null));
-  return encoded.root.digest === header.stateDigest && about(described) === about(header);
+  const said = { ...described, ...inheritUser(described, head) };
+  return encoded.root.digest === head.stateDigest && about(said) === about(head.header);
 }
