@@ -8,7 +8,7 @@ export type CheckpointComparison = {
   readonly before: Checkpoint;
   readonly after: Checkpoint;
   readonly hasChanges: boolean;
-  /** Paths of everything that changed, such as `$.messages[3].content`. */
+  /** Paths of everything that changed, each once, such as `$.messages[3].content`. */
   readonly changedFields: readonly string[];
   readonly oldStatus: string | undefined;
   readonly newStatus: string | undefined;
@@ -36,7 +36,7 @@ export async function compare(engine: Engine, idBefore: string, idAfter: string)
     before: before.checkpoint,
     after: after.checkpoint,
     hasChanges: diff.changes.length > 0,
-    changedFields: diff.changes.map((change) => formatPath(change.path)),
+    changedFields: [...new Set(diff.changes.map((change) => formatPath(change.path)))],
     oldStatus: before.checkpoint.status,
     newStatus: after.checkpoint.status,
     ...sortChanges(diff.changes),

@@ -19,9 +19,9 @@ export type ChatRunOptions = RunOptions<GroupChat> & {
 export type ChatRunResult = RunResult<ChatTypes['end'], HumanRequest> & {
   /** How many of the messages this run appended. */
   readonly newMessages: number;
-  /** The folder of the session's files; undefined if they are switched off. */
+  /** The folder of the session's files; undefined if they are switched off, or it could not be made. */
   readonly folder: string | undefined;
-  /** Files that could not be written. */
+  /** Why files could not be written; the run goes on without them. */
   readonly fileProblems: readonly unknown[];
 };
 
@@ -53,7 +53,12 @@ export async function holdChat(
     options,
   );
   const newMessages = chat.messages.length - before;
-  return { ...result, newMessages, folder: files?.folder, fileProblems: files?.problems ?? [] };
+  return {
+    ...result,
+    newMessages,
+    folder: files?.isUsable ? files.folder : undefined,
+    fileProblems: files?.problems ?? [],
+  };
 }
 
 const spoken = accepts('a string, or undefined to wait', (said) => ['string', 'undefined'].includes(typeof said));

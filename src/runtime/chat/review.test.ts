@@ -452,6 +452,7 @@ describe('files', () => {
     writeFileSync(logs, '');
     const result = await manage(group([ann, bob]), manager, { logs }).run({ message: 'Hello.' });
     expect(result).toMatchObject({ status: 'ended', newMessages: 5, fileProblems: [{ code: 'STORAGE' }] });
+    expect(result.folder).toBeUndefined();
     const restorer = new CheckpointRestorer({ manager });
     const more = await restorer.continue(result.checkpointId ?? '', { logs, rounds: 1 });
     expect(more).toMatchObject({ status: 'ended', newMessages: 1, fileProblems: [{ code: 'STORAGE' }] });

@@ -71,7 +71,7 @@ export class SessionFiles {
   readonly problems: unknown[] = [];
   readonly #options: SessionFilesOptions;
   /** Whether there is a folder to write to. */
-  readonly #isUsable: boolean;
+  readonly isUsable: boolean;
   readonly #known: SavedList;
   /** Every checkpoint of the branch has its entry. */
   #isComplete = false;
@@ -107,13 +107,13 @@ export class SessionFiles {
   private constructor(folder: string, options: SessionFilesOptions, known: SavedList | undefined) {
     this.folder = folder;
     this.#options = options;
-    this.#isUsable = known !== undefined;
+    this.isUsable = known !== undefined;
     this.#known = known ?? { createdAt: '', entries: [] };
   }
 
   /** Writes what a checkpoint adds, and what is missing of those before it on its branch. */
   async add(checkpoint: Checkpoint, conversation: Conversation): Promise<void> {
-    if (!this.#isUsable) return;
+    if (!this.isUsable) return;
     const isFirst = this.#last === undefined;
     this.#last = { checkpoint, conversation };
     try {
@@ -129,7 +129,7 @@ export class SessionFiles {
 
   /** Notes how a run stopped. */
   async finish(result: { readonly failedSaves: readonly unknown[]; readonly error?: unknown }): Promise<void> {
-    if (!this.#isUsable) return;
+    if (!this.isUsable) return;
     const errors = [...result.failedSaves, ...('error' in result ? [result.error] : [])];
     try {
       await this.#describe();
