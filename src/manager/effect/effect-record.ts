@@ -1,6 +1,6 @@
 import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { CorruptError, InvalidInputError } from '../../core/errors.ts';
-import { type CheckpointId, isCheckpointId, type SessionId } from '../../core/record/id.ts';
+import { type CheckpointId, isCheckpointId, isName, type SessionId } from '../../core/record/id.ts';
 import { type ChunkContent, type Digest, digestText, formatChunk } from '../../core/tree/chunk.ts';
 import type { EffectRow } from '../../storage/contract.ts';
 import type { InputDigest } from './input-digest.ts';
@@ -113,15 +113,27 @@ const RECORD_CHECKS: { readonly [Field in keyof Required<EffectRecord>]: Check }
   replayedFrom: maybe(isPlace),
 };
 
-/** What a record may say. */
-export const EFFECT_FIELDS: readonly string[] = Object.keys(RECORD_CHECKS);
-
 /** Throws an error that says what is no record of an effect. */
 function parseRecord(body: string): EffectRecord {
   const fields = (JSON.parse(body) ?? {}) as { readonly [field: string]: unknown };
-  const wrong = EFFECT_FIELDS.find((field) => RECORD_CHECKS[field as keyof EffectRecord](fields[field]) !== true);
+  const wrong = Object.keys(RECORD_CHECKS).find(
+    (field) => RECORD_CHECKS[field as keyof EffectRecord](fields[field]) !== true,
+  );
   if (wrong !== undefined) throw new CorruptError(`its ${wrong} is ${JSON.stringify(fields[wrong]) ?? 'absent'}`);
   return fields as EffectRecord;
+}
+
+/** Throws a CorruptError if no step made this: the next attempt is given its key, and counts on from it. */
+export function checkMade(
+  { branch, ordinal, attempt, idempotencyKey, startedAtMs }: RecordedEffect,
+  { body, maxCount, latestMs }: { readonly body: string; readonly maxCount: number; readonly latestMs: number },
+): void {
+  const wrong =
+    Object.keys(JSON.parse(body)).find((field) => !Object.hasOwn(RECORD_CHECKS, field)) ??
+    ((attempt > maxCount && 'attempt') ||
+      (!isName(idempotencyKey) && 'idempotencyKey') ||
+      ((startedAtMs < 0 || startedAtMs > latestMs) && 'startedAtMs'));
+  if (wrong) throw new CorruptError(`Effect ${ordinal} of ${JSON.stringify(branch)} has a ${wrong} that no step had.`);
 }
 
 function digestEffect(

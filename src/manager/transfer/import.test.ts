@@ -67,9 +67,6 @@ function bomb(): Line[] {
 
 const tombstone = (body: unknown): Line => ({ tombstone: { body: JSON.stringify(body), digest: digestText('x') } });
 
-/** One more is not exact. */
-const MOST = Number.MAX_SAFE_INTEGER;
-
 const FORGED: readonly [string, readonly unknown[], unknown?][] = [
   ['a branch to a checkpoint that does not exist', [checkpoint(), ref(NEXT)]],
   ['a tag to a checkpoint that does not exist', [checkpoint(), ref(), ref(NEXT, { kind: 'tag', name: 't' })]],
@@ -86,13 +83,6 @@ const FORGED: readonly [string, readonly unknown[], unknown?][] = [
     [checkpoint({ [field]: 'x' }), ref()],
   ]),
   ['a sequence below zero', [checkpoint({ sequence: -5 }), ref()]],
-  ['a sequence that cannot be counted on', [checkpoint({ sequence: MOST, metadata: { langgraph: {} } }), ref()]],
-  ...Object.entries({ attempt: MOST, idempotencyKey: 'a\r\nb', startedAtMs: -1, shell: 'sh' }).map(
-    ([field, value]): [string, Line[]] => [
-      `an effect with a ${field} that no step had`,
-      [checkpoint({ effectCount: 0 }), effect({ [field]: value }), ref(), ref('1', { kind: 'log' })],
-    ],
-  ),
   ['a time that no date holds', [checkpoint({ timestampMs: 1e300 }), ref()]],
   ['a header with an unknown field', [checkpoint({ shell: 'sh' }), ref()]],
   ['a tombstone with an unknown field', [checkpoint(), tombstone({ id: NEXT, shell: 'sh' }), ref()]],

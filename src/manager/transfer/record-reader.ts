@@ -3,10 +3,10 @@ import { CorruptError, hasErrorCode, InvalidInputError, UnsupportedError } from 
 import { findUnknownField } from '../../core/record/check-header.ts';
 import { parseCheckpointBody } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader, Tombstone } from '../../core/record/checkpoint-header.ts';
-import { type CheckpointId, isName, parseSessionId, type SessionId, timeOfId } from '../../core/record/id.ts';
+import { type CheckpointId, parseSessionId, type SessionId, timeOfId } from '../../core/record/id.ts';
 import { type ChunkContent, createChunk, type Digest, isDigest } from '../../core/tree/chunk.ts';
 import type { ValueLimits } from '../../core/value/format.ts';
-import { EFFECT_FIELDS, parseEffect, type RecordedEffect } from '../effect/effect-record.ts';
+import { checkMade, parseEffect } from '../effect/effect-record.ts';
 import { parseTombstone } from '../engine/records.ts';
 import { GROUP_TYPE, MAX_CHARS, SAID_FIELD_NAMES, SAID_FIELDS } from '../engine/save-options.ts';
 import { checkGroupState } from '../group/group-state.ts';
@@ -276,22 +276,12 @@ export class RecordReader {
   #checkEffect(effect: Extract<ExportLine, { effect: unknown }>['effect']): void {
     const record = parseEffect({ ...effect, sessionId: this.#sessionId as SessionId });
     const { status } = record;
-    checkKeys(JSON.parse(effect.body), EFFECT_FIELDS);
-    this.#checkAttempt(record);
+    checkMade(record, { body: effect.body, maxCount: MAX_COUNT, latestMs: this.#latestMs });
     if ((status === 'done' || status === 'failed') !== (effect.result !== undefined))
       throw new CorruptError(`Effect ${effect.ordinal} of "${effect.branch}" is ${status}, which ${RESULTS}.`);
     this.#names.addEffect(effect.branch, effect.ordinal);
     if (effect.result !== undefined) this.#readValue(effect.result);
     this.#counts.effects++;
-  }
-
-  /** What the next attempt of a step is given and counts on from. */
-  #checkAttempt({ branch, ordinal, attempt, idempotencyKey, startedAtMs }: RecordedEffect): void {
-    const wrong =
-      (attempt > MAX_COUNT && 'attempt') ||
-      (!isName(idempotencyKey) && 'idempotencyKey') ||
-      ((startedAtMs < 0 || startedAtMs > this.#latestMs) && 'startedAtMs');
-    if (wrong) throw new CorruptError(`Effect ${ordinal} of "${branch}" has a ${wrong} that no step had.`);
   }
 }
 
