@@ -59,7 +59,7 @@ export type ContinueOptions = RestoreChatOptions &
     readonly stripSignal?: boolean;
     /** Where the folder of the continuation goes, instead of into the folder of its session. */
     readonly outputRoot?: string;
-    /** `restore` puts the captured working directories back, too; default `keep`. */
+    /** `restore` makes the working directories what they were, and deletes files that were not there then; default `keep`. */
     readonly files?: 'keep' | 'restore';
     /** Changes the restored conversation before it goes on. */
     readonly prepare?: (chat: GroupChat) => void;
@@ -77,7 +77,12 @@ export const CONTINUE = {
 } satisfies OptionChecks<ContinueOptions>;
 
 /** What came of a continuation. */
-export type ContinueResult = ChatRunResult & { readonly originId: string; readonly report: DifferenceReport };
+export type ContinueResult = ChatRunResult & {
+  readonly originId: string;
+  readonly report: DifferenceReport;
+  /** What `files: 'restore'` did to each agent's working directory, file by file. */
+  readonly restoredFiles: Readonly<Record<string, WorkspaceReport>>;
+};
 
 /** Rebuilds agents, group and conversation from a checkpoint, and continues from there as a new branch. */
 export class CheckpointRestorer {
@@ -147,12 +152,12 @@ export async function continueChat(
 ): Promise<ContinueResult> {
   const { manager, registry } = restorer;
   const file = isRecord(from) && 'file' in from ? from.file : undefined;
-  let left: readonly RestoreProblem[] = [];
+  let restoredFiles: ContinueResult['restoredFiles'] = {};
   const result = await restorer.continue(from, {
     options,
     change: async (chat, saved) => {
       change?.(chat);
-      if (options.files === 'restore') left = describeLeft(await applyPlans(await planChatFiles(saved, registry)));
+      if (options.files === 'restore') restoredFiles = await applyPlans(await planChatFiles(saved, registry));
     },
     hold: async (chat, session, { origin, isChanged, metadata, ...code }) => {
       const isOver = chat.record.end !== null && edit === undefined;
@@ -162,7 +167,7 @@ export async function continueChat(
       return holdChat(chat, { manager, session, files, first, edit, ...code }, { ...options, metadata });
     },
   });
-  return { ...result, report: report(addProblems(result.differences, left)) };
+  return { ...result, restoredFiles, report: report(addProblems(result.differences, describeLeft(restoredFiles))) };
 }
 
 async function openFiles(

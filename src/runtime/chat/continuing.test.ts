@@ -402,7 +402,12 @@ describe('code', () => {
     expect(readFileSync(join(workDir, 'out.txt'), 'utf8')).toBe('42');
     expect(existsSync(join(workDir, 'more.txt'))).toBe(false);
     rmSync(workDir, { recursive: true });
-    await restorer.continue(result.checkpointId ?? '', { logs: false, rounds: 1, files: 'restore' });
+    mkdirSync(workDir);
+    writeFileSync(join(workDir, 'mine.txt'), 'by hand');
+    const options = { logs: false, rounds: 1, files: 'restore' } as const;
+    const { restoredFiles } = await restorer.continue(result.checkpointId ?? '', options);
+    const done = restoredFiles.runner?.done.map(({ path, action }) => `${action} ${path}`);
+    expect(done).toEqual(expect.arrayContaining(['delete mine.txt', 'create out.txt']));
     expect(readFileSync(join(workDir, 'out.txt'), 'utf8')).toBe('42');
   });
 });
