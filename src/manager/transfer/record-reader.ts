@@ -276,7 +276,7 @@ export class RecordReader {
   #checkEffect(effect: Extract<ExportLine, { effect: unknown }>['effect']): void {
     const record = parseEffect({ ...effect, sessionId: this.#sessionId as SessionId });
     const { status } = record;
-    checkMade(record, { body: effect.body, maxCount: MAX_COUNT, latestMs: this.#latestMs });
+    checkMade(record, { maxCount: MAX_COUNT, latestMs: this.#latestMs });
     if ((status === 'done' || status === 'failed') !== (effect.result !== undefined))
       throw new CorruptError(`Effect ${effect.ordinal} of "${effect.branch}" is ${status}, which ${RESULTS}.`);
     this.#names.addEffect(effect.branch, effect.ordinal);
