@@ -11,7 +11,7 @@ import { isRefused } from '../../storage/refusal.ts';
 import type { Engine } from './engine.ts';
 import { parseRow, readSession } from './records.ts';
 import type { StoredCheckpoint } from './repository.ts';
-import type { DescribedHeader } from './save-options.ts';
+import { type DescribedHeader, GROUP_TYPE } from './save-options.ts';
 
 /** Where a new checkpoint goes. */
 export type WritePlace = {
@@ -156,12 +156,13 @@ export class Writer {
   }
 }
 
-/** What a user said stays in the states that follow, so these are of that user until a save names another one. */
+/** What a user said stays in the states that follow, so these are of that user until a save names another one. A group is of its members' user. */
 export function inheritUser(
-  { userId }: DescribedHeader,
+  { userId, type }: DescribedHeader,
   parent: Checkpoint | undefined,
 ): Pick<DescribedHeader, 'userId'> {
-  return userId === undefined && parent?.userId !== undefined ? { userId: parent.userId } : {};
+  const isInherited = userId === undefined && type !== GROUP_TYPE && parent?.userId !== undefined;
+  return isInherited ? { userId: parent.userId } : {};
 }
 
 /** What is said of a checkpoint otherwise than it was said of the stored one. */
