@@ -19,7 +19,7 @@ async function askServer(
     env: { BROWSER: 'none' },
     onOutput: (text, kill) => {
       const line = text.split('\n').find((each) => each.startsWith('{') && each.endsWith('}'));
-      if (line === undefined || !text.includes('Ctrl-C ends it')) return;
+      if (line === undefined || !text.includes('Press Ctrl-C to stop')) return;
       asked ??= ask(JSON.parse(line) as { url: string; token: string }).finally(() => kill('SIGINT'));
     },
   });

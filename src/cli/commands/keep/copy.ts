@@ -67,7 +67,7 @@ function followCopy(
   context: Context,
   replicate: (options: Pick<ReplicateOptions, 'signal' | 'onPass' | 'onError'>) => Promise<BackupReport>,
 ): Promise<BackupReport> {
-  context.say(context.terminal.isNoteScreen ? 'Following; Ctrl-C ends it.' : 'following');
+  context.say(context.terminal.isNoteScreen ? 'Following. Press Ctrl-C to stop.' : 'following');
   return replicate({
     signal: context.signal,
     onPass: (report) => context.say(formatPass(report)),

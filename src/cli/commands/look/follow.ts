@@ -29,7 +29,7 @@ export const command: Command = {
     const shown = input.count('n') ?? DEFAULT_SHOWN;
     const tail = new Tail(opened.manager, filter);
     for (const checkpoint of (await tail.readNew()).slice(shown === 0 ? TAIL_PAGE : -shown)) show(context, checkpoint);
-    context.say(context.terminal.isNoteScreen ? 'Waiting for more; Ctrl-C ends it.' : 'following');
+    context.say(context.terminal.isNoteScreen ? 'Waiting for more. Press Ctrl-C to stop.' : 'following');
     for (;;) {
       await sleep(POLL_MS, undefined, { signal: context.signal });
       for (const checkpoint of await tail.readNew()) show(context, checkpoint);
