@@ -8,7 +8,7 @@ export function explainMove(error: unknown, branch: string): unknown {
   if (kind !== 'branch' || name !== branch || found === null) return error;
   const change = expected === null ? `was begun, and is at ${found}` : `moved from ${expected} to ${found}`;
   return new ConflictError(
-    `Another process, or another Session object, writes session "${sessionId}": branch "${name}" ${change}. Open it again with manager.session(id) and go on from there, or let one write at a time with session.lease().`,
+    `Another process, or another Session object, writes session "${sessionId}": branch "${name}" ${change}. Open it again with manager.session(id) and the same options, and go on from there, or let one write at a time with session.lease().`,
     { details: error.details, cause: error },
   );
 }
