@@ -9,10 +9,11 @@ export const TRUSTED = ['web_search', 'data_analysis'];
 const KNOWN = [...NEEDING_APPROVAL, ...TRUSTED];
 const MAX_SLIPS = 2;
 
-/** What is wrong with the name of an operation: nearly a known one would pass for one of the caller's own, and nobody would be asked. */
-export function findSlip(name: string): string | undefined {
-  if (KNOWN.includes(name)) return undefined;
-  const known = suggest(name, KNOWN, MAX_SLIPS);
+/** What is wrong with the name of an operation or tool: nearly a known one would pass for one of the caller's own, and nobody would be asked. */
+export function findSlip(name: string, names: readonly string[] = []): string | undefined {
+  const all = [...KNOWN, ...names];
+  if (all.includes(name) || name.includes('*')) return undefined;
+  const known = suggest(name, all, MAX_SLIPS);
   if (known === undefined || Math.abs(known.length - name.length) > MAX_SLIPS) return undefined;
   return `"${name}" is nearly "${known}". Did you mean "${known}"? If not, choose a name that is less like it.`;
 }

@@ -11,7 +11,7 @@ import type { HumanInTheLoopSettings, WorkflowConfig } from '../config/config-sc
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
 import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
-import { checkTrust, humanInTheLoop } from '../run/run-options.ts';
+import { checkNames, checkTrust, humanInTheLoop } from '../run/run-options.ts';
 import type { FleetCallbackFlags, FleetSettings } from './fleet-state.ts';
 import { createPolicy, type OperationPolicy } from './operation-policy.ts';
 
@@ -137,13 +137,23 @@ export function createSettings(options: FleetOptions, registry: AgentRegistry): 
     agents.map((agent) => agent.name),
     orchestratorName,
   );
+  const policy = createPolicy(humanInTheLoop, operations);
+  checkTools(policy, agents);
   return {
     orchestratorName,
     ...describeModel(options, registry),
     ...createLimits(options),
-    policy: createPolicy(humanInTheLoop, operations),
+    policy,
     callbacks: { ...CALLBACKS, ...withoutUndefined(callbacks) },
   };
+}
+
+/** A rule for a tool that is misspelt would let the tool run unasked. */
+function checkTools(policy: OperationPolicy, agents: readonly StandardAgent[]): void {
+  const { requireApprovalFor, trustedOperations, operations } = policy;
+  const tools = agents.flatMap((agent) => agent.tools.map((tool) => tool.name));
+  checkNames([...requireApprovalFor, ...trustedOperations], [...tools, ...Object.values(operations)]);
+  checkNames(Object.keys(operations), tools);
 }
 
 function createLimits({

@@ -1,4 +1,9 @@
 import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { scriptedModel } from '../../testing/model/scripted-model.ts';
+import { StandardAgent } from '../agent/standard-agent.ts';
+import { defineTool } from '../agent/tool.ts';
+import { Fleet } from './fleet.ts';
 import { createPolicy, findOperation } from './operation-policy.ts';
 
 const tool = (name: string) => ({ kind: 'tool', name }) as const;
@@ -44,4 +49,22 @@ test('[fleet.6] a pattern means what it says, and dots are dots', () => {
   const policy = createPolicy({ require_approval_for: ['a.c*'] });
   expect(findOperation(policy, tool('a.cd'))).toBe('a.cd');
   expect(findOperation(policy, tool('abcd'))).toBeUndefined();
+});
+
+test.each([
+  [{ humanInTheLoop: { require_approval_for: ['delete_file'] } }, '"delete_file" is nearly "delete_files"'],
+  [{ humanInTheLoop: { require_approval_for: ['Delete_Files'] } }, '"Delete_Files" is nearly "delete_files"'],
+  [
+    { humanInTheLoop: { require_approval_for: ['file_operations'] }, operations: { delete_file: 'file_operations' } },
+    '"delete_file" is nearly "delete_files"',
+  ],
+  [{ humanInTheLoop: { require_approval_for: ['delete_*', 'pay', 'file_operations'] } }, undefined],
+  [{ humanInTheLoop: { require_approval_for: ['erase'] }, operations: { delete_files: 'erase' } }, undefined],
+])('[input.1] a rule for a tool that no agent has, but nearly one, is refused: %j', (options, problem) => {
+  const model = scriptedModel(() => 'x', { id: 'm' });
+  const clear = defineTool({ name: 'delete_files', description: 'x', input: z.object({}), run: () => 0 });
+  const make = () =>
+    new Fleet({ agents: [new StandardAgent({ name: 'a', model, tools: [clear] })], model, ...options });
+  if (problem === undefined) expect(make).not.toThrow();
+  else expect(make).toThrow(problem);
 });

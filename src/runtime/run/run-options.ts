@@ -32,11 +32,16 @@ export const humanInTheLoop: OptionCheck = is.options({
   trusted_operations: is.listOf(is.filledString),
 } satisfies OptionChecks<HumanInTheLoopSettings>);
 
+/** Refuses names of operations or tools that are nearly one that is known. */
+export function checkNames(names: readonly string[], known: readonly string[] = []): void {
+  const slip = names.map((name) => findSlip(name, known)).find((problem) => problem !== undefined);
+  if (slip !== undefined) throw new InvalidInputError(slip);
+}
+
 /** Throws if an operation both needs a person's word and is trusted, or is nearly one that is known. */
 export function checkTrust(settings: Partial<HumanInTheLoopSettings>): void {
   const { require_approval_for: required = [], trusted_operations: trusted = [] } = settings;
-  const slip = [...required, ...trusted].map(findSlip).find((problem) => problem !== undefined);
-  if (slip !== undefined) throw new InvalidInputError(slip);
+  checkNames([...required, ...trusted]);
   const operations = required.filter((name) => trusted.includes(name));
   if (operations.length === 0) return;
   throw new InvalidInputError(
