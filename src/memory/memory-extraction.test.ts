@@ -128,6 +128,8 @@ describe('rules', () => {
     ['I am vegetarian.', 'fact', undefined],
     ["I'm not gluten-free.", 'fact', undefined],
     ["I'm no longer married.", 'fact', undefined],
+    ["I'm not vegetarian anymore.", 'fact', undefined],
+    ['I am not diabetic any more.', 'fact', undefined],
     ['I am colour-blind.', 'fact', undefined],
     ["I'm a nurse.", 'fact', undefined],
     ["I'm Portuguese.", 'fact', undefined],

@@ -96,6 +96,8 @@ describe('what was superseded is not served as true', () => {
     ["I can't stand early meetings.", 'I enjoy early meetings.', 'I enjoy late meetings.'],
     ['I am into chess.', "I'm not into chess anymore.", "I'm not into poker."],
     ['I am allergic to peanuts.', "I'm not allergic to peanuts after all.", 'I am allergic to shrimp.'],
+    ["I'm vegetarian.", "I'm not vegetarian anymore.", "I'm not diabetic any more."],
+    ['I am married.', 'I am not married any more.', 'I am not retired.'],
   ])('[memory.3] %s %s', async (before, denial, other) => {
     const memory = open();
     await memory.add(before, scope);

@@ -38,7 +38,7 @@ const LASTING =
   'vegan|\\p{L}{3,}arian|\\p{L}+-free|(?:\\p{L}+[ -])?intolerant|c(?:o)?eliac|(?:diabet|asthmat|dyslex|epilept|autist|anaem|anem)ic|(?:colou?r-?\\s?)?blind|deaf|\\p{L}+-?(?:handed|sighted|lingual|sexual)|pregnant|disabled|married|single|divorced|widowed|retired|unemployed|(?:self-)?employed|freelance';
 /** The end of what is said, or more about the same. */
 const GOES_NO_FURTHER =
-  '(?=\\W*$|[,.;!]|\\s+(?:and|but|so|now|too|as well|since|from|for|with|by|these days)(?![\\p{L}-]))';
+  '(?=\\W*$|[,.;!]|\\s+(?:and|but|so|now|too|as well|any ?more|since|from|for|with|by|these days)(?![\\p{L}-]))';
 
 /** A sentence that fits several rules belongs to the first. */
 const RULES: readonly Rule[] = [
