@@ -135,9 +135,22 @@ describe.concurrent('workflow.yaml at the command line', () => {
     });
     const session = await manager.session('old');
     for (let n = 0; n < 3; n++) await session.save({ n });
+    await (await manager.session('asked')).save({ n: 0 }, { status: 'waiting_for_input' });
     await manager.close();
     const { stderr } = await run(['run', 'Hello', '-s', 'new', '-n', '1'], { folder });
-    expect(stderr).toMatch(/[23] older than 30 days deleted \(cleanup_after_days\)/);
+    expect(stderr).toContain('3 older than 30 days deleted (cleanup_after_days). Sessions ended: old.');
+    expect(stderr).toContain('kept, because they wait for somebody: asked. To end one: savestate forget');
+  });
+
+  test('[settings.5] cleanup_after_days does not end the session that a command is about', async () => {
+    const folder = createProject(REQUIREMENT.replace('file ', 'sqlite ').replace('./checkpoints', 'c.db'));
+    const storage = new SqliteCheckpointStorage({ path: join(folder, 'c.db') });
+    const manager = new CheckpointManager({ storage, now: () => Date.now() - 40 * DAY_MS });
+    for (const id of ['mine', 'other']) await (await manager.session(id)).save({ notes: [] });
+    await manager.close();
+    const { stderr } = await run(['run', 'Hello', '-s', 'mine', '-n', '1'], { folder });
+    expect(stderr).toContain('1 older than 30 days deleted (cleanup_after_days). Sessions ended: other.');
+    expect(await json('log', ['-s', 'mine'], { folder })).toHaveLength(1);
   });
 
   test('[run.5] auto_resume_on_failure resumes a chat that fails, as often as the limit says', async () => {

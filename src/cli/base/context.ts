@@ -160,8 +160,7 @@ export class Context {
     const maxAgeDays = (await this.settings())?.config.workflow.checkpointing.cleanup_after_days;
     if (maxAgeDays === undefined || this.#shared.isTidy) return opened;
     this.#shared.isTidy = true;
-    const deleted = await opened.manager.cleanupOldCheckpoints({ maxAgeDays });
-    if (deleted > 0) this.say(`${deleted} older than ${maxAgeDays} days deleted (cleanup_after_days).`);
+    await (await import('./tidy.ts')).tidyByAge(this, opened, maxAgeDays);
     return opened;
   }
 

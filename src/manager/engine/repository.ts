@@ -17,12 +17,16 @@ export type StoredCheckpoint = { readonly checkpoint: Checkpoint; readonly root:
 
 /** At most this many candidates are named when a short id fits more than one checkpoint. */
 const CANDIDATES = 8;
+/** More names of what was ended are not remembered: a process that prunes every day must not grow by it. */
+const MAX_ENDED = 1000;
 
 /** Reads a storage and checks everything it returns: damaged data is an error here, and never a value. */
 export class Repository {
   readonly storage: ChunkStorage;
   /** What was found here when it was looked for. */
   #holds: 'plain' | 'nothing' | undefined;
+  /** Sessions, and what was their newest checkpoint, that retention ended here, each with when and why. */
+  readonly #ended = new Map<string, string>();
   /** Many sessions that are begun at once ask once. */
   #asking: Promise<void> | undefined;
 
@@ -36,10 +40,27 @@ export class Repository {
     const id = isCheckpointId(idOrPrefix) ? idOrPrefix : await this.#resolve(idOrPrefix);
     const row = await this.storage.readCheckpoint(id);
     if (row === undefined)
-      throw new NotFoundError(`There is no checkpoint ${id} in this storage.`, { details: { id } });
+      throw new NotFoundError(`There is no checkpoint ${id} in this storage.${this.describeEnd(id)}`, {
+        details: { id },
+      });
     if (row.isDeleted || row.root === undefined) throw deletedError(row);
     const checkpoint = parseRow(row);
     return { checkpoint, root: parseRoot(checkpoint, row.root) };
+  }
+
+  /** Remembers that retention ended what has these names: nothing of it is left in the storage. */
+  noteEnded(names: readonly string[], { atMs, reason }: { readonly atMs: number; readonly reason: string }): void {
+    for (const name of names)
+      this.#ended.set(name, ` Retention ended it on ${new Date(atMs).toISOString()}: ${reason}.`);
+    for (const [oldest] of this.#ended) {
+      if (this.#ended.size <= MAX_ENDED) return;
+      this.#ended.delete(oldest);
+    }
+  }
+
+  /** A sentence for errors about what is not there, if retention ended it here; else nothing. */
+  describeEnd(name: string): string {
+    return this.#ended.get(name) ?? '';
   }
 
   async #resolve(prefix: string): Promise<CheckpointId> {

@@ -56,6 +56,37 @@ describe.each(STORAGES)('limits on %s', (_, create) => {
     await manager.close();
   });
 
+  test('[retention.7] age does not end what waits for somebody, and says so; a limit does', async () => {
+    let now = Date.now();
+    const manager = new CheckpointManager({ storage: create().storage, now: () => now });
+    const asked = await manager.session('asked');
+    await asked.save({ n: 1 }, { status: 'running' });
+    await asked.save({ n: 2 }, { status: 'waiting_for_input' });
+    const over = await manager.session('over');
+    await over.save({ n: 1 }, { status: 'waiting' });
+    const ended = await over.save({ n: 2 }, { status: 'completed' });
+    const left = await manager.session('left'); // rewound, and forgotten
+    const first = await left.save({ n: 1 });
+    await left.save({ n: 2 }, { status: 'waiting_for_approval' });
+    await manager.rewind(first);
+    now += 40 * DAY_MS;
+    const { verdicts } = await manager.prune({ policy: { maxAgeDays: 30 } });
+    expect(verdicts.filter(({ keep }) => keep).map(({ reason }) => reason)).toEqual([
+      'head of branch main; still waits: status waiting_for_approval',
+      expect.stringMatching(/^head of branch /),
+      'head of branch main; still waits: status waiting_for_input',
+    ]);
+    expect(await idsOf(manager)).toEqual(['asked', 'left', 'left']);
+    await expect(manager.load(ended)).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      message: expect.stringMatching(/Retention ended it on .*: its session was not saved to for 30 days\.$/),
+    });
+    await manager.prune({ policy: { maxCheckpoints: 1 } });
+    expect(await idsOf(manager)).not.toContain('asked');
+    expect((await manager.verify()).findings).toEqual([]);
+    await manager.close();
+  });
+
   test('[retention.14] one session is pruned alone; what its agent saved elsewhere counts', async () => {
     const manager = new CheckpointManager({ storage: create().storage, retention: { types: { routine: {} } } });
     const save = (sessionId: string, agentId: string) => manager.save({}, { sessionId, agentId, type: 'routine' });

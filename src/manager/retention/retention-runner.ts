@@ -22,6 +22,7 @@ import {
   readHeaders,
   SessionNeeds,
 } from './retention-records.ts';
+import { findWaiting } from './retention-waiting.ts';
 
 /** What retention did, or would do. */
 export type PruneResult = {
@@ -164,6 +165,7 @@ export class RetentionRunner {
       peers: sessionId === undefined ? [] : await this.#readPeers(sessionId, headers, policy),
       policy,
       ...held,
+      ...(policy.maxAgeDays !== undefined && { waiting: await findWaiting(this.#engine, headers, held.refs) }),
       sparedFromMs: Math.min(sinceMs, review.cutsSinceMs),
       slack,
       nowMs: this.#engine.ports.now(),
@@ -241,12 +243,15 @@ export class RetentionRunner {
 
   /** Deletes a whole session, unless there is more in it than was judged, or somebody wrote to it since. */
   async #endSession(sessionId: SessionId, refs: readonly Ref[], doomed: DoomedById): Promise<CheckpointId[]> {
-    const { storage, events } = this.#engine;
+    const { storage, events, repository, ports } = this.#engine;
     const ids = (await readHeaders(this.#engine, { sessionId })).map(({ id }) => id);
     if (!ids.every((id) => doomed.has(id))) return [];
     if (!(await this.#engine.endSession(sessionId, () => storage.deleteSession(sessionId, { ifRefs: refs }))))
       return [];
     await storage.deleteSession(draftOf(sessionId)); // or the next opening would bring it back
+    const head = ids.reduce((newest, id) => (id > newest ? id : newest), '');
+    const { reason = '' } = doomed.get(head as CheckpointId) ?? {};
+    repository.noteEnded([sessionId, head], { atMs: ports.now(), reason });
     for (const id of ids) await events.emit('checkpoint_deleted', id, doomed.get(id)?.reason ?? '');
     return ids;
   }

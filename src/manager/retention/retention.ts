@@ -34,6 +34,8 @@ export type RetentionCase = {
   readonly heads?: ReadonlyMap<CheckpointId, readonly string[]>;
   /** Heads that go only with their whole session: those of branches that are current, or open here. */
   readonly current?: ReadonlySet<CheckpointId>;
+  /** Heads that somebody waits for, and why: age ends neither them nor their sessions. */
+  readonly waiting?: ReadonlyMap<CheckpointId, string>;
   /** Sessions that must stay for the sake of checkpoints that are not among these. */
   readonly held?: ReadonlySet<SessionId>;
   /** The members of group checkpoints. They stay as long as their group checkpoint, and go with it. */
@@ -135,7 +137,8 @@ class Verdicts {
 
   #protect(header: CheckpointHeader): RetentionVerdict | undefined {
     const { id } = header;
-    const reasons = [...(this.#input.heads?.get(id) ?? []), ...this.#hold(header)];
+    const { heads, waiting } = this.#input;
+    const reasons = [...(heads?.get(id) ?? []), ...[waiting?.get(id) ?? []].flat(), ...this.#hold(header)];
     if (reasons.length === 0) return undefined;
     this.#protected.add(id);
     return { id, keep: true, reason: reasons.join('; ') };
@@ -217,8 +220,14 @@ class Verdicts {
   endIdle([sessionId, headers]: readonly [SessionId, readonly CheckpointHeader[]], maxAgeDays: number): void {
     const since = `was not saved to for ${formatCount(maxAgeDays, 'day')}`;
     const old = headers.filter((header) => this.#isOlder(header, maxAgeDays));
-    if (old.length === headers.length && !this.#isHeld(sessionId)) this.#end(old, `its session ${since}`);
-    else this.#end(old.filter(this.#isForgettable), `its branch ${since}`);
+    const isWaiting = ({ id }: CheckpointHeader): boolean => this.#input.waiting?.has(id) === true;
+    const isOver = old.length === headers.length && !old.some(isWaiting) && !this.#isHeld(sessionId);
+    if (isOver) this.#end(old, `its session ${since}`);
+    else
+      this.#end(
+        old.filter((header) => this.#isForgettable(header) && !isWaiting(header)),
+        `its branch ${since}`,
+      );
   }
 
   readonly #isForgettable = ({ id }: CheckpointHeader): boolean => {

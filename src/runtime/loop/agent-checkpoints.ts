@@ -11,6 +11,7 @@ import type { Session } from '../../manager/session/session.ts';
 import { tellRestored } from '../run/differences.ts';
 import type { LoopAgentState } from './state/agent-state.ts';
 import { errorText } from './state/error-text.ts';
+import { nextPending } from './state/mailbox.ts';
 import { SECTION_NAMES, type SectionsReport } from './state/sections.ts';
 import type { LiveAgent } from './turn/live-agent.ts';
 import type { LoopEvent } from './turn/loop-events.ts';
@@ -48,6 +49,13 @@ type Begun = { readonly name: string; readonly turn: number };
 
 /** No turn has this number. */
 const OVER = -1;
+
+/** Whom an agent waits for, if anybody: age does not end one with a status that begins with `waiting`. */
+function statusOf({ loop, mailbox }: LoopAgentState): string | undefined {
+  if (loop.escalation !== null) return 'waiting_for_person';
+  if (mailbox.setAside.length > 0) return 'waiting_for_retry';
+  return nextPending(mailbox) === undefined ? undefined : 'waiting_for_turn';
+}
 
 /** Takes the checkpoints of one agent and keeps account of what retention needs to know about them. */
 export class AgentCheckpoints {
@@ -141,7 +149,7 @@ export class AgentCheckpoints {
     const state = this.#capture();
     const drift = { health, driftScore: score, driftSignals: signals };
     const metadata = { ...drift, ...(sinceMs !== undefined && { driftSinceMs: sinceMs }), turn: state.loop.turn };
-    return { session, state, options: { ...identity, metadata } };
+    return { session, state, options: { ...identity, metadata, status: statusOf(state) } };
   }
 
   /** What an agent collects, or a watch remembers, may be what no codec takes; a checkpoint without that is better than none. */

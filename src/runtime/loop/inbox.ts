@@ -3,11 +3,10 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { type InputDigest, isSameInput } from '../../manager/effect/input-digest.ts';
 import { refuseSecret } from '../../manager/engine/save-options.ts';
+import { ACCEPT_STEP } from '../../manager/retention/retention-waiting.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { findDigest, findMessage, isKnown, type KeptMessage, type Message, parseMessage } from './state/mailbox.ts';
 import type { LiveAgent } from './turn/live-agent.ts';
-
-const STEP = 'deliver';
 
 type Parts = { readonly session: Session; readonly live: LiveAgent; readonly manager: CheckpointManager };
 
@@ -30,7 +29,7 @@ export class Inbox {
   async open(): Promise<void> {
     for (let isDone = false; !isDone; ) {
       // The first attempt at a step is the one that no recording answers. One that was in flight was never accepted.
-      const message = await this.#session.step<KeptMessage | null>(STEP, ({ attempt }) => {
+      const message = await this.#session.step<KeptMessage | null>(ACCEPT_STEP, ({ attempt }) => {
         isDone = attempt === 1;
         return null;
       });
@@ -78,7 +77,7 @@ export class Inbox {
 
   async #record(message: KeptMessage): Promise<void> {
     try {
-      await this.#session.step(STEP, () => {
+      await this.#session.step(ACCEPT_STEP, () => {
         // Received before it is recorded: a checkpoint taken in between has it, and a replay knows it again.
         this.#live.receive(message);
         return message;

@@ -341,3 +341,27 @@ describe('work that gets nowhere', () => {
     expect(life.kinds()).not.toContain('drift');
   });
 });
+
+test.each([
+  ['set aside', { waitMs: HOUR, reason: 'status waiting_for_retry' }],
+  ['under way', { waitMs: HOUR, reason: 'status waiting_for_turn' }],
+  ['accepted after the last checkpoint', { waitMs: 0, reason: '1 accepted since its last checkpoint' }],
+  ['handled', { waitMs: HOUR, reason: undefined }],
+])('[retention.7] age ends no loop whose process died with a message %s', async (kind, { waitMs, reason }) => {
+  const world = new World();
+  const createAgent = handling(async ({ id }) => {
+    if (id === 'm1' || kind === 'handled') return;
+    if (kind === 'set aside') throw new Error('503');
+    await new Promise(() => undefined);
+  });
+  const life = await world.start({ createAgent, settings: { maxFailures: 1 } });
+  await life.loop.deliver({ id: 'm1', body: 'begin' });
+  await world.clock.pass(HOUR);
+  await life.loop.deliver({ id: 'm2', body: 'pay' });
+  await world.clock.pass(waitMs);
+  life.die();
+  world.clock.skip(40 * 24 * HOUR);
+  const { verdicts } = await world.look().prune({ policy: { maxAgeDays: 30 } });
+  const kept = verdicts.filter((verdict) => verdict.keep).map((verdict) => verdict.reason);
+  expect(kept).toEqual(reason === undefined ? [] : [`head of branch main; still waits: ${reason}`]);
+});

@@ -92,9 +92,10 @@ export class RunHost<Of extends TeamTypes, Result extends { readonly status: str
   async load(session: Session, { rounds, ...deciding }: LoadOptions = {}): Promise<Resumed & Pick<Hold<Of>, 'undone'>> {
     const { id, head, state } = session;
     if (head === undefined)
-      throw new NotFoundError(`Session "${id}" has no ${this.#kind.noun} yet. Use run() to begin.`, {
-        details: { sessionId: id },
-      });
+      throw new NotFoundError(
+        `Session "${id}" has no ${this.#kind.noun} yet. Use run() to begin.${this.#parts.options.manager.engine.repository.describeEnd(id)}`,
+        { details: { sessionId: id } },
+      );
     const { team, options, limit } = this.#parts;
     const isGiven = (path: string): boolean => rounds !== undefined && path === `$.settings.${limit}`;
     const { onDifference: decision = 'fail' } = { ...options, ...deciding };
