@@ -1,14 +1,16 @@
 import { NotFoundError } from '../../core/errors.ts';
 import { checkOptions, string } from '../../core/options.ts';
+import { sinceMs } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
 import { parseScope, redactWhy } from '../log/memory-input.ts';
-import type { MemoryScope } from '../storage/memory-record.ts';
-import type { MemoryEvent } from '../storage/memory-storage.ts';
+import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
+import type { MemoryEvent, NewMemoryEvent } from '../storage/memory-storage.ts';
+import { removeWords } from './removed-words.ts';
 
 /** What was removed, and the checkpoints whose states may hold the same words: memory cannot remove those. */
 export type PurgeResult = {
   readonly purged: readonly string[];
-  /** The turns that it was taken from: they still hold the words, and may say more. Purge them, too, if they are to go. */
+  /** The turns that said so among other things: they lost these words and keep the rest. */
   readonly turns: readonly string[];
   readonly checkpoints: readonly string[];
   readonly sessions: readonly string[];
@@ -21,21 +23,22 @@ export async function purge(
 ): Promise<PurgeResult> {
   checkOptions(options, { reason: string }, 'purge()');
   const { reason } = redactWhy(options, context.codec);
-  const events = typeof what === 'string' ? await eventsOfMemory(context, what) : await eventsOfScope(context, what);
-  const byMemory = new Map(events.map((event) => [event.memoryId, event]));
-  const purged = [...byMemory.keys()];
-  const atMs = context.now();
-  const tombstones = [...byMemory.values()].map(({ memoryId, scope }) => ({
-    memoryId,
-    operation: 'PURGE' as const,
-    scope,
-    atMs,
-    reason,
-  }));
-  if (purged.length > 0) await context.storage.purge(purged, tombstones);
+  const isOne = typeof what === 'string';
+  const all = isOne ? await eventsAround(context, what) : await eventsOfScope(context, what);
+  const doomed = isOne ? derivedFrom(all, what) : new Set(all.map(({ memoryId }) => memoryId));
+  const { rewritten, turns, emptied } = removeWords(all, doomed);
+  const memoryIds = [...doomed, ...emptied];
+  const events = all.filter(({ memoryId }) => memoryIds.includes(memoryId));
+  const tombstones = memoryIds.flatMap((id) =>
+    tombstonesOf(
+      events.filter(({ memoryId }) => memoryId === id),
+      { atMs: context.now(), reason },
+    ),
+  );
+  if (memoryIds.length > 0) await context.storage.purge({ memoryIds, tombstones, rewritten });
   return {
-    purged,
-    turns: [...new Set(events.flatMap(({ fields }) => fields?.derivedFrom ?? []))].filter((id) => !byMemory.has(id)),
+    purged: memoryIds,
+    turns,
     checkpoints: [...new Set(events.flatMap(({ place }) => place?.checkpointId || []))],
     sessions: [...new Set(events.flatMap(({ place }) => place?.sessionId ?? []))],
   };
@@ -46,15 +49,39 @@ async function eventsOfScope(context: MemoryContext, scope: MemoryScope): Promis
   return events.filter(({ operation }) => operation !== 'PURGE');
 }
 
-/** A memory, what was taken from it, and the turn before it if that names it: whatever holds its words or points at it. */
-async function eventsOfMemory(context: MemoryContext, id: string): Promise<MemoryEvent[]> {
+/** Everything that may hold the words of a memory or point at it. */
+async function eventsAround(context: MemoryContext, id: string): Promise<MemoryEvent[]> {
   const own = await context.storage.readEvents({ memoryIds: [id] });
   const [first] = own;
   if (first === undefined || own.some(({ operation }) => operation === 'PURGE'))
     throw new NotFoundError(`There is no memory ${id} to purge.`, { details: { id } });
-  const all = await context.storage.readEvents({ scope: first.scope });
+  return eventsOfScope(context, first.scope);
+}
+
+/** A memory and what was taken from it. */
+function derivedFrom(all: readonly MemoryEvent[], id: string): Set<string> {
   const derived = new Set([id]);
   for (const { memoryId, fields } of all)
     if (fields?.derivedFrom?.some((source) => derived.has(source))) derived.add(memoryId);
-  return all.filter(({ memoryId }) => derived.has(memoryId));
+  return derived;
+}
+
+/**
+ * What is left of a memory, without a word of it: the keys of its sources, so that they are not learned from again, and the slot it was
+ * in, so that what it had replaced there stays over.
+ */
+function tombstonesOf(
+  events: readonly MemoryEvent[],
+  why: Pick<NewMemoryEvent, 'atMs' | 'reason'>,
+): readonly NewMemoryEvent[] {
+  const telling = events.filter(({ key, fields }) => key !== undefined || fields?.slot !== undefined);
+  return (telling.length > 0 ? telling : events.slice(0, 1)).map(({ memoryId, scope, place, key, fields }) => {
+    const slot = slotOf(fields);
+    return { memoryId, operation: 'PURGE' as const, scope, place, key, ...(slot && { fields: slot }), ...why };
+  });
+}
+
+function slotOf({ slot, subject, observedAtMs, ...fields }: Partial<MemoryFields> = {}) {
+  if (slot === undefined || subject === undefined || observedAtMs === undefined) return undefined;
+  return { slot, subject, validFromMs: sinceMs({ ...fields, observedAtMs }) };
 }

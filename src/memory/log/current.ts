@@ -1,6 +1,6 @@
 import { similarity, termsOf } from '../text/terms.ts';
-import { type FoldedMemory, holdsAt, sinceMs } from './fold.ts';
-import type { Memories, Taken, Visible } from './scope-log.ts';
+import { type FoldedMemory, holdsAt, isExpired } from './fold.ts';
+import type { Memories, Since, Taken, Visible } from './scope-log.ts';
 import { sentencesOf } from './sentences.ts';
 import { isExclusive } from './slots.ts';
 
@@ -20,6 +20,7 @@ export function currentAt(visible: Visible, nowMs: number): Visible {
     followers: visible.followers,
     subjects: visible.subjects,
     slots: visible.slots,
+    over: visible.over,
     taken: visible.taken,
     memories: new CurrentMemories(visible, nowMs),
   };
@@ -67,10 +68,13 @@ class CurrentMemories implements Memories {
     return ![...ids].some((other) => this.#isLater(other, memory));
   }
 
+  /** Also what was itself replaced, deleted or purged: what it had replaced does not hold again. */
   #isLater(id: string, than: FoldedMemory): boolean {
     const memory = this.#visible.memories.get(id);
-    if (memory === undefined || id === than.id || !holdsAt(memory, this.#nowMs)) return false;
-    return (sinceMs(memory.fields) - sinceMs(than.fields) || memory.contentSeq - than.contentSeq) > 0;
+    const isIgnored = id === than.id || (memory !== undefined && isExpired(memory.fields, this.#nowMs));
+    const other: Since | undefined = isIgnored ? undefined : (memory ?? this.#visible.over.get(id));
+    if (other === undefined) return false;
+    return (other.saidSinceMs - than.saidSinceMs || other.contentSeq - than.contentSeq) > 0;
   }
 
   #cutTurn(turn: FoldedMemory, taken: readonly Taken[]): FoldedMemory | undefined {
@@ -83,14 +87,17 @@ class CurrentMemories implements Memories {
         else outdated.set(String(span), span);
     }
     const spans = [...outdated].flatMap(([key, span]) => (current.has(key) ? [] : [span]));
-    const cut = spans.length === 0 ? turn : withoutSpans(turn, spans);
+    const cut = spans.length === 0 ? turn : cutMemory(turn, spans);
     this.#cut.set(turn.id, cut);
     return cut;
   }
 }
 
+/** A place in a text. */
+export type Span = readonly [start: number, end: number];
+
 /** Where a turn says what was taken from it; nowhere if the turn was corrected since. */
-function placesOf(content: string, { words, span }: Taken): readonly (readonly [number, number])[] {
+export function placesOf(content: string, { words, span }: Pick<Taken, 'words' | 'span'>): readonly Span[] {
   if (span !== undefined) return content.slice(...span) === words ? [span] : [];
   const terms = termsOf(words);
   return sentencesOf(content)
@@ -98,10 +105,26 @@ function placesOf(content: string, { words, span }: Taken): readonly (readonly [
     .map((sentence) => [sentence.at, sentence.at + sentence.words.length]);
 }
 
-/** The turn with an ellipsis for each of the places; undefined if only little words are left. */
-function withoutSpans(turn: FoldedMemory, spans: readonly (readonly [number, number])[]): FoldedMemory | undefined {
-  let { content } = turn.fields;
-  for (const [start, end] of spans.toSorted((a, b) => b[0] - a[0]))
+function cutMemory(turn: FoldedMemory, spans: readonly Span[]): FoldedMemory | undefined {
+  const content = cutWords(turn.fields.content, spans);
+  return content === undefined ? undefined : { ...turn, fields: { ...turn.fields, content } };
+}
+
+/** Places that overlap as one, in the order of the text. */
+export function joinSpans(spans: readonly Span[]): Span[] {
+  const joined: Span[] = [];
+  for (const [start, end] of spans.toSorted((a, b) => a[0] - b[0])) {
+    const [from, to] = joined.at(-1) ?? [0, -1];
+    if (start > to) joined.push([start, end]);
+    else joined[joined.length - 1] = [from, Math.max(to, end)];
+  }
+  return joined;
+}
+
+/** The text with an ellipsis for each of the places; undefined if only little words are left. */
+export function cutWords(text: string, spans: readonly Span[]): string | undefined {
+  let content = text;
+  for (const [start, end] of joinSpans(spans).reverse())
     content = `${content.slice(0, start)}${ELLIPSIS}${content.slice(end)}`;
-  return termsOf(content).length === 0 ? undefined : { ...turn, fields: { ...turn.fields, content } };
+  return termsOf(content).length === 0 ? undefined : content;
 }

@@ -11,6 +11,8 @@ export type FoldedMemory = {
   readonly fields: MemoryFields;
   /** The event whose words count now. */
   readonly contentSeq: number;
+  /** Since when it holds, by whoever said so last. */
+  readonly saidSinceMs: number;
   readonly version: number;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
@@ -50,6 +52,7 @@ function begin(event: MemoryEvent): FoldedMemory | undefined {
     scope: event.scope,
     fields: event.fields as MemoryFields,
     contentSeq: event.seq,
+    saidSinceMs: sinceMs(event.fields as MemoryFields),
     version: event.seq,
     createdAtMs: event.atMs,
     updatedAtMs: event.atMs,
@@ -67,6 +70,7 @@ function reinforce(before: FoldedMemory, event: MemoryEvent): FoldedMemory {
     ...before,
     fields: { ...merged, confidence: Math.max(before.fields.confidence, fields.confidence) },
     contentSeq: isRicher ? event.seq : before.contentSeq,
+    saidSinceMs: Math.max(before.saidSinceMs, sinceMs(fields)),
     version: event.seq,
     updatedAtMs: event.atMs,
     reinforcements: before.reinforcements + 1,
@@ -102,12 +106,16 @@ const CHANGES = { ADD: reinforce, REINFORCE: reinforce, PROMOTE: promote, UPDATE
 
 /** Whether a memory holds at a moment: neither expired nor superseded. */
 export function holdsAt({ fields }: FoldedMemory, atMs: number): boolean {
-  const { expiresAtMs, validToMs } = fields;
-  return (expiresAtMs === undefined || expiresAtMs > atMs) && (validToMs === undefined || validToMs > atMs);
+  return !isExpired(fields, atMs) && (fields.validToMs === undefined || fields.validToMs > atMs);
+}
+
+/** Whether its time was limited, and is over. */
+export function isExpired({ expiresAtMs }: MemoryFields, atMs: number): boolean {
+  return expiresAtMs !== undefined && expiresAtMs <= atMs;
 }
 
 /** Since when something holds, as far as it is known. */
-export function sinceMs({ validFromMs, observedAtMs }: MemoryFields): number {
+export function sinceMs({ validFromMs, observedAtMs }: Pick<MemoryFields, 'validFromMs' | 'observedAtMs'>): number {
   return validFromMs ?? observedAtMs;
 }
 

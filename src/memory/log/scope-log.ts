@@ -26,9 +26,14 @@ export type Visible = {
   readonly subjects: ReadonlySet<string>;
   /** What is or was in each slot of each subject. */
   readonly slots: ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>;
+  /** What was deleted or purged from a slot: what it had replaced stays over. */
+  readonly over: ReadonlyMap<string, Since>;
   /** What was taken from each turn. */
   readonly taken: ReadonlyMap<string, readonly Taken[]>;
 };
+
+/** Since when something holds, and which event says so: of two with one time the later event counts. */
+export type Since = Pick<FoldedMemory, 'saidSinceMs' | 'contentSeq'>;
 
 /** A memory that was taken from a turn, and the place in the turn where its words stand, if that is known. */
 export type Taken = {
@@ -142,6 +147,7 @@ class FoldedView implements Visible {
   readonly followers = new Map<string, string[]>();
   readonly subjects = new Set<string>();
   readonly slots = new Map<string, Map<string, Set<string>>>();
+  readonly over = new Map<string, Since>();
   readonly taken = new Map<string, Taken[]>();
   #position = 0;
 
@@ -157,9 +163,10 @@ class FoldedView implements Visible {
     const after = applyEvent(before, event);
     if (before !== undefined) this.bySeq.delete(before.contentSeq);
     if (after === undefined) {
-      this.memories.delete(event.memoryId);
+      this.#end(event, before);
       return;
     }
+    this.over.delete(event.memoryId);
     this.memories.set(event.memoryId, after);
     this.bySeq.set(after.contentSeq, after.id);
     this.subjects.add(after.fields.subject);
@@ -172,11 +179,23 @@ class FoldedView implements Visible {
   /** Also what was only learned again: the turn that said it so has to be known when it no longer holds. */
   #file({ memoryId: id, fields = {} }: MemoryEvent, { slot, subject }: MemoryFields): void {
     const { derivedFrom = [], content: words = '', span } = fields;
-    if (slot !== undefined) {
-      const bySubject = this.slots.get(slot) ?? new Map<string, Set<string>>();
-      this.slots.set(slot, bySubject.set(subject, (bySubject.get(subject) ?? new Set()).add(id)));
-    }
+    if (slot !== undefined) this.#fileSlot(id, slot, subject);
     for (const turnId of derivedFrom) this.taken.set(turnId, [...(this.taken.get(turnId) ?? []), { id, words, span }]);
+  }
+
+  #fileSlot(id: string, slot: string, subject: string): void {
+    const bySubject = this.slots.get(slot) ?? new Map<string, Set<string>>();
+    this.slots.set(slot, bySubject.set(subject, (bySubject.get(subject) ?? new Set()).add(id)));
+  }
+
+  /** Of what was purged the tombstone knows the slot. */
+  #end({ memoryId: id, seq, operation, fields }: MemoryEvent, before: FoldedMemory | undefined): void {
+    this.memories.delete(id);
+    if (before !== undefined) this.over.set(id, before);
+    if (operation !== 'PURGE' || fields?.slot === undefined) return;
+    const { slot, subject = '', validFromMs = 0 } = fields;
+    this.#fileSlot(id, slot, subject);
+    this.over.set(id, { saidSinceMs: Math.max(validFromMs, this.over.get(id)?.saidSinceMs ?? 0), contentSeq: seq });
   }
 
   #follow({ id, fields: { previousId } }: FoldedMemory): void {

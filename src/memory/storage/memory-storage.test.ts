@@ -6,7 +6,7 @@ import { adminClient, freshSchema, postgresUrl } from '../../../test/support/pos
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { openDatabase } from '../../storage/database/sqlite-driver.ts';
 import { Memory } from '../memory.ts';
-import type { MemoryOperation, MemoryStorage, NewMemoryEvent } from './memory-storage.ts';
+import type { MemoryEvent, MemoryOperation, MemoryStorage, NewMemoryEvent } from './memory-storage.ts';
 import { PostgresMemoryStorage } from './postgres/postgres-memory-storage.ts';
 import { SqliteMemoryStorage } from './sqlite/sqlite-memory-storage.ts';
 
@@ -144,16 +144,22 @@ describe.each([
     const storage = open();
     await storage.append([event('m1'), event('m2')]);
     const before = await storage.readEvents({});
-    await storage.writeVectors('a', [{ seq: before[1]?.seq ?? 0, vector: Float32Array.of(1) }]);
+    await storage.writeVectors(
+      'a',
+      before.map(({ seq }) => ({ seq, vector: Float32Array.of(1) })),
+    );
     const epoch = await storage.readEpoch();
     const { fields: _words, ...tombstone } = event('m2', { operation: 'PURGE' as MemoryOperation });
-    await storage.purge(['m2'], [tombstone]);
+    const [m1] = before as [MemoryEvent];
+    const rewritten = [{ ...m1, fields: { ...m1.fields, content: 'fewer', hash: 'h' } }];
+    await storage.purge({ memoryIds: ['m2'], tombstones: [tombstone], rewritten });
     const after = await storage.readEvents({});
     expect(after.map(({ memoryId, operation }) => [memoryId, operation])).toEqual([
       ['m1', 'ADD'],
       ['m2', 'PURGE'],
     ]);
-    expect(JSON.stringify(after)).not.toContain('words of m2');
+    expect(after[0]).toEqual(rewritten[0]);
+    expect(JSON.stringify(after)).not.toContain('words of');
     expect(await storage.readVectors('a', { scope: { userId: 'ann' }, afterPosition: 0 })).toEqual([]);
     expect(await storage.readEpoch()).not.toBe(epoch);
     expect(after[1]?.seq).toBeGreaterThan(before[1]?.seq ?? 0);

@@ -90,6 +90,14 @@ export type StoredVector = EventVector & { readonly position: number };
 /** Which vectors of a model are wanted, in the order of their positions. */
 export type VectorQuery = { readonly scope: MemoryScope; readonly afterPosition: number };
 
+/** What a purge does: all events and vectors of the memories go, words and all, and what is left to say of them is appended. */
+export type Removal = {
+  readonly memoryIds: readonly string[];
+  readonly tombstones: readonly NewMemoryEvent[];
+  /** Events of others that held the same words, as they are from now on, by `seq`; their vectors go, too. */
+  readonly rewritten: readonly MemoryEvent[];
+};
+
 /** Where memory events live. Dumb on purpose: what they mean is decided above, once for all storages. */
 export interface MemoryStorage {
   /** Appends in one transaction, in this order; whoever reads one event can read all that have a smaller `seq`. */
@@ -103,8 +111,8 @@ export interface MemoryStorage {
   readVectors(model: string, query: VectorQuery): Promise<StoredVector[]>;
   /** Changes with every removal, so that what was read before can be thrown away. */
   readEpoch(): Promise<number>;
-  /** Removes all events and vectors of these memories, words and all, and appends what is left to say of them. */
-  purge(memoryIds: readonly string[], tombstones: readonly NewMemoryEvent[]): Promise<void>;
+  /** Removes words for good, in one transaction. */
+  purge(removal: Removal): Promise<void>;
   /** Removes everything. */
   reset(): Promise<void>;
   close(): Promise<void>;

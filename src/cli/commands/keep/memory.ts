@@ -42,7 +42,7 @@ export const command: Command = {
   ],
   details: `Actions: list, search <question>, why <id> (where it came from, and what is left of that), forget <id>, or forget --user <id>.
 Memories follow the branches of the checkpoint storage: those of an abandoned branch are not listed.
-forget deletes the words for good, from all versions and everything derived from them. Shows the plan and asks first.`,
+forget deletes the words for good, from all versions, everything derived from them and the turns that said so. Shows the plan and asks first.`,
   examples: [
     ['savestate memory list --user ann', 'the memories of Ann'],
     ['savestate memory search "Where does she live?" --user ann', 'what answers a question'],
@@ -160,9 +160,9 @@ async function forget(context: Context, input: CommandInput): Promise<undefined>
     const { purged: memories, turns, checkpoints, sessions } = purged;
     const output = { isDryRun: false, memories, turns, checkpoints, sessions };
     await context.answer(output, () => `${memories.length} forgotten.\n`);
-    for (const turn of turns)
+    if (turns.length > 0)
       context.say(
-        `The turn it came from still says so. To forget that, too: ${context.command(`memory forget ${turn}`)}`,
+        `The words were taken out of ${formatCount(turns.length, 'turn')} that said more: ${turns.join(', ')}. To forget the rest: ${context.command(`memory forget ${turns[0]}`)}`,
       );
     if (checkpoints.length > 0)
       context.say(

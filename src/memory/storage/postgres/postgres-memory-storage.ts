@@ -14,6 +14,7 @@ import type {
   MemoryEvent,
   MemoryStorage,
   NewMemoryEvent,
+  Removal,
   StoredVector,
   VectorQuery,
 } from '../memory-storage.ts';
@@ -24,6 +25,8 @@ const OPTIONS = { ...SERVER_CHECKS, tenant: { required: anything } } satisfies O
 const SELECT = `SELECT json_build_array(seq, ${EVENT_COLUMNS.join(', ')}) AS row FROM {s}.memory_event`;
 const INSERT = `INSERT INTO {s}.memory_event(tenant, ${EVENT_COLUMNS.join(', ')})
   VALUES ($1, ${EVENT_COLUMNS.map((_, at) => `$${at + 2}`).join(', ')}) RETURNING seq::float8 AS seq`;
+const REWRITE = `UPDATE {s}.memory_event SET (${EVENT_COLUMNS.join(', ')}) = (${EVENT_COLUMNS.map((_, at) => `$${at + 2}`).join(', ')})
+  WHERE tenant = $1 AND seq = $${EVENT_COLUMNS.length + 2}`;
 const IS_MOVED = `SELECT 1 FROM jsonb_to_recordset($2::jsonb) AS expected("memoryId" text, "lastSeq" bigint)
   WHERE "lastSeq" <> coalesce((SELECT max(seq) FROM {s}.memory_event WHERE tenant = $1 AND memory_id = "memoryId"), 0)`;
 const WRITE_VECTORS = `INSERT INTO {s}.memory_vector(tenant, model, seq, vector)
@@ -115,9 +118,14 @@ export class PostgresMemoryStorage extends SqlMemoryReader<Connection> implement
     return (await this.#database.read<{ epoch: number }>(sql, [this.#tenant]))[0]?.epoch ?? 0;
   }
 
-  async purge(memoryIds: readonly string[], tombstones: readonly NewMemoryEvent[]): Promise<void> {
+  async purge({ memoryIds, tombstones, rewritten }: Removal): Promise<void> {
     await this.#database.write(async (query) => {
       await query('DELETE FROM {s}.memory_event WHERE tenant = $1 AND memory_id = ANY($2)', [this.#tenant, memoryIds]);
+      await query('DELETE FROM {s}.memory_vector WHERE tenant = $1 AND seq = ANY($2)', [
+        this.#tenant,
+        rewritten.map(({ seq }) => seq),
+      ]);
+      for (const event of rewritten) await query(REWRITE, [this.#tenant, ...toValues(event), event.seq]);
       await this.#nextEpoch(query);
       for (const event of tombstones) await this.#insert(query, event);
     });

@@ -17,12 +17,14 @@ import type {
   MemoryEvent,
   MemoryStorage,
   NewMemoryEvent,
+  Removal,
   StoredVector,
   VectorQuery,
 } from '../memory-storage.ts';
 import { SqlMemoryReader } from '../sql-memory-reader.ts';
 
 const INSERT = `INSERT INTO memory_event(${EVENT_COLUMNS.join(', ')}) VALUES (${EVENT_COLUMNS.map(() => '?').join(', ')})`;
+const REWRITE = `UPDATE memory_event SET (${EVENT_COLUMNS.join(', ')}) = (${EVENT_COLUMNS.map(() => '?').join(', ')}) WHERE seq = ?`;
 const HAS_KEY = 'SELECT 1 FROM memory_event WHERE key = ?';
 const LAST_SEQ = 'SELECT max(seq) AS seq FROM memory_event WHERE memory_id = ?';
 const INSERT_VECTOR = `INSERT INTO memory_vector(model, seq, vector) SELECT ?1, ?2, ?3
@@ -114,9 +116,10 @@ export class SqliteMemoryStorage extends SqlMemoryReader<SqliteConnection> imple
     return (row as { epoch: number }).epoch;
   }
 
-  async purge(memoryIds: readonly string[], tombstones: readonly NewMemoryEvent[]): Promise<void> {
+  async purge({ memoryIds, tombstones, rewritten }: Removal): Promise<void> {
     await this.connection.write(() => {
       for (const id of memoryIds) this.#removeMemory(id);
+      for (const event of rewritten) this.#rewrite(event);
       this.connection.prepare('UPDATE memory_epoch SET epoch = epoch + 1').run();
       for (const event of tombstones) this.#insert(event);
     });
@@ -127,6 +130,11 @@ export class SqliteMemoryStorage extends SqlMemoryReader<SqliteConnection> imple
     const rows = 'IN (SELECT seq FROM memory_event WHERE memory_id = ?)';
     this.connection.prepare(`DELETE FROM memory_vector WHERE seq ${rows}`).run(memoryId);
     this.connection.prepare('DELETE FROM memory_event WHERE memory_id = ?').run(memoryId);
+  }
+
+  #rewrite(event: MemoryEvent): void {
+    this.connection.prepare('DELETE FROM memory_vector WHERE seq = ?').run(event.seq);
+    this.connection.prepare(REWRITE).run(...toValues(event), event.seq);
   }
 
   async reset(): Promise<void> {
