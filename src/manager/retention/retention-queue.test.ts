@@ -1,4 +1,5 @@
-import { describe, expect, test, vi } from 'vitest';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { Deletion } from '../../storage/contract.ts';
@@ -43,6 +44,18 @@ async function saveRoutine(manager: CheckpointManager, count: number): Promise<v
 }
 
 describe('retention after a save', () => {
+  // Node asks each one about every promise from its first use on, also when its manager is closed.
+  test('shares one async context between all managers of a program', async () => {
+    const run = vi.spyOn(AsyncLocalStorage.prototype, 'run');
+    onTestFinished(() => run.mockRestore());
+    for (let count = 0; count < 3; count++) {
+      const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+      await saveRoutine(manager, 4);
+      await manager.close();
+    }
+    expect(new Set(run.mock.contexts).size).toBe(1);
+  });
+
   test('[retention.13] does not make it wait; who looks does, and so does close', async () => {
     const storage = new HangingStorage();
     const manager = new CheckpointManager({ storage });

@@ -8,13 +8,17 @@ const MAX_BEHIND = 256;
 
 type Noted = { readonly checkpoint: Checkpoint; readonly saves: number };
 
+/**
+ * Whose retention called the caller, such as a handler: it must not wait for that. One for all managers, because Node asks each one
+ * about every promise of the program from its first use on.
+ */
+const inside = new AsyncLocalStorage<readonly RetentionQueue[]>();
+
 /** Applies retention after saves without making them wait. What several saves ask for is done once. */
 export class RetentionQueue {
   readonly #runner: RetentionRunner;
   readonly #onError: (error: unknown) => void;
   readonly #noted = new Map<string, Noted>();
-  /** Whether the caller is one that retention itself called, such as a handler: then it must not wait for retention. */
-  readonly #inside = new AsyncLocalStorage<true>();
   #round: Promise<void> | undefined;
   #behind = 0;
   #isStopped = false;
@@ -31,13 +35,14 @@ export class RetentionQueue {
     const saves = (this.#noted.get(key)?.saves ?? 0) + 1;
     this.#noted.set(key, { checkpoint, saves });
     this.#behind++;
-    this.#round ??= this.#inside.run(true, () => this.#run());
+    const callers = inside.getStore() ?? [];
+    this.#round ??= inside.run(callers.includes(this) ? callers : [...callers, this], () => this.#run());
     if (this.#behind > MAX_BEHIND) await this.settled();
   }
 
   /** Resolves when what was noted until now is done. */
   async settled(): Promise<void> {
-    if (this.#inside.getStore() !== undefined) return;
+    if (inside.getStore()?.includes(this) === true) return;
     await this.#round;
     await this.#round; // the one after that, with what was noted while the first was under way
   }

@@ -1,8 +1,8 @@
-import { CorruptError, NotFoundError } from '../../core/errors.ts';
+import { ConflictError, CorruptError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { Checkpoint, type CheckpointJson, parseCheckpointBody } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader, Tombstone } from '../../core/record/checkpoint-header.ts';
-import { parseSessionId, type SessionId } from '../../core/record/id.ts';
+import { type CheckpointId, isCheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import { type Chunk, type ChunkContent, type Digest, digestText } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { CheckpointRowWithRoot, EffectRow, NewCheckpoint, Ref, RefKind } from '../../storage/contract.ts';
@@ -64,21 +64,53 @@ export async function* exportSession(engine: Engine, sessionId: string): AsyncGe
   if (refs.length === 0)
     throw new NotFoundError(`There is no session "${id}" to export.`, { details: { sessionId: id } });
   const breather = new Breather();
-  for await (const line of writeLines(exportLines(engine, id, refs))) {
-    yield line;
-    if (breather.isDue) await breather.breathe();
+  const seen: Seen = { written: new Set(), known: new Set(), refs };
+  try {
+    for await (const line of writeLines(exportLines(engine, id, seen))) {
+      yield line;
+      if (breather.isDue) await breather.breathe();
+    }
+  } catch (error) {
+    if (!hasErrorCode(error, 'CORRUPT') || !(await isDeletedFrom(engine, id, seen))) throw error;
+    throw new ConflictError(`Session "${id}" was deleted from while it was exported. Export it again.`, {
+      details: { sessionId: id },
+      cause: error,
+    });
   }
+}
+
+/** What an export came by: its refs, chunks and checkpoints, and the last checkpoint that was not deleted. */
+type Seen = {
+  readonly refs: readonly Ref[];
+  readonly written: Set<Digest>;
+  readonly known: Set<string>;
+  last?: CheckpointId;
+};
+
+/** Whether others deleted a checkpoint or a named one since: what is missing then is no damage. */
+async function isDeletedFrom({ storage }: Engine, sessionId: SessionId, { refs, last }: Seen): Promise<boolean> {
+  const row = last === undefined ? undefined : await storage.readCheckpoint(last);
+  if (row?.isDeleted === true) return true;
+  const now = await storage.readRefs({ sessionId });
+  const gone = refs.filter(
+    ({ kind, name, target }) => !now.some((ref) => ref.kind === kind && ref.name === name && ref.target === target),
+  );
+  const rows = await Promise.all(
+    gone
+      .filter(({ target }) => isCheckpointId(target))
+      .map(({ target }) => storage.readCheckpoint(target as CheckpointId)),
+  );
+  return rows.includes(undefined);
 }
 
 async function* exportLines(
   engine: Engine,
   sessionId: SessionId,
-  refs: readonly Ref[],
+  seen: Seen,
 ): AsyncGenerator<ExportStart | ExportLine> {
   yield { ...EXPORT_START, sessionId };
-  const written = new Set<Digest>();
-  const known = new Set<string>();
-  yield* exportCheckpoints(engine, sessionId, { written, known });
+  const { refs, written, known } = seen;
+  yield* exportCheckpoints(engine, sessionId, seen);
   for (const { kind, name, target } of refs)
     if (kind === 'branch' || kind === 'tag' || kind === 'pin') checkKnown(known, target, `${kind} "${name}"`);
   const marks = yield* exportEffects(engine, { sessionId, refs }, written);
@@ -86,11 +118,8 @@ async function* exportLines(
     yield { ref: { kind, name, target } };
 }
 
-async function* exportCheckpoints(
-  engine: Engine,
-  sessionId: SessionId,
-  { written, known }: { written: Set<Digest>; known: Set<string> },
-): AsyncGenerator<ExportLine> {
+async function* exportCheckpoints(engine: Engine, sessionId: SessionId, seen: Seen): AsyncGenerator<ExportLine> {
+  const { written, known } = seen;
   for await (const row of readRoots(engine, sessionId)) {
     const { parentId, checkpoint } = toEntry(row);
     if (parentId !== undefined) checkKnown(known, parentId, `the parent of ${row.id}`);
@@ -99,6 +128,7 @@ async function* exportCheckpoints(
       yield { tombstone: { body: row.body, digest: row.digest } };
       continue;
     }
+    seen.last = row.id;
     parseRoot(checkpoint, row.root);
     yield* exportChunks(engine, row.root.refs, written);
     yield { checkpoint: { body: row.body, digest: row.digest, root: toContent(row.root) } };
