@@ -1,22 +1,22 @@
-import type { CheckpointId } from '../../../src/core/record/id.ts';
 import { CheckpointManager } from '../../../src/manager/checkpoint-manager.ts';
 import type { Session } from '../../../src/manager/session/session.ts';
 import { InMemoryCheckpointStorage } from '../../../src/storage/memory/memory-storage.ts';
-import { type Attempt, isExpected, type LineState, listIds, type Model } from './model.ts';
+import { type Acknowledged, type Attempt, isExpected, type LineState, listIds, type Model } from './model.ts';
 import type { Outcome, SimulatedProcess, World } from './world.ts';
 
 /** One thing that a user does in a process; notes in the model what was tried and what was acknowledged. */
 export type Command = (world: World, model: Model, process: SimulatedProcess) => Promise<void>;
 
-const SESSIONS = ['a', 'b', 'c/..'] as const;
+export const SESSIONS = ['a', 'b', 'c/..'] as const;
 const GROUP = 'team';
-const LEASE_MS = 30_000;
-const TEXTS = ['', 'short', 'long '.repeat(40)] as const;
+export const LEASE_MS = 30_000;
+/** Words in a text: of none, of a few, and of so many that it is a chunk of its own. */
+const WORDS = [0, 3, 100] as const;
 
 const placeOf = (sessionId: string, branch: string): string => `${sessionId} ${branch}`;
 
 /** Notes an error that no other user can be the reason of. */
-function judge(world: World, what: string, outcome: Outcome<unknown>): void {
+export function judge(world: World, what: string, outcome: Outcome<unknown>): void {
   if (outcome.kind === 'failed' && !isExpected(outcome.error)) world.faults.push(`${what}: ${outcome.error}`);
 }
 
@@ -48,32 +48,33 @@ const save: Command = (world, model, process) => {
   return saveTo(world, model, { process, sessionId, branch: pickBranch(world, model, sessionId) });
 };
 
-type Place = { readonly process: SimulatedProcess; readonly sessionId: string; readonly branch: string };
+export type Place = { readonly process: SimulatedProcess; readonly sessionId: string; readonly branch: string };
 
-async function saveTo(world: World, model: Model, { process, sessionId, branch }: Place): Promise<void> {
+export async function saveTo(world: World, model: Model, place: Place & { readonly hasKey?: boolean }): Promise<void> {
+  const { process, sessionId, branch, hasKey = world.random.below(3) === 0 } = place;
   const type = world.random.below(4) === 0 ? 'routine' : 'manual';
-  const [text, hasKey] = [world.random.pick(TEXTS), world.random.below(3) === 0];
+  const [words, isShared] = [world.random.pick(WORDS), world.random.below(2) === 0];
   const opened = await process.call(() => openSession(process, sessionId, branch));
   judge(world, 'open', opened);
   if (opened.kind !== 'done') return;
   const before = opened.value.state as LineState | undefined;
   const line = before === undefined ? [] : [...before.line, before.n];
   const n = model.next();
-  const attempt: Attempt = { sessionId, branch, state: { n, line, text }, key: hasKey ? `key ${n}` : undefined };
+  const text = `${isShared ? 'same' : n} `.repeat(words);
+  const attempt: Attempt = { sessionId, branch, type, state: { n, line, text }, key: hasKey ? `key ${n}` : undefined };
   model.session(sessionId);
   model.attempts.set(n, attempt);
-  await commit(world, model, { process, session: opened.value, attempt, type });
+  await commit(world, model, { process, session: opened.value, attempt });
 }
 
 type Saving = {
   readonly process: SimulatedProcess;
   readonly session: Session;
   readonly attempt: Attempt;
-  readonly type: string;
 };
 
-async function commit(world: World, model: Model, { process, session, attempt, type }: Saving): Promise<void> {
-  const { sessionId, branch, state, key } = attempt;
+async function commit(world: World, model: Model, { process, session, attempt }: Saving): Promise<void> {
+  const { sessionId, branch, type, state, key } = attempt;
   const place = placeOf(sessionId, branch);
   const lease = process.leases.get(place);
   const isStale =
@@ -92,7 +93,7 @@ async function commit(world: World, model: Model, { process, session, attempt, t
 }
 
 /** A user who does not know whether a save with a key was stored saves again. */
-const retry: Command = async (world, model, process) => {
+export const retry: Command = async (world, model, process) => {
   const open = [...model.attempts.values()].filter(({ id, key }) => id === undefined && key !== undefined);
   const attempt = open[world.random.below(open.length)];
   if (attempt === undefined) return;
@@ -103,13 +104,12 @@ const retry: Command = async (world, model, process) => {
   const head = opened.value.state as LineState | undefined;
   // Stored, or nothing came since: otherwise the state would forget what others saved.
   const isKnown = head !== undefined && [...head.line, head.n].includes(state.n);
-  if (isKnown || head?.n === state.line.at(-1))
-    await commit(world, model, { process, session: opened.value, attempt, type: 'manual' });
+  if (isKnown || head?.n === state.line.at(-1)) await commit(world, model, { process, session: opened.value, attempt });
 };
 
-function pickAcknowledged(world: World, model: Model): (Attempt & { readonly id: CheckpointId }) | undefined {
+function pickAcknowledged(world: World, model: Model): Acknowledged | undefined {
   const known = model.acknowledged();
-  return known[world.random.below(known.length)] as (Attempt & { readonly id: CheckpointId }) | undefined;
+  return known[world.random.below(known.length)];
 }
 
 const fork: Command = async (world, model, process) => {
@@ -126,14 +126,19 @@ const fork: Command = async (world, model, process) => {
 
 const tag: Command = async (world, model, process) => {
   const attempt = pickAcknowledged(world, model);
-  if (attempt === undefined) return;
+  if (attempt !== undefined) await tagAt(world, model, { process, attempt });
+};
+
+type Tagging = { readonly process: SimulatedProcess; readonly attempt: Acknowledged };
+
+export async function tagAt(world: World, model: Model, { process, attempt }: Tagging): Promise<void> {
   const { sessionId, id } = attempt;
   const name = `t${model.next()}`;
   const outcome = await process.call(() => process.manager.tag(id, name));
   judge(world, `tag ${id}`, outcome);
   if (outcome.kind === 'done' && model.attempts.get(attempt.state.n) === attempt)
     model.tags.set(placeOf(sessionId, name), { sessionId, name, id });
-};
+}
 
 const untag: Command = async (world, model, process) => {
   const [place, found] = [...model.tags][world.random.below(model.tags.size)] ?? [];
@@ -162,7 +167,7 @@ const deleteSession: Command = async (world, model, process) => {
 const lease: Command = (world, model, process) =>
   takeLease(world, model, { process, sessionId: world.random.pick(SESSIONS), branch: 'main' });
 
-async function takeLease(world: World, model: Model, { process, sessionId, branch }: Place): Promise<void> {
+export async function takeLease(world: World, model: Model, { process, sessionId, branch }: Place): Promise<void> {
   const place = placeOf(sessionId, branch);
   const renew = world.random.below(2) === 0 ? 'auto' : 'manual';
   const opened = await process.call(() => openSession(process, sessionId, branch));
@@ -184,22 +189,6 @@ async function takeLease(world: World, model: Model, { process, sessionId, branc
   if (epoch >= (before?.epoch ?? 0)) model.leases.set(place, { epoch, process });
 }
 
-/** A holder stands still past its time; another takes over, and both save. */
-const takeOver: Command = async (world, model, process) => {
-  const place = { sessionId: world.random.pick(SESSIONS), branch: 'main' };
-  const other = world.processes.find((each) => each !== process) ?? world.start();
-  await takeLease(world, model, { process, ...place });
-  world.clock.skip(LEASE_MS + 1);
-  await takeLease(world, model, { process: other, ...place });
-  await Promise.all([process, other].map((each) => saveTo(world, model, { process: each, ...place })));
-};
-
-/** Somebody names what somebody else is about to delete. */
-const tagWhilePruning: Command = async (world, model, process) => {
-  const other = world.processes.find((each) => each !== process) ?? world.start();
-  await Promise.all([prune(world, model, other), tag(world, model, process), tag(world, model, process)]);
-};
-
 const release: Command = async (world, _, process) => {
   const [place, held] = [...process.leases][world.random.below(process.leases.size)] ?? [];
   if (place === undefined || held === undefined) return;
@@ -207,7 +196,7 @@ const release: Command = async (world, _, process) => {
   judge(world, 'release', await process.call(() => held.release()));
 };
 
-const group: Command = async (world, model, process) => {
+export const group: Command = async (world, model, process) => {
   const cut = model.next();
   const others = world.processes.some(({ isMember }) => isMember) ? ['z'] : [];
   const local = ['x', 'y'].map((name) => ({ name, agent: { cut, name }, sessionId: `member-${name}` }));
@@ -233,13 +222,18 @@ const join: Command = async (world, _, process) => {
 };
 
 /** Brings a session to the other store; what an import must make of the lines says a storage in memory. */
-const transfer: Command = async (world, model, process) => {
-  const sessionId = world.random.pick(SESSIONS);
+export async function transferOf(
+  world: World,
+  model: Model,
+  { process, sessionId }: Omit<Place, 'branch'>,
+): Promise<void> {
   const exported = await process.call(() => collect(process.manager.exportSession(sessionId)));
   judge(world, 'export', exported);
   if (exported.kind !== 'done') return;
   const scratch = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
-  await scratch.importSession(linesOf(exported.value));
+  const checked = await process.call(() => scratch.importSession(linesOf(exported.value)));
+  judge(world, 'import what was exported', checked);
+  if (checked.kind !== 'done') return;
   const expected = await listIds(scratch, sessionId);
   const known = model.imports.get(sessionId) ?? { tried: [] };
   model.imports.set(sessionId, known);
@@ -247,7 +241,10 @@ const transfer: Command = async (world, model, process) => {
   const outcome = await process.call(() => process.other.importSession(linesOf(exported.value)));
   judge(world, 'import', outcome);
   if (outcome.kind === 'done' && model.imports.get(sessionId) === known) known.done = expected;
-};
+}
+
+const transfer: Command = (world, model, process) =>
+  transferOf(world, model, { process, sessionId: world.random.pick(SESSIONS) });
 
 async function collect(lines: AsyncIterable<string>): Promise<string[]> {
   const found: string[] = [];
@@ -270,7 +267,9 @@ const dropImport: Command = async (world, model, process) => {
 };
 
 /** Commands by how often they come. */
-export const COMMANDS: readonly (readonly [weight: number, name: string, command: Command])[] = [
+export type Drawn = readonly (readonly [weight: number, name: string, command: Command])[];
+
+export const COMMANDS: Drawn = [
   [30, 'save', save],
   [8, 'retry', retry],
   [5, 'fork', fork],
@@ -281,8 +280,6 @@ export const COMMANDS: readonly (readonly [weight: number, name: string, command
   [2, 'delete', deleteSession],
   [8, 'lease', lease],
   [2, 'release', release],
-  [3, 'take over', takeOver],
-  [3, 'tag while pruning', tagWhilePruning],
   [5, 'group', group],
   [3, 'join', join],
   [5, 'transfer', transfer],

@@ -12,10 +12,13 @@ export type LineState = { readonly n: number; readonly line: readonly number[]; 
 export type Attempt = {
   readonly sessionId: string;
   readonly branch: string;
+  readonly type: string;
   readonly state: LineState;
   readonly key: string | undefined;
   id?: CheckpointId;
 };
+
+export type Acknowledged = Attempt & { id: CheckpointId };
 
 type SessionModel = {
   /** Somebody tried to delete it: what was acknowledged before may be gone. */
@@ -51,8 +54,8 @@ export class Model {
   }
 
   /** Acknowledged saves, newest last. */
-  acknowledged(): Attempt[] {
-    return [...this.attempts.values()].filter(({ id }) => id !== undefined);
+  acknowledged(): Acknowledged[] {
+    return [...this.attempts.values()].filter((attempt): attempt is Acknowledged => attempt.id !== undefined);
   }
 
   /** Nothing that was acknowledged in a session before binds any more. */
@@ -126,7 +129,7 @@ async function checkSession(model: Model, manager: CheckpointManager, sessionId:
   }
   const heads = new Map(branches.map(({ branch, headId }) => [branch, headId]));
   for (const { id, branch, state } of model.acknowledged().filter((attempt) => attempt.sessionId === sessionId)) {
-    const isKnown = nodes.has(id as CheckpointId) || isFolded(nodes.values(), id as CheckpointId, branch);
+    const isKnown = nodes.has(id) || isFolded(nodes.values(), id, branch);
     if (!isKnown) faults.push(`${id}, save ${state.n} of ${sessionId}, was acknowledged and has vanished`);
     if (!model.session(sessionId).branches.has(branch)) continue;
     const head = states.get(heads.get(branch) as CheckpointId);

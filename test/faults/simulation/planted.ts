@@ -1,6 +1,7 @@
 import type { ChunkStorage, Commit, RefChange, RefKind } from '../../../src/storage/contract.ts';
+import type { FileSystem } from '../../../src/storage/file/file-system.ts';
 import { withLateSync, withoutFileSync, withoutFolderSync } from '../../support/planted-bugs.ts';
-import type { PlantedBug } from './world.ts';
+import { type PlantedBug, STORES, turns } from './world.ts';
 
 /** A storage that makes something else of each commit. */
 function withCommits(change: (commit: Commit) => Commit): PlantedBug {
@@ -26,6 +27,20 @@ const withoutExpectation = (kind: RefKind) =>
     ),
   }));
 
+const LOOKING_TURNS = 50;
+
+/** Looks once for what is needed, and removes the rest later, whatever was saved meanwhile. */
+async function collectWithoutGrace(storage: ChunkStorage, fileSystem: FileSystem) {
+  const rows = await storage.listCheckpoints({ limit: 1_000 });
+  const roots = await Promise.all(rows.map(({ id }) => storage.readCheckpoint(id)));
+  const needed = await storage.readReachable(roots.flatMap((row) => row?.root?.refs ?? []));
+  await turns(LOOKING_TURNS);
+  const kept = new Set(needed.map(({ digest }) => digest));
+  const garbage = (await storage.listChunks({ limit: 1_000 })).filter((digest) => !kept.has(digest));
+  for (const digest of garbage) await fileSystem.removeTree(`${STORES.main}/chunks/${digest.slice(0, 2)}/${digest}`);
+  return { chunks: garbage.length, bytes: 0 };
+}
+
 /** Mistakes that one could make in this program; the simulation must notice each. */
 export const PLANTED_BUGS: readonly (readonly [name: string, bug: PlantedBug])[] = [
   ['files are not synced', { fileSystem: withoutFileSync }],
@@ -50,8 +65,34 @@ export const PLANTED_BUGS: readonly (readonly [name: string, bug: PlantedBug])[]
   ],
   ['a head is moved whatever it is at', withoutExpectation('branch')],
   ['a head is not moved', withoutRefs('branch')],
+  ['keys of repeated saves are forgotten', { ...withCommits(forgetKey), kind: 'memory' }],
+  [
+    'gc looks only once',
+    {
+      storage: (storage, fileSystem) => override(storage, { collect: () => collectWithoutGrace(storage, fileSystem) }),
+    },
+  ],
+  [
+    'gc removes nothing',
+    { storage: (storage) => override(storage, { collect: async () => ({ chunks: 0, bytes: 0 }) }) },
+  ],
+  [
+    'retention deletes what is protected',
+    {
+      storage: (storage) =>
+        override(storage, { deleteCheckpoints: (deletions) => storage.deleteCheckpoints(deletions, { force: true }) }),
+    },
+  ],
+  ['an import does not claim its session', withoutRefs('import')],
+  ['members of a group are not pinned', withoutRefs('pin')],
 ];
 
 function isFence({ kind, expect, target }: RefChange): boolean {
   return kind === 'lease' && expect === target;
+}
+
+function forgetKey(commit: Commit): Commit {
+  if (commit.checkpoint === undefined) return commit;
+  const { idempotencyKey: _, ...header } = commit.checkpoint.header;
+  return { ...commit, checkpoint: { ...commit.checkpoint, header } };
 }

@@ -1,6 +1,7 @@
 import type { ChunkStorage } from '../../../src/storage/contract.ts';
 import { COMMANDS } from './commands.ts';
 import { findFaults, Model } from './model.ts';
+import { SCENES } from './scenes.ts';
 import { type PlantedBug, type SimulatedProcess, type StorageKind, turns, World } from './world.ts';
 
 const ROUNDS = 7;
@@ -11,6 +12,7 @@ const PAUSES_MS = [100, 5_000, 20_000, 45_000] as const;
 const MAX_WAITS = 5_000;
 const TURNS_PER_WAIT = 20;
 const WAIT_MS = 200;
+const DRAWN = [...COMMANDS, ...SCENES].flatMap((row) => Array.from({ length: row[0] }, () => row));
 
 /** What a schedule did and what was wrong after it. */
 export type Played = { readonly faults: readonly string[]; readonly trace: readonly string[] };
@@ -46,8 +48,7 @@ class Schedule {
 
   #begin(): Promise<void> {
     const { random } = this.#world;
-    const drawn = COMMANDS.flatMap((row) => Array.from({ length: row[0] }, () => row));
-    const [, name, command] = drawn[random.below(drawn.length)] ?? [];
+    const [, name, command] = DRAWN[random.below(DRAWN.length)] ?? [];
     const process = this.#pickProcess();
     this.trace.push(`${name} (process ${this.#world.processes.indexOf(process)})`);
     return command?.(this.#world, this.#model, process) ?? Promise.resolve();
@@ -104,10 +105,11 @@ class Schedule {
   async end(): Promise<void> {
     const { processes, faults } = this.#world;
     for (const process of processes) this.#world.kill(process);
-    const collected = this.#world.inspect(async ({ manager }) => {
-      await manager.gc();
-      return countUnneeded(manager.engine.storage);
-    });
+    const last = this.#world.start();
+    const collected = last.manager
+      .gc()
+      .then(() => this.#world.kill(last))
+      .then(() => this.#world.inspect(({ manager }) => countUnneeded(manager.engine.storage)));
     await this.#finish(
       collected.then(
         (count) => count > 0 && faults.push(`gc left ${count} chunks that nothing needs`),

@@ -2,7 +2,7 @@ import { CheckpointManager } from '../../../src/manager/checkpoint-manager.ts';
 import type { Lease } from '../../../src/manager/lease/lease.ts';
 import type { Session } from '../../../src/manager/session/session.ts';
 import { Workers } from '../../../src/manager/workers/workers.ts';
-import type { ChunkStorage } from '../../../src/storage/contract.ts';
+import type { ChunkStorage, Commit } from '../../../src/storage/contract.ts';
 import { encrypted } from '../../../src/storage/encryption/encrypted.ts';
 import { Keyring } from '../../../src/storage/encryption/keyring.ts';
 import { FileCheckpointStorage } from '../../../src/storage/file/file-storage.ts';
@@ -64,6 +64,8 @@ export class SimulatedProcess {
   isDead = false;
   /** Takes part in groups. */
   isMember = false;
+  /** Its next checkpoint is stored, and it dies before it hears of that. */
+  diesAfterCommit = false;
 
   /** Without a bug it is one that checks, and nobody else is at work meanwhile. */
   constructor(world: World, seed: number, bug?: PlantedBug) {
@@ -74,7 +76,7 @@ export class SimulatedProcess {
     const random = createRandom(seed);
     const bytes = (size: number) => Uint8Array.from({ length: size }, () => random.below(256));
     const manage = (name: StoreName) => {
-      const storage = this.#killable(world.open(name, fileSystem), random);
+      const storage = this.#killable(world, world.open(name, fileSystem), random);
       return new CheckpointManager({
         storage: bug?.storage?.(storage, fileSystem) ?? storage,
         now: clock.now,
@@ -106,7 +108,7 @@ export class SimulatedProcess {
   }
 
   /** The same storage, that a dead process gets no answer of; a storage without a disk lets others have their turn. */
-  #killable(storage: ChunkStorage, random: Random): ChunkStorage {
+  #killable(world: World, storage: ChunkStorage, random: Random): ChunkStorage {
     const pause = () => (storage.kind === 'memory' ? turns(random.below(MAX_TURNS)) : undefined);
     return new Proxy(storage, {
       get: (inner, key) => {
@@ -116,6 +118,8 @@ export class SimulatedProcess {
           await pause();
           if (this.isDead) return never();
           const result: unknown = await Reflect.apply(value, inner, given);
+          const isSaved = key === 'commit' && (given[0] as Commit).checkpoint !== undefined;
+          if (this.diesAfterCommit && isSaved) world.kill(this);
           await pause();
           return this.isDead ? never() : result;
         };
