@@ -1,6 +1,7 @@
 import { isLost } from '../core/errors.ts';
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
+import { joinItem, readItem } from '../manager/revision/item-messages.ts';
 import { fieldsOf, listMessages } from '../manager/revision/transcript.ts';
 import { formatValue } from './json-form.ts';
 import { readParts, roleOf } from './messages.ts';
@@ -17,6 +18,7 @@ export type CheckpointLabel = {
 
 const MAX_CHARS = 160;
 const MESSAGE = /^\$(\.(chat|fleet|channel_values))?\.messages\[\d+\]$/;
+const ITEM = /^\$\.items(\[\d+\])$/;
 const PENDING = /^\$\.chat\.pendingReply$/;
 
 /** What a checkpoint brought: a message, or what a workflow did, if there is one, and the paths of all that it changed. */
@@ -45,8 +47,20 @@ type News = readonly { readonly path: string; readonly newValue?: unknown }[];
 
 function findMessage(news: News): unknown {
   const last =
-    news.findLast(({ path }) => MESSAGE.test(path))?.newValue ?? news.find(({ path }) => PENDING.test(path))?.newValue;
+    news.findLast(({ path }) => MESSAGE.test(path))?.newValue ??
+    news.find(({ path }) => PENDING.test(path))?.newValue ??
+    findItem(news);
   return roleOf(last) === undefined ? fieldsOf(last).message : last;
+}
+
+/** The last message among the items that an adapter added. */
+function findItem(news: News): unknown {
+  const bodies = new Map(news.map(({ path, newValue }) => [path, newValue]));
+  const messages = news.map(({ path, newValue }) => {
+    const body = path.replace(ITEM, '$$.bodies$1');
+    return body !== path && bodies.has(body) ? readItem(joinItem(newValue, bodies.get(body)))?.message : undefined;
+  });
+  return messages.findLast((message) => message !== undefined);
 }
 
 const RUN = /^\$\.(output$|(?:ends|failures|requests)[.[][^.]+$)/;

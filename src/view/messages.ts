@@ -147,8 +147,10 @@ function toPart(part: unknown): Part | undefined {
       const { tool_use_id: id, content: output, is_error: isError } = fields;
       return { result: { ...idOf(id), name: 'tool', output, isError: isError === true } };
     }
-    default:
-      return typeof fields.text === 'string' ? { text: fields.text } : undefined;
+    default: {
+      const { thinking, text = thinking } = fields;
+      return typeof text === 'string' ? { text } : undefined;
+    }
   }
 }
 

@@ -1,10 +1,13 @@
 import { isRecord } from '../core/options.ts';
+import { isTranscript } from '../manager/revision/item-messages.ts';
 import { channelsOf, fieldsOf } from '../manager/revision/transcript.ts';
 
 /** How people look at a kind of state: where the conversation is, and what only the program needs. */
 export type StateView = {
   /** The path of the list of messages; undefined if there is none. */
   readonly transcript: string | undefined;
+  /** The paths of what the conversation is read from; by default its list. */
+  readonly talk?: readonly string[];
   /** Copies of messages, counters and the like: shown only if asked for. */
   readonly isFolded: (path: string, value?: unknown) => boolean;
   /** What is, or will be, in the conversation as well. */
@@ -39,6 +42,8 @@ export function viewOf(state: unknown): StateView {
   if (fields.kind === 'fleet') return { transcript: '$.fleet.messages', isFolded: below(FOLDED.fleet), isCopy };
   if (fields.kind === 'workflow_run') return { transcript: undefined, isFolded: below(FOLDED.workflow), isCopy: never };
   if (isLoopState(state)) return { transcript: undefined, isFolded: below(FOLDED.loop), isCopy: never };
+  if (isTranscript(state))
+    return { transcript: undefined, talk: ['$.items', '$.bodies'], isFolded: never, isCopy: never };
   const transcript = Array.isArray(fields.messages) ? '$.messages' : undefined;
   return { transcript, isFolded: never, isCopy: never };
 }

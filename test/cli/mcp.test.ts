@@ -64,4 +64,6 @@ test('the command ends in order when its input does, and prints nothing of its o
   const { folder } = await chat.copy();
   expect(await run(['mcp'], { folder, input: '' })).toEqual({ code: 0, stdout: '', stderr: '' });
   expect(await run(['mcp', 'nowhere.db'], { folder, input: '' })).toMatchObject({ code: 10, stdout: '' });
+  const long = await run(['mcp'], { folder, input: 'x'.repeat(11_000_000) });
+  expect(long).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('The connection was ended: ') });
 });

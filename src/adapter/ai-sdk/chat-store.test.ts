@@ -114,6 +114,9 @@ test('what cannot be kept is refused and not left out; maps and absent fields ar
   const chats = chatStore(new InMemoryCheckpointStorage());
   const withData = (data: unknown) => ({ ...user('u'), metadata: { data, absent: undefined } });
   await expect(chats.save('c', [withData(() => 1)])).rejects.toThrow('metadata.data');
+  const circle: unknown[] = [];
+  circle.push(circle);
+  await expect(chats.save('c', [withData(circle)])).rejects.toThrow('it is a reference to one of its own containers');
   expect(await chats.load('c')).toEqual([]);
   await chats.save('c', [withData(new Map([['a', 1]]))]);
   expect(await chats.load('c')).toEqual([{ ...user('u'), metadata: { data: new Map([['a', 1]]) } }]);

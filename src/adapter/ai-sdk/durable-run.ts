@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { LanguageModel, ModelMessage } from 'ai';
 import { InvalidInputError } from '../../core/errors.ts';
-import { isRecord } from '../../core/options.ts';
+import { checkValue, having, isRecord } from '../../core/options.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
 import type { SaveOptions } from '../../manager/engine/save-options.ts';
 import type { Session } from '../../manager/session/session.ts';
@@ -61,6 +61,7 @@ export class DurableRun {
       throw new InvalidInputError(
         `durable() needs a model, and found the name "${given}". Give the model itself, such as gateway('${given}').`,
       );
+    checkValue(given, having('doGenerate', 'doStream'), 'The model of durable()');
     if (this.#wrapped.has(given)) return given;
     const recorded = {
       specificationVersion: given.specificationVersion,

@@ -1,3 +1,4 @@
+import type { LanguageModel } from 'ai';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type Line, SDKS } from '../../../test/support/ai-sdk.ts';
@@ -35,7 +36,7 @@ describe.each(SDKS)('ai %s', (version, sdk, scripted) => {
   }
 
   /** Ways to run settings: each returns the text of the answer. */
-  type Settings = { model: ReturnType<typeof scripted>; tools: ReturnType<typeof shop>['tools'] };
+  type Settings = { model: LanguageModel; tools?: ReturnType<typeof shop>['tools'] };
   const WAYS: [string, (settings: Settings, prompt: string) => Promise<string>][] = [
     ['agent', async (settings, prompt) => (await new ToolLoopAgent(settings).generate({ prompt })).text],
     ['streamed agent', async (settings, prompt) => whole(await new ToolLoopAgent(settings).stream({ prompt }))],
@@ -142,6 +143,32 @@ describe.each(SDKS)('ai %s', (version, sdk, scripted) => {
     expect(heard).toEqual(['end']);
   });
 
+  test('callbacks that are written in place know what they are given', async () => {
+    const session = await new CheckpointManager({ storage: new InMemoryCheckpointStorage() }).session('typed');
+    const heard: string[] = [];
+    const { tools } = shop();
+    const agent = new ToolLoopAgent(
+      durable({ model: scripted('One.'), tools, onFinish: ({ text }) => void heard.push(text.trim()) }, session),
+    );
+    await agent.generate({ prompt: 'Hi' });
+    const prepareStep = ({ stepNumber }: { stepNumber: number }) => void heard.push(String(stepNumber));
+    const settings = durable(
+      { model: scripted('Two.'), prepareStep, onFinish: ({ text }) => void heard.push(text) },
+      session,
+    );
+    await generateText({ ...settings, prompt: 'And now?' });
+    expect(heard).toEqual(['One.', '0', 'Two.']);
+  });
+
+  test('a tool that returns what holds itself stops the run; it is not told as an error of the tool', async () => {
+    const session = await new CheckpointManager({ storage: new InMemoryCheckpointStorage() }).session('circle');
+    const circle: { self?: unknown } = {};
+    circle.self = circle;
+    const tools = { look_up: { ...shop().tools.look_up, execute: async () => circle as never } };
+    const agent = new ToolLoopAgent(durable({ model: scripted(call('c1', '1'), 'Done.'), tools }, session));
+    await expect(agent.generate({ prompt: 'Hi' })).rejects.toThrow('it is a reference to one of its own containers');
+  });
+
   test.each(['tool', 'checkpoint', 'end'])('a save that fails stops the run: of a %s', async (what) => {
     const storage = new FailingStorage();
     const manager = new CheckpointManager({ storage });
@@ -176,6 +203,10 @@ test('bad input is refused, and nothing is changed', async () => {
   const [, sdk, scripted] = SDKS[0] as (typeof SDKS)[number];
   expect(() => durable({ model: 'openai/gpt-5' }, session)).toThrow(`such as gateway('openai/gpt-5')`);
   expect(() => durable({ model: scripted() }, {} as never)).toThrow('The session of durable()');
+  for (const model of [undefined, null, {}])
+    expect(() => durable({ model } as never, session)).toThrow(
+      'The model of durable() must be an object with doGenerate()',
+    );
   await session.save({ own: 1 });
   const agent = new sdk.ToolLoopAgent(durable({ model: scripted('x') }, session));
   await expect(agent.generate({ prompt: 'Hi' })).rejects.toThrow('holds a state that is no run of the AI SDK');

@@ -1,10 +1,13 @@
-import type { LanguageModel } from 'ai';
+import type { LanguageModel, ToolLoopAgentSettings, ToolSet } from 'ai';
 import { checkValue, having, record } from '../../core/options.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { DurableRun, type RunEnd } from './durable-run.ts';
 
 /** Settings of an agent, of `generateText` or of `streamText`, in either version. */
 export type DurableSettings = { readonly model: unknown; readonly tools?: object | undefined };
+
+/** What is passed on: all but callbacks, whose types hang on what the run puts out. */
+type PassedOn<Settings> = Omit<Settings, `on${string}` | `experimental_on${string}` | 'prepareCall' | 'output'>;
 
 type Prepared = { readonly model?: LanguageModel; readonly tools?: Record<string, unknown> };
 type Callbacks = {
@@ -18,6 +21,11 @@ type Callbacks = {
  * The same settings, whose runs are recorded in a session: begun again with the same input after a crash, in a session that was opened
  * again, a run gets what was recorded and goes on from there. A run that cannot be stored stops.
  */
+export function durable<Tools extends ToolSet = Record<never, never>>(
+  settings: ToolLoopAgentSettings<never, Tools>,
+  session: Session,
+): NoInfer<PassedOn<ToolLoopAgentSettings<never, Tools>>>;
+export function durable<Settings extends DurableSettings>(settings: Settings, session: Session): Settings;
 export function durable<Settings extends DurableSettings>(settings: Settings, session: Session): Settings {
   checkValue(settings, record, 'The settings of durable()');
   checkValue(session, having('step', 'save', 'update'), 'The session of durable()');
@@ -40,5 +48,5 @@ export function durable<Settings extends DurableSettings>(settings: Settings, se
     },
     ...(prepareCall !== undefined && { prepareCall: async (options) => wrapParts(await prepareCall(options)) }),
   };
-  return { ...wrapParts(settings as Settings & Prepared), ...hooks };
+  return { ...wrapParts({ ...settings, model: settings.model ?? null } as Settings & Prepared), ...hooks };
 }

@@ -323,6 +323,12 @@ test('bad input is refused, and nothing is lost', async () => {
   );
   await expect(session.suspend({ getInterruptions: () => [] } as never)).rejects.toThrow('waits for nobody');
   await expect(session.answer('x', { aprove: true } as never)).rejects.toThrow('did you mean "approve"?');
+  for (const record of ['recordedModel', 'recordedProvider', 'recordedTool'] as const)
+    for (const given of [undefined, {}])
+      expect(() => session[record](given as never)).toThrow(`of ${record}() must be`);
+  for (const given of [undefined, { branch: 'x', from: 1 }, { branch: 'x', at: 0.5 }])
+    await expect(session.fork(given as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  expect(() => new SavestateSession({ storage, sessionId: 'x' }, 'y')).toThrow('Two session ids were given');
   expect(() => new SavestateSession(storage, '')).toThrow('A session id must be');
   expect(() => new SavestateSession({ storage, sesion: 'x' } as never)).toThrow('is not an option of SavestateSession');
   expect(await session.getItems()).toEqual([user('a')]);

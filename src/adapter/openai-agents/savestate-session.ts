@@ -12,7 +12,7 @@ import type {
   Tool,
 } from '@openai/agents-core';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { accepts, checkValue, having, isRecord, listOf, record } from '../../core/options.ts';
+import { accepts, checkOptions, checkValue, having, isRecord, listOf, record, wholeFrom } from '../../core/options.ts';
 import { name, parseName, type SessionId } from '../../core/record/id.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { type AdapterStorageOptions, toOptions } from '../adapter-storage.ts';
@@ -53,6 +53,8 @@ export class SavestateSession implements Session {
       { sessionId: name, branch: name },
       'SavestateSession',
     );
+    if (sessionId !== undefined && options.sessionId !== undefined)
+      throw new InvalidInputError('Two session ids were given. Leave one out.');
     this.#id = parseName(sessionId ?? options.sessionId ?? randomUUID(), 'A session id');
     const transcripts = Transcripts.of<AgentInputItem>(options, 'openai-agents', 'callId');
     const place = parseName(`openai/${encodePart(this.#id)}`, 'A session id') as SessionId;
@@ -127,21 +129,25 @@ export class SavestateSession implements Session {
 
   /** Makes a branch that holds the first items, by default all; open it with the option `branch`. */
   async fork(options: { readonly branch: string; readonly at?: number }): Promise<void> {
+    checkOptions(options, { branch: { required: name }, at: wholeFrom(0) }, 'fork()');
     await this.#transcript.fork(options);
   }
 
   /** A model whose answers are recorded: a run that is begun again asks for none twice. */
   recordedModel(model: Model): Model {
+    checkValue(model, having('getResponse', 'getStreamedResponse'), 'The model of recordedModel()');
     return this.#recorder.model(model);
   }
 
   /** A provider of such models. */
   recordedProvider(provider: ModelProvider): ModelProvider {
+    checkValue(provider, having('getModel'), 'The provider of recordedProvider()');
     return this.#recorder.provider(provider);
   }
 
   /** A function tool whose results are recorded; it gets `idempotencyKey` in its details. Other tools are left as they are. */
   recordedTool<Given extends Tool>(tool: Given): Given {
+    checkValue(tool, accepts('a tool, with a type and a name', isTool), 'The tool of recordedTool()');
     return this.#recorder.tool(tool);
   }
 
@@ -201,6 +207,10 @@ export class SavestateSession implements Session {
 function checkItems(items: AgentInputItem[], of: string): AgentInputItem[] {
   checkValue(items, listOf(accepts('an item of a history, which is an object', isRecord)), `The items of ${of}`);
   return items;
+}
+
+function isTool(value: unknown): boolean {
+  return isRecord(value) && typeof value.type === 'string' && typeof value.name === 'string';
 }
 
 /** Whether items end with what a run came to: the assistant's words. Calls and results are followed by more. */

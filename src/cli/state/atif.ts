@@ -1,6 +1,7 @@
 import { sessionsBelow } from '../../adapter/session-name.ts';
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import { isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { type Fields, fieldsOf, listMessages } from '../../manager/revision/transcript.ts';
@@ -29,7 +30,7 @@ export async function exportAtif(manager: CheckpointManager, head: Checkpoint): 
   for (const sessionId of below) {
     const latest = await manager.latest({ sessionId, branch: await manager.currentBranch(sessionId) });
     const state = latest === undefined ? undefined : await manager.load(latest.id);
-    if (latest === undefined || listMessages(state) === undefined) continue;
+    if (latest === undefined || (listMessages(state) ?? []).length === 0) continue;
     subagents.push({ ...toTrajectory(latest, state), trajectory_id: sessionId.slice(head.sessionId.length + 1) });
   }
   const own = toTrajectory(head, await manager.load(head.id));
@@ -60,7 +61,8 @@ function pick(kept: unknown, must: string): Fields | undefined {
 
 function toSteps(messages: readonly unknown[]): Step[] {
   const steps: Step[] = [];
-  for (const [at, message] of messages.entries()) {
+  for (const [at, given] of messages.entries()) {
+    const message = withoutThoughts(given);
     const { calls, results, text } = readParts(message);
     const fields = fieldsOf(message);
     const role = String(fields.role ?? '');
@@ -69,6 +71,19 @@ function toSteps(messages: readonly unknown[]): Step[] {
     for (const [nth, result] of results.entries()) addResult(steps, result, partAt(fields.content, 'tool-result', nth));
   }
   return steps;
+}
+
+const THOUGHTS = new Set<unknown>(['reasoning', 'thinking']);
+
+/** A message whose thoughts are beside its words, as steps have them. */
+function withoutThoughts(message: unknown): unknown {
+  const { content, extra } = fieldsOf(message);
+  if (!isRecord(message) || !Array.isArray(content)) return message;
+  const isThought = (part: unknown) => THOUGHTS.has(fieldsOf(part).type);
+  const thoughts = content.filter(isThought).map((part) => readParts({ role: 'agent', content: [part] }).text);
+  if (thoughts.length === 0) return message;
+  const thought = { reasoning_content: thoughts.join('\n') };
+  return { ...message, content: content.filter((part) => !isThought(part)), extra: { ...fieldsOf(extra), ...thought } };
 }
 
 function toStep(

@@ -26,8 +26,9 @@ export function formatDiff(diff: DiffOutput, terminal: Terminal, talks?: Talks):
   const blocks = toBlocks(diff, style);
   if (talks === undefined) return sides + blocks.map(({ text }) => text).join('');
   const view = viewOf(talks.after);
+  const { transcript, talk = [transcript] } = view;
   const said = formatTranscript(talks, style);
-  const others = blocks.filter(({ path }) => said === undefined || !isBelow(path, view.transcript));
+  const others = blocks.filter(({ path }) => said === undefined || !talk.some((base) => isBelow(path, base)));
   const shown = others.filter(({ path, value }) => !view.isFolded(path, value));
   const folded = others.length - shown.length;
   const note =

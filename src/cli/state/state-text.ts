@@ -23,8 +23,8 @@ export function formatState(state: unknown, style: Style): string {
 
 /** What is shown as a chat, and what only the program needs. */
 function createFilter(state: unknown, isChat: boolean): (path: string) => boolean {
-  const { transcript, isFolded } = viewOf(state);
-  return (path) => isFolded(path) || (isChat && path === transcript);
+  const { transcript, talk = [transcript], isFolded } = viewOf(state);
+  return (path) => isFolded(path) || (isChat && talk.includes(path));
 }
 
 type Folding = { readonly path: readonly PathStep[]; readonly isLeftOut: (path: string) => boolean };

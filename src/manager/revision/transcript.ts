@@ -1,5 +1,6 @@
 import { isRecord } from '../../core/options.ts';
 import { ForeignInstance } from '../../core/value/class-codec.ts';
+import { isTranscript, readItems } from './item-messages.ts';
 
 /** The fields of an object, by name. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -16,8 +17,9 @@ export function channelsOf(state: unknown): Fields | undefined {
   return isRecord(values) && isRecord(versions) ? values : undefined;
 }
 
-/** The list of messages of a state: of a group chat, of a fleet, of a thread of LangGraph, or of any state with a list of that name. */
+/** The messages of a state: of a group chat, of a fleet, of a thread of LangGraph, of an adapter, or of any state with a list of that name. */
 export function listMessages(state: unknown): readonly unknown[] | undefined {
+  if (isTranscript(state)) return readItems(state);
   const own = fieldsOf(state);
   const holders = [fieldsOf(own.chat), fieldsOf(own.fleet), channelsOf(state) ?? {}, own];
   return holders.map(({ messages }) => messages).find((list) => Array.isArray(list));

@@ -1,4 +1,5 @@
 import { formatPath, type PathStep } from '../../core/path.ts';
+import { placeOfMessage } from '../../manager/revision/item-messages.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import { readParts } from '../../view/messages.ts';
 
@@ -17,7 +18,7 @@ export function toMessage(raw: unknown, index: number, transcript: readonly Path
     calls: calls.map((call, at) => ({ ...call, input: others[at]?.value })),
     results: results.map((result, at) => ({ ...result, output: others[calls.length + at]?.value })),
     isCut: [shown, ...others].some((each) => each?.isCut),
-    path: formatPath([...transcript, index]),
+    path: formatPath(placeOfMessage(raw) ?? [...transcript, index]),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
-import type { McpServer } from '@modelcontextprotocol/server';
+import type { McpServer, Transport } from '@modelcontextprotocol/server';
+import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import { importPeer } from '../../core/import-peer.ts';
 import { checkOptions, flag, having, type OptionChecks, wholeFrom } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -68,18 +69,30 @@ export async function createMcp(manager: CheckpointManager, options: McpOptions 
     fetch: (request) => fetch(request),
     serve: async ({ stdin, stdout, signal }) => {
       const transport = new stdio.StdioServerTransport(stdin, stdout);
-      const handle = stdio.serveStdio(() => build(parts), { transport });
-      await untilOver(stdin, signal);
+      let problem: unknown;
+      const onerror = (error: unknown) => {
+        problem = error;
+      };
+      const handle = stdio.serveStdio(() => build(parts), { transport, onerror });
+      const isGivenUp = await untilOver({ stdin, signal }, transport);
       await handle.close();
+      if (isGivenUp) throw new InvalidInputError(`The connection was ended: ${messageOf(problem)}`, { cause: problem });
     },
   };
 }
 
-function untilOver(stdin: Readable, signal: AbortSignal): Promise<void> {
+/** Returns whether the SDK ended the connection, as it does after a message that is too long. */
+function untilOver({ stdin, signal }: Omit<McpStreams, 'stdout'>, transport: Transport): Promise<boolean> {
   return new Promise((resolve) => {
-    for (const event of ['end', 'close', 'error']) stdin.once(event, () => resolve());
-    signal.addEventListener('abort', () => resolve(), { once: true });
-    if (signal.aborted || stdin.readableEnded || stdin.destroyed) resolve();
+    const isOver = (): boolean => signal.aborted || stdin.readableEnded || stdin.destroyed;
+    for (const event of ['end', 'close', 'error']) stdin.once(event, () => resolve(false));
+    signal.addEventListener('abort', () => resolve(false), { once: true });
+    if (isOver()) resolve(false);
+    const { onclose } = transport;
+    transport.onclose = () => {
+      onclose?.();
+      resolve(!isOver());
+    };
   });
 }
 

@@ -87,6 +87,6 @@ const Field = memo(function Field({ message, edited, onChange }: FieldProps) {
 });
 
 /** More than words: the form would flatten it. */
-function isTooRich({ isCut, calls, results }: ShownMessage): boolean {
-  return isCut || calls.length > 0 || results.length > 0;
+function isTooRich({ isCut, calls, results, path }: ShownMessage): boolean {
+  return isCut || calls.length > 0 || results.length > 0 || /\.(content|parts)$/.test(path);
 }
