@@ -7,10 +7,20 @@ const SHARED = ['adapter', 'cli', 'core', 'manager', 'memory', 'runtime', 'serve
 const testsOf = (folder: string): string => `src/${folder}/**/*.test.ts`;
 const exclude = [...FAULT_LOOPS, 'node_modules/**'];
 const setupFiles = ['test/support/end-of-file.ts'];
-const shared = { testTimeout: 120_000, hookTimeout: 60_000, pool: 'forks', maxWorkers: WORKERS, setupFiles } as const;
+/** Whether every test runs. In a run of a part, each runs on all storages. */
+const isWhole = process.argv.slice(2).every((arg) => arg === 'run' || arg.startsWith('-'));
+const env: Record<string, string> = isWhole ? { SAVESTATE_STORAGES: 'shared' } : {};
+const shared = {
+  testTimeout: 120_000,
+  hookTimeout: 60_000,
+  pool: 'forks',
+  maxWorkers: WORKERS,
+  setupFiles,
+  env,
+} as const;
 const globalSetup = ['test/support/on-demand-global.ts'];
 
-/** Every feature on every storage. The kill, damage and fuzz loops run apart: `npm run test:faults`. */
+/** Every rule on every storage (test/support/describe-on.ts). The kill, damage and fuzz loops run apart: `npm run test:faults`. */
 export default defineConfig({
   test: {
     maxWorkers: WORKERS,

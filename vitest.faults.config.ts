@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { WORKERS } from './test/support/workers.ts';
 
@@ -26,18 +28,44 @@ export const SHORTENED = [
 
 const isFull = process.env.SAVESTATE_TRIALS === 'full';
 
-/** The loops at their full counts one after the other, with n and failures for docs/GUARANTEES.md; or, for each change, at a tenth. */
+const shared = {
+  testTimeout: isFull ? 3_600_000 : 300_000,
+  hookTimeout: isFull ? 600_000 : 60_000,
+  globalSetup: ['test/support/on-demand-global.ts'],
+  setupFiles: ['test/support/end-of-file.ts'],
+  pool: 'forks',
+  maxWorkers: WORKERS,
+  fileParallelism: !isFull,
+} as const;
+const env = { SAVESTATE_TRIALS: isFull ? 'full' : 'tenth' };
+
+/** Files whose tests share the storages out in `npm test`. */
+function sharing(): string[] {
+  const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).map((name) => join('src', name));
+  return files.filter((file) => file.endsWith('.test.ts') && readFileSync(file, 'utf8').includes('/describe-on.ts'));
+}
+
+/**
+ * The loops at their full counts one after the other, with n and failures for docs/GUARANTEES.md; or, for each change, at a tenth. And the
+ * tests of `npm test` on the storages on which they do not run there.
+ */
 export default defineConfig({
   test: {
-    include: [...FAULT_LOOPS, ...SHORTENED],
-    env: { SAVESTATE_TRIALS: isFull ? 'full' : 'tenth' },
-    testTimeout: isFull ? 3_600_000 : 300_000,
-    hookTimeout: isFull ? 600_000 : 60_000,
-    globalSetup: ['test/support/on-demand-global.ts'],
-    setupFiles: ['test/support/end-of-file.ts'],
-    pool: 'forks',
     maxWorkers: WORKERS,
     fileParallelism: !isFull,
     reporters: isFull ? ['verbose'] : ['default'],
+    passWithNoTests: true,
+    projects: [
+      { test: { ...shared, name: 'loops', include: [...FAULT_LOOPS, ...SHORTENED], env } },
+      {
+        test: {
+          ...shared,
+          name: 'rest',
+          include: sharing(),
+          exclude: [...FAULT_LOOPS, ...SHORTENED],
+          env: { ...env, SAVESTATE_STORAGES: 'rest' },
+        },
+      },
+    ],
   },
 });

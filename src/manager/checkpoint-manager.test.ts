@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../test/support/describe-on.ts';
 import { isSameValue } from '../../test/support/same-value.ts';
 import { STORAGES } from '../../test/support/storages.ts';
 import type { ChunkStorage } from '../storage/contract.ts';
@@ -53,7 +54,7 @@ function fail(): never {
   throw new TypeError('not today');
 }
 
-describe.each(STORAGES)('CheckpointManager on %s', (_, create) => {
+describeOn(STORAGES)('CheckpointManager on %s', (_, create) => {
   test('[save.1] save and restore bring back what was there', async () => {
     const manager = createManager(create().storage, { agents: { Counter: () => new Counter() } });
     const agent = new Counter();

@@ -1,4 +1,5 @@
-import { describe, expect, expectTypeOf, test, vi } from 'vitest';
+import { expect, expectTypeOf, test, vi } from 'vitest';
+import { describeOn } from '../../test/support/describe-on.ts';
 import { STORAGES } from '../../test/support/storages.ts';
 import { Checkpoint, type CheckpointJson } from '../core/record/checkpoint.ts';
 import { SecretRef } from '../core/value/secret-ref.ts';
@@ -10,7 +11,7 @@ import { Workers } from './workers/workers.ts';
 
 const DAY_MS = 86_400_000;
 
-describe.each(STORAGES)('on %s', (_, create) => {
+describeOn(STORAGES)('on %s', (_, create) => {
   test('[retention.3] retention by type is at work after every save, exactly per agent, and never takes a head', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const deleted: string[] = [];

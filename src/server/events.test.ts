@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { describeOn } from '../../test/support/describe-on.ts';
 import { builtFolder } from '../../test/support/on-demand.ts';
 import { startServer, type TestServer } from '../../test/support/server.ts';
 import { STORAGES, temporaryFolder } from '../../test/support/storages.ts';
@@ -27,7 +28,7 @@ function follow({ client }: TestServer, request: EventsRequest = {}) {
 
 const isCheckpoint = ({ event }: StreamEvent) => event === 'checkpoint';
 
-describe.each(STORAGES)('events of a %s storage', (_, create) => {
+describeOn(STORAGES)('events of a %s storage', (_, create) => {
   test('tell what this and other managers save, once each and in order, with ids only', async () => {
     const { storage, reopen } = create();
     const started = await startServer({ storage });

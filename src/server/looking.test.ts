@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { describeOn } from '../../test/support/describe-on.ts';
 import { startServer } from '../../test/support/server.ts';
 import { STORAGES, temporaryFolder } from '../../test/support/storages.ts';
 import { openDatabase } from '../storage/database/sqlite-driver.ts';
@@ -16,7 +17,7 @@ async function talk(manager: Awaited<ReturnType<typeof startServer>>['manager'],
   return session.save(state);
 }
 
-describe.each(STORAGES)('looking at a %s storage', (_, create) => {
+describeOn(STORAGES)('looking at a %s storage', (_, create) => {
   test('sessions, a session, its figures, timeline, states and messages', async () => {
     const { client, manager } = await startServer({ storage: create().storage });
     const checkpoint = await talk(manager);

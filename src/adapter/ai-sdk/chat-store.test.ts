@@ -1,6 +1,7 @@
 import type { UIMessage } from 'ai';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { SDKS } from '../../../test/support/ai-sdk.ts';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
@@ -15,7 +16,7 @@ const user = (id: string, text?: string) => say('user', id, text);
 const bot = (id: string, text?: string) => say('assistant', id, text);
 const idsOf = (messages: readonly UIMessage[]) => messages.map(({ id }) => id).join(' ');
 
-describe.each(STORAGES)('chats in %s', (_, create) => {
+describeOn(STORAGES)('chats in %s', (_, create) => {
   test('are trees: answered again, edited, switched, and read in another process', async () => {
     const { storage, reopen } = create();
     const open = () => chatStore(reopen?.() ?? storage);

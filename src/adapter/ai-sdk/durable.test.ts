@@ -2,6 +2,7 @@ import type { LanguageModel } from 'ai';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type Line, SDKS } from '../../../test/support/ai-sdk.ts';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage, Commit } from '../../storage/contract.ts';
@@ -51,7 +52,7 @@ describe.each(SDKS)('ai %s', (version, sdk, scripted) => {
     ],
   ];
 
-  describe.each(STORAGES)('in %s', (_, create) => {
+  describeOn(STORAGES)('in %s', (_, create) => {
     test.each(WAYS)('a run that died goes on, with nothing done twice: %s', async (__, run) => {
       const { storage, reopen } = create();
       const { ran, keys, tools } = shop();

@@ -3,6 +3,7 @@ import { wrapLanguageModel as wrap7 } from 'ai7';
 import { MockLanguageModelV4 } from 'ai7/test';
 import { describe, expect, test } from 'vitest';
 import { partsOf, SDKS } from '../../../test/support/ai-sdk.ts';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
@@ -20,7 +21,7 @@ const overloaded = () =>
 describe.each(SDKS)('ai %s', (_, sdk, scripted) => {
   const { generateText, streamText, wrapLanguageModel } = sdk;
 
-  describe.each(STORAGES)('in %s', (__, create) => {
+  describeOn(STORAGES)('in %s', (__, create) => {
     test('a call that was recorded is not made again, streamed or not', async () => {
       const { storage, reopen } = create();
       const ask = async (model: ReturnType<typeof scripted>) => {

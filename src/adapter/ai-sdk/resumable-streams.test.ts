@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { partsOf, SDKS } from '../../../test/support/ai-sdk.ts';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { SetTimer } from '../../core/time/timer.ts';
@@ -108,7 +109,7 @@ async function readParts(stream: unknown, onPart: (part: Part) => void = () => u
 
 const textOf = (parts: readonly Part[]) => parts.map(({ delta = '' }) => delta).join('');
 
-describe.each(STORAGES.filter(([name]) => name !== 'file'))('streams in %s', (_, create) => {
+describeOn(STORAGES.filter(([name]) => name !== 'file'))('streams in %s', (_, create) => {
   test.each(SDKS)(
     'with AI SDK %s a client that was cut off gets all of the answer',
     async (_version, sdk, scripted) => {

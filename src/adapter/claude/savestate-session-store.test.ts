@@ -16,6 +16,7 @@ import {
   tagSession,
 } from '@anthropic-ai/claude-agent-sdk';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES, temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
@@ -35,7 +36,7 @@ const entry = (n: number, more: object = {}): SessionStoreEntry => ({
 });
 const entries = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => entry(from + at));
 
-describe.each(STORAGES)('the contracts of the SDK, in %s', (_, create) => {
+describeOn(STORAGES)('the contracts of the SDK, in %s', (_, create) => {
   const open = () => new SavestateSessionStore(create().storage);
 
   test('1: what is loaded is what was appended', async () => {

@@ -10,8 +10,9 @@ import {
 } from '@openai/agents-core';
 import { assistantMessage, functionCall, modelError, ScriptedModel } from '@openai/agents-core/testing';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { drawn } from '../../../test/support/trials.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -53,7 +54,7 @@ const script = () => [
   [assistantMessage('They left yesterday.')],
 ];
 
-describe.each(STORAGES)('a session in %s', (_, create) => {
+describeOn(STORAGES)('a session in %s', (_, create) => {
   test('a run saves what it saves to a MemorySession, and the next one goes on from it', async () => {
     const { storage, reopen } = create();
     const talk = async (open: () => Session) => {

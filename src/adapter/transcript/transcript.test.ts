@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { SetTimer } from '../../core/time/timer.ts';
@@ -27,7 +28,7 @@ const bound = (target: ChunkStorage, key: string | symbol): unknown => {
 const open = (storage: ChunkStorage, branch?: string) =>
   new Transcripts<Item>(openAdapterEngine({ storage }), 'test').open(SESSION, branch);
 
-describe.each(STORAGES)('a transcript in %s', (_, create) => {
+describeOn(STORAGES)('a transcript in %s', (_, create) => {
   test('loads what was appended, or the last items of it, in another object too', async () => {
     const { storage, reopen } = create();
     const transcript = open(storage);

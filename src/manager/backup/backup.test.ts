@@ -1,6 +1,7 @@
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES, temporaryFolder } from '../../../test/support/storages.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
 import type { ChunkStorage, Commit } from '../../storage/contract.ts';
@@ -64,7 +65,7 @@ function counted(storage: ChunkStorage, limit = Number.POSITIVE_INFINITY) {
   return { storage: proxy, seen };
 }
 
-describe.each(STORAGES)('from and to %s', (_, create) => {
+describeOn(STORAGES)('from and to %s', (_, create) => {
   test('[backup.1] a backup and what is restored from it are what was backed up', async () => {
     const { storage: from } = create();
     const { storage: to } = create();

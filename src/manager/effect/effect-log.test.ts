@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { type FaultPlan, faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
@@ -28,7 +29,7 @@ const SCRIPT = [
   ['model', 'c'],
 ] as const;
 
-describe.each(STORAGES)('session.step on %s', (_, create) => {
+describeOn(STORAGES)('session.step on %s', (_, create) => {
   async function open(options?: SessionOptions) {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
@@ -22,7 +23,7 @@ const PAIRS: readonly (readonly [what: string, one: unknown, other: unknown])[] 
 
 const { codec } = new CheckpointManager({ storage: new InMemoryCheckpointStorage() }).engine;
 
-describe.each(STORAGES)('inputs with secrets on %s', (_, create) => {
+describeOn(STORAGES)('inputs with secrets on %s', (_, create) => {
   const open = () => {
     const { storage } = create();
     let calls = 0;

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import type { WriterOptions } from '../write/session-options.ts';
@@ -11,7 +12,7 @@ const warm = (talk: Talk): void => {
   talk.tone = 'warm';
 };
 
-describe.each(STORAGES)('a replay on %s', (_, create) => {
+describeOn(STORAGES)('a replay on %s', (_, create) => {
   /** Asks for the letters after those in the state, one step each, and says which were asked live. */
   async function open() {
     const manager = new CheckpointManager({ storage: create().storage });

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
@@ -23,7 +24,7 @@ async function play(session: Session, turns: readonly number[]): Promise<number[
   return ran;
 }
 
-describe.each(STORAGES)('dropRecordings on %s', (_, create) => {
+describeOn(STORAGES)('dropRecordings on %s', (_, create) => {
   /** Turns 0 to 9, each but the last followed by a checkpoint. */
   async function playTen() {
     const { storage } = create();
@@ -111,7 +112,7 @@ describe.each(STORAGES)('dropRecordings on %s', (_, create) => {
 
 const REMOVING = STORAGES.filter(([name]) => name !== 'file'); // a folder keeps the places of steps
 
-describe.each(REMOVING)('a log whose beginning was removed, on %s', (_, create) => {
+describeOn(REMOVING)('a log whose beginning was removed, on %s', (_, create) => {
   /** Twelve turns, of which the last two are left, on a session that has a fork of its head. */
   async function playAndDrop() {
     const { storage } = create();
@@ -240,7 +241,7 @@ describe.each(REMOVING)('a log whose beginning was removed, on %s', (_, create) 
   });
 });
 
-describe.each(REMOVING)('a fork of what was dropped, on %s', (_, create) => {
+describeOn(REMOVING)('a fork of what was dropped, on %s', (_, create) => {
   /** Five turns on main, and a fork of the second that has a checkpoint of its own. */
   async function fork() {
     const manager = new CheckpointManager({ storage: create().storage });

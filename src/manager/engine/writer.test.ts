@@ -1,10 +1,11 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 
-describe.each(STORAGES)('every checkpoint is written in one way, on %s', (_, create) => {
+describeOn(STORAGES)('every checkpoint is written in one way, on %s', (_, create) => {
   test('[save.8] a fork with an edit is a save: told of once, also if its answer was lost, and counted by retention', async () => {
     const { storage } = create();
     const plan = { commits: { 3: 'loses_reply' } } as const;

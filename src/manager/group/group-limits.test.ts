@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import type { RetentionPolicy } from '../retention/retention-policy.ts';
@@ -46,7 +47,7 @@ const LIMITS: [RetentionPolicy, number][] = [
   [{ maxCheckpoints: 1 }, 4],
 ];
 
-describe.each(STORAGES)('groups and limits on %s', (storageName, create) => {
+describeOn(STORAGES)('groups and limits on %s', (storageName, create) => {
   // The limits are the manager's: the other storages show that they can do what it asks for.
   test.each(storageName === 'memory' ? LIMITS : LIMITS.slice(0, 2))(
     '[group.7] with %o the oldest groups go whole, and none is refused',

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { hasErrorCode } from '../../core/errors.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
@@ -67,7 +68,7 @@ function never(): Promise<never> {
   return new Promise(() => undefined);
 }
 
-describe.each(STORAGES)('on %s', (_, create) => {
+describeOn(STORAGES)('on %s', (_, create) => {
   const start = () => {
     const { storage, reopen = () => storage } = create();
     const processes: CheckpointManager[] = [];

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { createChunk, digestText } from '../../core/tree/chunk.ts';
@@ -33,7 +34,7 @@ class Coder {
 
 const groupId = 'team-1';
 
-describe.each(STORAGES)('on %s', (_, create) => {
+describeOn(STORAGES)('on %s', (_, create) => {
   test('[group.1] a group is saved as one moment, and brought back to it', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const planner = new Planner();

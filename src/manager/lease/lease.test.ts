@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { TestClock } from '../../../test/support/clock.ts';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import type { ChunkStorage, RefChange } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
@@ -44,7 +45,7 @@ async function leaseOf(storage: ChunkStorage, pid: number): Promise<RefChange[]>
   ];
 }
 
-describe.each(STORAGES)('leases on %s', (_, create) => {
+describeOn(STORAGES)('leases on %s', (_, create) => {
   /** Two managers on one storage, as two processes have them; what the first one does may go wrong as planned. */
   function setUp() {
     const clock = new TestClock();

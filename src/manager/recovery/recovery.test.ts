@@ -1,5 +1,6 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { TestClock } from '../../../test/support/clock.ts';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import type { ChunkStorage, Ref } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
@@ -11,7 +12,7 @@ import type { Recovery, RecoveryOptions } from './recovery-options.ts';
 
 const TTL_MS = 30_000;
 
-describe.each(STORAGES)('recovery on %s', (_, create) => {
+describeOn(STORAGES)('recovery on %s', (_, create) => {
   /** As many managers on one storage as asked for, each as a process of its own would have it. */
   function setUp(count = 2) {
     const clock = new TestClock();

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import type { CheckpointQuery, ChunkStorage } from '../../storage/contract.ts';
@@ -19,7 +20,7 @@ async function saveMany(storage: ChunkStorage, count: number) {
   return { manager, session, first, last };
 }
 
-describe.each(FOLDING)('%s', (_, create) => {
+describeOn(FOLDING)('%s', (_, create) => {
   test('[retention.2] tombstones do not pile up, and the lineage can be walked across those that were folded', async () => {
     const { storage } = create();
     const { manager, first, last } = await saveMany(storage, 600);
@@ -76,7 +77,7 @@ async function tryMany(manager: CheckpointManager, count: number) {
   return session;
 }
 
-describe.each(FOLDING)('%s', (_, create) => {
+describeOn(FOLDING)('%s', (_, create) => {
   test('[retention.2] tombstones of branches that were deleted go, and what is left is whole', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });

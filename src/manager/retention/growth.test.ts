@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 
@@ -7,7 +8,7 @@ const TURNS = { memory: 400, sqlite: 60, postgres: 25 } as const;
 const STEPS = 25;
 const BOUNDED = STORAGES.filter(([name]) => name in TURNS); // a folder keeps a small file for each entry of a log
 
-describe.each(BOUNDED)('%s', (name, create) => {
+describeOn(BOUNDED)('%s', (name, create) => {
   test('[retention.2] steps, forks and prunes without end leave what is kept and a bounded rest', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });

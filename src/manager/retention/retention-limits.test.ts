@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
@@ -10,7 +11,7 @@ async function idsOf(manager: CheckpointManager): Promise<string[]> {
   return (await manager.list()).checkpoints.map(({ sessionId }) => sessionId).sort();
 }
 
-describe.each(STORAGES)('limits on %s', (_, create) => {
+describeOn(STORAGES)('limits on %s', (_, create) => {
   test('[retention.8] maxCheckpoints holds over sessions of one checkpoint each, the longest idle go first', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage, retention: { maxCheckpoints: 3 } });

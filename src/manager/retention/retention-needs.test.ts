@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
@@ -206,7 +207,7 @@ function erase(storage: ChunkStorage, checkpoint: Checkpoint): Promise<Checkpoin
   return storage.deleteCheckpoints([{ id: checkpoint.id, body }], { force: true });
 }
 
-describe.each(STORAGES)('on %s', (_, create) => {
+describeOn(STORAGES)('on %s', (_, create) => {
   test('[retention.10] prune leaves what the head, a tag and a pin need, as the dry run says, and nothing else', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { Deletion } from '../../storage/contract.ts';
@@ -146,7 +147,7 @@ describe('retention after a save', () => {
   });
 });
 
-describe.each(STORAGES)('retention beside saves on %s', (_, create) => {
+describeOn(STORAGES)('retention beside saves on %s', (_, create) => {
   test('[retention.13] sessions that are ended while they are saved to begin anew; no save fails', async () => {
     const manager = new CheckpointManager({ storage: create().storage, retention: { maxCheckpoints: 3 } });
     const agents = Array.from({ length: 6 }, (_, n) => ({ id: `a${n}`, n: 0, notes: ['x'.repeat(2000)] }));

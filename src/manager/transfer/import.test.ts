@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { type CheckpointId, createCheckpointIds, type SessionId } from '../../core/record/id.ts';
 import { type Chunk, createChunk, type Digest, digestText } from '../../core/tree/chunk.ts';
@@ -376,7 +377,7 @@ test('[session.4] what was pruned, dropped and left current without a head is ex
   expect(await other.verify()).toMatchObject({ status: 'clean' });
 });
 
-describe.each(STORAGES)('[session.4] an import on %s', (_, create) => {
+describeOn(STORAGES)('[session.4] an import on %s', (_, create) => {
   async function exported(): Promise<string[]> {
     const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
     const session = await manager.session('s');
@@ -489,7 +490,7 @@ describe.each(STORAGES)('[session.4] an import on %s', (_, create) => {
   });
 });
 
-describe.each(STORAGES)('[session.5] on %s', (kind, create) => {
+describeOn(STORAGES)('[session.5] on %s', (kind, create) => {
   /** PostgreSQL takes numbers only for its index. */
   const INDEXED = kind === 'postgres' ? { timestampMs: 1 } : {};
   const HARMFUL = [{ timestampMs: 'x' }, { metadata: { a: { $: ['class', 'X', 1] } } }, { sequence: -5 }];

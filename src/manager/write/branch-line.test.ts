@@ -1,12 +1,13 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { StorageError } from '../../core/errors.ts';
 import { type FaultPlan, faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import type { Session } from '../session/session.ts';
 
-describe.each(STORAGES)('saves and steps without an answer, on %s', (_, create) => {
+describeOn(STORAGES)('saves and steps without an answer, on %s', (_, create) => {
   function setUp() {
     const plan: FaultPlan = {};
     const { storage } = create();
@@ -133,7 +134,7 @@ describe.each(STORAGES)('saves and steps without an answer, on %s', (_, create) 
   });
 });
 
-describe.each(STORAGES)('a save that is given up before its commit, on %s', (_, create) => {
+describeOn(STORAGES)('a save that is given up before its commit, on %s', (_, create) => {
   const limited = z.object({ n: z.number().max(5), lines: z.array(z.string()).optional() });
   const lines = Array.from({ length: 3000 }, (_, n) => `line ${n}`);
   const givenUp: readonly [string, (session: Session<z.infer<typeof limited>>) => Promise<unknown>][] = [

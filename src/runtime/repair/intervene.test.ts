@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { answerOf, createTeam } from '../../../test/support/team.ts';
 import { drawn } from '../../../test/support/trials.ts';
@@ -49,7 +50,7 @@ function words(state: ChatState, agent: string): string[] {
   return (state.agents[agent]?.histories.chat_manager ?? []).map(({ content }) => content);
 }
 
-describe.each(KEPT)('an intervention in %s storage', (_, create) => {
+describeOn(KEPT)('an intervention in %s storage', (_, create) => {
   test('[repair.1] an edited message is in the transcript and every private copy, and what came after it is gone', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const { parts, original, lastId } = await record(manager);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { createTeam } from '../../../test/support/team.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -39,7 +40,7 @@ function isRight({ messages }: ChatRunResult): boolean {
 const HINT = { message: 2, replacement: 'Use the mean.' } as const;
 const TRIAL: TrialOptions = { intervention: HINT, repeats: 4, rounds: 2, judge: isRight };
 
-describe.each(KEPT)('a trial in %s storage', (_, create) => {
+describeOn(KEPT)('a trial in %s storage', (_, create) => {
   test('[repair.7] shows that a change helps, with the runs side by side', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const { parts, checkpointId } = await record(manager);

@@ -6,6 +6,7 @@ import { InMemoryTransport } from '@modelcontextprotocol/server';
 import { Client as OldClient } from 'mcp-v1/client/index.js';
 import { StreamableHTTPClientTransport as OldHttpTransport } from 'mcp-v1/client/streamableHttp.js';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { describeOn } from '../../../test/support/describe-on.ts';
 import { installWithout } from '../../../test/support/install-without.ts';
 import { STORAGES, temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -58,7 +59,7 @@ async function talk(manager: CheckpointManager, sessionId = ODD) {
 }
 
 describe.each(Object.entries(CLIENTS))('a client %s', (_, create) => {
-  describe.each(STORAGES)('on a %s storage', (_kind, createStorage) => {
+  describeOn(STORAGES)('on a %s storage', (_kind, createStorage) => {
     test('calls every tool that looks', async () => {
       const { manager, call, client } = await connect({}, { storage: createStorage().storage, client: create() });
       const { before, after } = await talk(manager);

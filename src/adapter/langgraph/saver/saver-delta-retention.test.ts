@@ -2,6 +2,7 @@ import { HumanMessage } from '@langchain/core/messages';
 import { Overwrite } from '@langchain/langgraph';
 import { MemorySaver } from '@langchain/langgraph-checkpoint';
 import { describe, expect, test } from 'vitest';
+import { describeOn } from '../../../../test/support/describe-on.ts';
 import { contents, deltaGraph, ROOT, threadConfig, tuples, valueGraph } from '../../../../test/support/langgraph.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
@@ -46,7 +47,7 @@ async function expectWhole(
   expect(await messagesAt(graph)).toEqual([...expected, 'next', `echo ${expected.length + 1}`]);
 }
 
-describe.each(STORAGES)('[langgraph.4] delta channels on %s', (_, create) => {
+describeOn(STORAGES)('[langgraph.4] delta channels on %s', (_, create) => {
   test('survive prune: the checkpoints that hold their writes are kept, and the dry run says why', async () => {
     const { storage } = create();
     await converse(deltaGraph(new SavestateSaver(storage)), 6);

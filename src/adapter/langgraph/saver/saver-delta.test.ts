@@ -2,6 +2,7 @@ import { HumanMessage } from '@langchain/core/messages';
 import { Overwrite } from '@langchain/langgraph';
 import { DeltaSnapshot } from '@langchain/langgraph-checkpoint';
 import { describe, expect, test } from 'vitest';
+import { describeOn } from '../../../../test/support/describe-on.ts';
 import { contents, deltaGraph, putValues, ROOT, tuples } from '../../../../test/support/langgraph.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
@@ -19,7 +20,7 @@ async function messagesAt(graph: DeltaGraph, config = ROOT): Promise<unknown[]> 
   return contents((await graph.getState(config)).values.messages);
 }
 
-describe.each(STORAGES)('[langgraph.4] delta channels on %s', (_, create) => {
+describeOn(STORAGES)('[langgraph.4] delta channels on %s', (_, create) => {
   test('two updates of one checkpoint keep their own writes, one after the other', async () => {
     const { storage } = create();
     const graph = deltaGraph(new SavestateSaver(storage));

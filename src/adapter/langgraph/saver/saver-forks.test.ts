@@ -1,5 +1,6 @@
 import { HumanMessage } from '@langchain/core/messages';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../../test/support/describe-on.ts';
 import { contents, echoGraph, putValues, ROOT, tuples } from '../../../../test/support/langgraph.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
@@ -10,7 +11,7 @@ import { SavestateSaver } from './savestate-saver.ts';
 
 const human = (content: string) => new HumanMessage({ content });
 
-describe.each(STORAGES)('forks on %s', (_, create) => {
+describeOn(STORAGES)('forks on %s', (_, create) => {
   test('[langgraph.3] two updates of one checkpoint keep each its own values, each in a branch', async () => {
     const { storage } = create();
     const graph = echoGraph(new SavestateSaver(storage));
@@ -109,7 +110,7 @@ const lines = async (saver: SavestateSaver): Promise<string[]> =>
     contents((checkpoint.channel_values.messages as HumanMessage[]) ?? []).join(),
   );
 
-describe.each(STORAGES)('two turns at once on %s', (_, create) => {
+describeOn(STORAGES)('two turns at once on %s', (_, create) => {
   test('[langgraph.3] both are kept, the second in a branch of its own', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);

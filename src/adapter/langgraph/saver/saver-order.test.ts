@@ -3,6 +3,7 @@ import { HumanMessage } from '@langchain/core/messages';
 import { Annotation, END, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 import { type BaseCheckpointSaver, MemorySaver } from '@langchain/langgraph-checkpoint';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describeOn } from '../../../../test/support/describe-on.ts';
 import { checkpointOf, metadataOf, putValues, ROOT, threadConfig } from '../../../../test/support/langgraph.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
@@ -49,7 +50,7 @@ async function historyOf(checkpointer: BaseCheckpointSaver, wait: () => unknown)
   return states;
 }
 
-describe.each(QUICK)('[langgraph.6] a graph on %s', (_, create) => {
+describeOn(QUICK)('[langgraph.6] a graph on %s', (_, create) => {
   test.each(WAITS)('whose node changes messages in place and waits for %s has the history it had', async (__, wait) => {
     const { storage } = create();
     expect(await historyOf(new SavestateSaver(storage), wait)).toEqual(await historyOf(new MemorySaver(), wait));
@@ -57,7 +58,7 @@ describe.each(QUICK)('[langgraph.6] a graph on %s', (_, create) => {
   });
 });
 
-describe.each(QUICK)('[langgraph.9] on %s', (_, create) => {
+describeOn(QUICK)('[langgraph.9] on %s', (_, create) => {
   test('a run that was aborted: the next one runs nothing again that had finished', async () => {
     const { storage } = create();
     const ran: number[] = [];
@@ -81,7 +82,7 @@ describe.each(QUICK)('[langgraph.9] on %s', (_, create) => {
   });
 });
 
-describe.each(STORAGES)('[langgraph.7] on %s', (_, create) => {
+describeOn(STORAGES)('[langgraph.7] on %s', (_, create) => {
   test('a saver that finds writes to a checkpoint adds its own, however close they come', async () => {
     const { storage } = create();
     const config = await putValues(new SavestateSaver(storage), ROOT, { n: 0 });
@@ -131,7 +132,7 @@ test('[langgraph.7] threads do not get into each other’s way, however many are
   }
 });
 
-describe.each(STORAGES)('[langgraph.9] on %s a read sees', (_, create) => {
+describeOn(STORAGES)('[langgraph.9] on %s a read sees', (_, create) => {
   test('what was begun before it', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);

@@ -1,6 +1,7 @@
 import { AIMessage, HumanMessage } from '@langchain/core/messages';
 import { Annotation, END, START, StateGraph } from '@langchain/langgraph';
 import { describe, expect, test } from 'vitest';
+import { describeOn } from '../../../../test/support/describe-on.ts';
 import {
   checkpointOf,
   contents,
@@ -23,7 +24,7 @@ const human = (content: string) => new HumanMessage({ content, id: content });
 const managerOf = (storage: ChunkStorage) =>
   new CheckpointManager({ storage, classes: langGraphClasses, secrets: 'store-secrets-in-plain-text' });
 
-describe.each(STORAGES)('[langgraph.13] a thread is an ordinary session on %s', (_, create) => {
+describeOn(STORAGES)('[langgraph.13] a thread is an ordinary session on %s', (_, create) => {
   test('it can be listed, compared, forked, verified, exported and imported', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);
@@ -220,7 +221,7 @@ describe('[langgraph.8] what a save costs', () => {
   });
 });
 
-describe.each(STORAGES)('[langgraph.8] on %s a put or write that failed', (_, create) => {
+describeOn(STORAGES)('[langgraph.8] on %s a put or write that failed', (_, create) => {
   const long = (text: string) => Array.from({ length: 8 }, (_, at) => `${text} ${at} `.repeat(50));
 
   test('leaves no trace, and the next one brings what it needs', async () => {

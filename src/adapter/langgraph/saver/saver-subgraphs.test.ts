@@ -1,7 +1,8 @@
 import { Annotation, Command, END, interrupt, Send, START, StateGraph } from '@langchain/langgraph';
 import type { BaseCheckpointSaver } from '@langchain/langgraph-checkpoint';
 import { MemorySaver } from '@langchain/langgraph-checkpoint';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../../test/support/describe-on.ts';
 import { checkpointOf, metadataOf, ROOT } from '../../../../test/support/langgraph.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { SavestateSaver } from './savestate-saver.ts';
@@ -58,7 +59,7 @@ async function story(open: () => BaseCheckpointSaver) {
   return { ran, outcomes, history };
 }
 
-describe.each(STORAGES)('[langgraph.1] on %s runs are as with the saver of LangGraph in memory', (_, create) => {
+describeOn(STORAGES)('[langgraph.1] on %s runs are as with the saver of LangGraph in memory', (_, create) => {
   test.each(['branch', 'error'] as const)(
     'subgraphs, interrupts, sends and time travel (onConflict: %s)',
     async (onConflict) => {

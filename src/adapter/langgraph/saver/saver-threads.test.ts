@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { HumanMessage } from '@langchain/core/messages';
 import { Annotation, END, interrupt, START, StateGraph } from '@langchain/langgraph';
 import type { BaseCheckpointSaver } from '@langchain/langgraph-checkpoint';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../../test/support/describe-on.ts';
 import {
   checkpointOf,
   contents,
@@ -51,7 +52,7 @@ function nestedGraph(checkpointer: BaseCheckpointSaver) {
     .compile({ checkpointer });
 }
 
-describe.each(STORAGES)('threads on %s', (_, create) => {
+describeOn(STORAGES)('threads on %s', (_, create) => {
   test('[langgraph.11] a deleted thread leaves no bytes, in any namespace, and others as they were', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);
@@ -145,7 +146,7 @@ describe.each(STORAGES)('threads on %s', (_, create) => {
   });
 });
 
-describe.each(STORAGES)('[langgraph.8] on %s a checkpoint that is put again', (_, create) => {
+describeOn(STORAGES)('[langgraph.8] on %s a checkpoint that is put again', (_, create) => {
   test('by a run that ends where it began counts from then on, and keeps its parent', async () => {
     const saver = new SavestateSaver({ storage: create().storage, onConflict: 'error' });
     const graph = nestedGraph(saver);
@@ -207,7 +208,7 @@ describe.each(STORAGES)('[langgraph.8] on %s a checkpoint that is put again', (_
   });
 });
 
-describe.each(STORAGES)('[langgraph.9] on %s lists', (_, create) => {
+describeOn(STORAGES)('[langgraph.9] on %s lists', (_, create) => {
   test('are in the order of ids, newest first, whatever order they were put in', async () => {
     const saver = new SavestateSaver(create().storage);
     const checkpoints = Array.from({ length: 9 }, (_, n) => checkpointOf({ n }));
@@ -257,7 +258,7 @@ describe.each(STORAGES)('[langgraph.9] on %s lists', (_, create) => {
   });
 });
 
-describe.each(STORAGES)('[langgraph.3] on %s the latest checkpoint', (_, create) => {
+describeOn(STORAGES)('[langgraph.3] on %s the latest checkpoint', (_, create) => {
   test('is a child of the one before, also if the clock that named it was slow', async () => {
     const saver = new SavestateSaver(create().storage);
     const early = checkpointOf({ n: 'child' });

@@ -19,6 +19,7 @@ import {
 import { Command, Overwrite, Send } from '@langchain/langgraph';
 import { DeltaSnapshot } from '@langchain/langgraph-checkpoint';
 import { describe, expect, test } from 'vitest';
+import { describeOn } from '../../../../test/support/describe-on.ts';
 import { checkpointOf, metadataOf, putValues, ROOT, valueGraph } from '../../../../test/support/langgraph.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
@@ -143,7 +144,7 @@ class MySend extends Send {
   custom = 'mine';
 }
 
-describe.each(STORAGES)(
+describeOn(STORAGES)(
   '[value.5] on %s what cannot be saved is refused, with the path, and leaves nothing',
   (_, create) => {
     const cycle: { self?: unknown } = {};

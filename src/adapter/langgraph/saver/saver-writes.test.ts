@@ -3,7 +3,8 @@ import { AIMessage, HumanMessage } from '@langchain/core/messages';
 import type { RunnableConfig } from '@langchain/core/runnables';
 import { Annotation, Command, END, interrupt, START, StateGraph } from '@langchain/langgraph';
 import { type CheckpointTuple, type PendingWrite, uuid6 } from '@langchain/langgraph-checkpoint';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../../test/support/describe-on.ts';
 import {
   checkpointOf,
   contents,
@@ -18,7 +19,7 @@ import { STORAGES } from '../../../../test/support/storages.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
 import { SavestateSaver } from './savestate-saver.ts';
 
-describe.each(STORAGES)('[langgraph.7] writes on %s', (_, create) => {
+describeOn(STORAGES)('[langgraph.7] writes on %s', (_, create) => {
   test('may come before their checkpoint', async () => {
     const { storage } = create();
     const checkpoint = checkpointOf({ n: 1 });
@@ -84,7 +85,7 @@ describe.each(STORAGES)('[langgraph.7] writes on %s', (_, create) => {
   });
 });
 
-describe.each(STORAGES)('[langgraph.7] on %s writes', (_, create) => {
+describeOn(STORAGES)('[langgraph.7] on %s writes', (_, create) => {
   test('that are repeated are stored once', async () => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);
@@ -161,7 +162,7 @@ describe.each(STORAGES)('[langgraph.7] on %s writes', (_, create) => {
   });
 });
 
-describe.each(STORAGES)('[langgraph.6] on %s channels', (_, create) => {
+describeOn(STORAGES)('[langgraph.6] on %s channels', (_, create) => {
   test('with a new version and no value are empty, those without a new version stay', async () => {
     const saver = new SavestateSaver(create().storage);
     const first = await putValues(saver, ROOT, { kept: 'kept', emptied: 'x', changed: 1 });
@@ -232,7 +233,7 @@ function fieldsOf(messages: unknown): object[] {
   return (messages as object[]).map((message) => ({ ...message, lc_kwargs: undefined }));
 }
 
-describe.each(STORAGES)('[langgraph.6] on %s a message that is changed in place', (_, create) => {
+describeOn(STORAGES)('[langgraph.6] on %s a message that is changed in place', (_, create) => {
   test.each(['content', 'nested', 'removed', 'extra'])('is saved as it is now: %s', async (how) => {
     const { storage } = create();
     const saver = new SavestateSaver(storage);

@@ -3,6 +3,7 @@ import { Annotation, END, START, StateGraph } from '@langchain/langgraph';
 import { type BaseStore, InMemoryStore, type Item, type Operation } from '@langchain/langgraph-checkpoint';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { describeOn } from '../../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { drawn } from '../../../../test/support/trials.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
@@ -136,7 +137,7 @@ describe('[langgraph.14] the store', () => {
   });
 });
 
-describe.each(STORAGES)('[langgraph.14] the store on %s', (_, create) => {
+describeOn(STORAGES)('[langgraph.14] the store on %s', (_, create) => {
   test('is there when it is opened again, and takes writes of several at once', async () => {
     const { storage, reopen = () => storage } = create();
     const other = reopen();

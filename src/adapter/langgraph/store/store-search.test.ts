@@ -1,6 +1,7 @@
 import { HumanMessage } from '@langchain/core/messages';
 import { InMemoryStore } from '@langchain/langgraph-checkpoint';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeOn } from '../../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import { SavestateStore } from '../index.ts';
@@ -18,7 +19,7 @@ async function fill(storage: ChunkStorage): Promise<SavestateStore> {
 const keysOf = (items: readonly { namespace: string[]; key: string }[]) =>
   items.map(({ namespace, key }) => [...namespace, key].join('/'));
 
-describe.each(STORAGES)('[langgraph.16] on %s a query', (_, create) => {
+describeOn(STORAGES)('[langgraph.16] on %s a query', (_, create) => {
   const openFilled = () => fill(create().storage);
 
   test('ranks by words, whatever their form, best first with a score; the others follow in their order without one', async () => {

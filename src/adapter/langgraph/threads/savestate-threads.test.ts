@@ -5,7 +5,8 @@ import { serve } from '@hono/node-server';
 import type { BaseMessage } from '@langchain/core/messages';
 import { END, interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 import { Client } from '@langchain/langgraph-sdk';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { describeOn } from '../../../../test/support/describe-on.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
@@ -54,7 +55,7 @@ async function run(client: Client, threadId: string, payload: object): Promise<u
 const contents = (values: unknown): string[] =>
   (values as { messages: { content: string }[] }).messages.map(({ content }) => content);
 
-describe.each(STORAGES.filter(([name]) => name !== 'file'))('%s: the official server and client', (_, create) => {
+describeOn(STORAGES.filter(([name]) => name !== 'file'))('%s: the official server and client', (_, create) => {
   test('a thread is made, run, asked about, forked, found, and deleted', async () => {
     const { storage, reopen } = create();
     const { client } = await open(storage);

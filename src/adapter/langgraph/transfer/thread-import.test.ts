@@ -12,6 +12,7 @@ import {
   talkGraph,
   writeThreads,
 } from '../../../../test/golden/langgraph/graphs.mjs';
+import { describeOn } from '../../../../test/support/describe-on.ts';
 import { contents, tuples } from '../../../../test/support/langgraph.ts';
 import { LIBRARY, loadPostgresSaver, readDescribed, SQLITE_FILE } from '../../../../test/support/official-savers.ts';
 import { adminClient, freshSchema, postgresUrl } from '../../../../test/support/postgres.ts';
@@ -218,7 +219,7 @@ describe.each(SOURCES)('[langgraph.18] a database of the official %s', (name, op
   });
 });
 
-describe.each(STORAGES)('[langgraph.18] on %s', (_, create) => {
+describeOn(STORAGES)('[langgraph.18] on %s', (_, create) => {
   test('threads come over', async () => {
     const { storage, reopen = () => storage } = create();
     const source = await openSqlite();

@@ -1,0 +1,40 @@
+import { beforeEach, describe, TestRunner } from 'vitest';
+import type { STORAGES } from './storages.ts';
+
+const part = process.env.SAVESTATE_STORAGES;
+
+if (part === 'rest') beforeEach(({ task, skip }) => skip(task.suite?.each !== true, 'npm test runs it'));
+
+type Tests = (name: string, create: (typeof STORAGES)[number][1]) => void;
+
+/**
+ * `describe.each` for storages. In a run of a part of the tests, each runs on all of them. In `npm test` each rule does: its tests share the
+ * storages out, and the fault loops run each test on the rest.
+ */
+export const describeOn =
+  (storages: typeof STORAGES) =>
+  (title: string, tests: Tests): void =>
+    describe.each(storages)(title, (name, create) => {
+      tests(name, create);
+      shareOut(
+        storages.findIndex(([known]) => known === name),
+        storages.length,
+      );
+    });
+
+/** Leaves those of the current suite's tests that run on this storage. */
+function shareOut(storage: number, count: number): void {
+  if (part === undefined) return;
+  const { tasks } = TestRunner.getCurrentSuite();
+  const isShared = (task: { readonly name: string }): boolean => {
+    const ofRule = tasks.filter(({ name }) => ruleOf(name) === ruleOf(task.name));
+    const share = Math.ceil(count / ofRule.length);
+    return (storage + ofRule.findIndex(({ name }) => name === task.name) * (count - share)) % count < share;
+  };
+  const kept = tasks.filter((task) => isShared(task) === (part === 'shared'));
+  tasks.splice(0, tasks.length, ...kept);
+}
+
+function ruleOf(name: string): string | undefined {
+  return /\[[a-z]+\.\d+\]/.exec(name)?.[0];
+}
