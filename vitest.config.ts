@@ -20,7 +20,7 @@ const shared = {
 } as const;
 const globalSetup = ['test/support/on-demand-global.ts'];
 
-/** Every rule on every storage (test/support/describe-on.ts). The kill, damage and fuzz loops run apart: `npm run test:faults`. */
+/** Every rule on every storage (test/support/later.ts). The kill, damage and fuzz loops run apart: `npm run test:faults`. */
 export default defineConfig({
   test: {
     maxWorkers: WORKERS,

@@ -10,7 +10,9 @@ export const FAULT_LOOPS = [
   'test/loop/processes.test.ts',
   'test/loop/simulated-week.test.ts',
   'src/**/*.property.test.ts',
+  'test/cli/redact-killed.test.ts',
   'test/support/postgres-pair.test.ts',
+  'src/adapter/langgraph/saver/saver-killed.test.ts',
   'src/runtime/repair/trial-killed.test.ts',
   'src/storage/postgres/schema/postgres-tenancy.test.ts',
 ];
@@ -23,6 +25,7 @@ export const SHORTENED = [
   'src/manager/retention/retention.test.ts',
   'src/runtime/loop/{recovery,retry,turn/operation,undone-turns}.test.ts',
   'src/runtime/{chat/linear-pattern,drift/drift-snapshot,drift/odd-events,repair/intervene,run/work,workspace/ignore-list}.test.ts',
+  'test/cli/remote.test.ts',
   'test/loop/ordinary-work.test.ts',
 ];
 
@@ -33,16 +36,16 @@ const shared = {
   hookTimeout: isFull ? 600_000 : 60_000,
   globalSetup: ['test/support/on-demand-global.ts'],
   setupFiles: ['test/support/end-of-file.ts'],
-  pool: 'forks',
+  pool: 'forks' as const,
   maxWorkers: WORKERS,
   fileParallelism: !isFull,
-} as const;
+};
 const env = { SAVESTATE_TRIALS: isFull ? 'full' : 'tenth' };
 
 /** Files whose tests share the storages out in `npm test`. */
 function sharing(): string[] {
   const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).map((name) => join('src', name));
-  return files.filter((file) => file.endsWith('.test.ts') && readFileSync(file, 'utf8').includes('/describe-on.ts'));
+  return files.filter((file) => file.endsWith('.test.ts') && readFileSync(file, 'utf8').includes('/later.ts'));
 }
 
 /**

@@ -1,5 +1,5 @@
 import { expect, expectTypeOf, test, vi } from 'vitest';
-import { describeOn } from '../../test/support/describe-on.ts';
+import { describeOn } from '../../test/support/later.ts';
 import { STORAGES } from '../../test/support/storages.ts';
 import { Checkpoint, type CheckpointJson } from '../core/record/checkpoint.ts';
 import { SecretRef } from '../core/value/secret-ref.ts';

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
+import { LATER } from '../../test/support/later.ts';
 import { builtFolder } from '../../test/support/on-demand.ts';
 import { temporaryFolder } from '../../test/support/storages.ts';
 import { Memory } from './index.ts';
@@ -80,9 +81,12 @@ const FORBID_SOCKETS = `
   }
   globalThis.fetch = forbidden('fetch');`;
 
-test('[memory.12] without a configured endpoint nothing is connected to, with the local model neither', async () => {
-  const path = join(temporaryFolder(), 'history.db');
-  const { code, said, complained } = await run(`${FORBID_SOCKETS}
+test(
+  '[memory.12] without a configured endpoint nothing is connected to, with the local model neither',
+  LATER,
+  async () => {
+    const path = join(temporaryFolder(), 'history.db');
+    const { code, said, complained } = await run(`${FORBID_SOCKETS}
     const { Memory, localEmbedder } = await import('${DIST}memory/index.js');
     const { CheckpointManager, InMemoryCheckpointStorage } = await import('${DIST}index.js');
     const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
@@ -97,8 +101,9 @@ test('[memory.12] without a configured endpoint nothing is connected to, with th
       await memory.close();
     }
     process.exit(0);`);
-  expect({ code, said, complained }).toEqual({ code: 0, said: 'none 1 true\nused 1 true\n', complained: '' });
-});
+    expect({ code, said, complained }).toEqual({ code: 0, said: 'none 1 true\nused 1 true\n', complained: '' });
+  },
+);
 
 test('[memory.12] the test above would notice: a configured endpoint is connected to', async () => {
   const path = join(temporaryFolder(), 'history.db');

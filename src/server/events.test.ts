@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { describeOn } from '../../test/support/describe-on.ts';
+import { describeOn } from '../../test/support/later.ts';
 import { builtFolder } from '../../test/support/on-demand.ts';
 import { startServer, type TestServer } from '../../test/support/server.ts';
 import { STORAGES, temporaryFolder } from '../../test/support/storages.ts';

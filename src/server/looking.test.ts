@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { describeOn } from '../../test/support/describe-on.ts';
+import { describeOn } from '../../test/support/later.ts';
 import { startServer } from '../../test/support/server.ts';
 import { STORAGES, temporaryFolder } from '../../test/support/storages.ts';
 import { openDatabase } from '../storage/database/sqlite-driver.ts';

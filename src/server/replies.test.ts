@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { createCrew, createRunner } from '../../test/fleet/crew.ts';
+import { LATER } from '../../test/support/later.ts';
 import { checkedKeys, startServer, type TestServer } from '../../test/support/server.ts';
 import { STORAGES, temporaryFolder } from '../../test/support/storages.ts';
 import { createTeam } from '../../test/support/team.ts';
@@ -189,9 +190,7 @@ test('every reply of every route is what the table says, for chats, fleets, work
   expect(others.filter((key) => !/run$|storage\/(read|change)$/.test(key))).toEqual(['GET /v1/events']);
 });
 
-test('a history of 10,000 checkpoints is one small reply, whatever its words are', {
-  timeout: 60_000,
-}, async () => {
+test('a history of 10,000 checkpoints is one small reply, whatever its words are', LATER, async () => {
   const started = await startServer();
   const session = await started.manager.session('long');
   const hostile = '<script>alert(1)</script>\u202e\u001b[31m';

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { AgentLoop, type LoopAgent } from '../../src/runtime/loop/index.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import { LATER } from '../support/later.ts';
 import { json, ok, run } from './support/cli.ts';
 import { DATABASE, sharedChat } from './support/fixture.ts';
 import { copiesOf, newFolder } from './support/folder.ts';
@@ -50,7 +51,7 @@ describe.concurrent('trial', () => {
     expect(broken).toMatchObject({ conclusion: 'not_compared', control: { errors: 1 } });
   });
 
-  test('[repair.8] Ctrl-C tells what there is and exits with 130', async () => {
+  test('[repair.8] Ctrl-C tells what there is and exits with 130', LATER, async () => {
     const folder = await folderWithRun();
     const args = ['trial', '#2', '--repeats', '2', '-n', '1', '--judge-command', 'echo judged >&2; sleep 60'];
     const stopped = await run(args, { folder, onOutput: (text, kill) => text.includes('judged') && kill('SIGINT') });

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { LATER } from '../support/later.ts';
 import { json, ok, run } from './support/cli.ts';
 import { CHAT, sharedChat } from './support/fixture.ts';
 import { newFolder } from './support/folder.ts';
@@ -53,21 +54,25 @@ describe.concurrent('lines from a script', () => {
     expect(help).toContain('Usage: savestate diff');
   });
 
-  test('[repl.2] sentences that begin with the name of a command are said to the team; without one that is told', async () => {
-    const { folder } = await chat.get();
-    for (const sentence of [
-      'show me the money',
-      'help me write a mail',
-      'resume work on the plan',
-      'branch office hours',
-      'tag along',
-      'hello there',
-    ]) {
-      const { code, stdout, stderr } = await run(['repl', '--eval', sentence], { folder });
-      expect([sentence, code, stdout]).toEqual([sentence, 2, '']);
-      expect(stderr).toContain('No team is configured');
-    }
-  });
+  test(
+    '[repl.2] sentences that begin with the name of a command are said to the team; without one that is told',
+    LATER,
+    async () => {
+      const { folder } = await chat.get();
+      for (const sentence of [
+        'show me the money',
+        'help me write a mail',
+        'resume work on the plan',
+        'branch office hours',
+        'tag along',
+        'hello there',
+      ]) {
+        const { code, stdout, stderr } = await run(['repl', '--eval', sentence], { folder });
+        expect([sentence, code, stdout]).toEqual([sentence, 2, '']);
+        expect(stderr).toContain('No team is configured');
+      }
+    },
+  );
 
   test('[repl.1] the commands of the command line work on the open storage', async () => {
     const { folder, ids, forkId } = await chat.copy();
@@ -256,7 +261,7 @@ describe.concurrent('rounds', () => {
     expect(places).toEqual(table.map(([, id]) => id));
   });
 
-  test('[cli.3] on a narrow screen no line is wider than it, and ids are short', async () => {
+  test('[cli.3] on a narrow screen no line is wider than it, and ids are short', LATER, async () => {
     const folder = createTeamFolder();
     await ok(['run', '-s', 'trip', '-n', '3', 'Plan a day with everything that can be seen there, and do not hurry'], {
       folder,
@@ -320,25 +325,29 @@ describe.concurrent('what is not said to the team', () => {
     expect(await ok(['show', '@:chat.messages', '--json'], { folder })).not.toContain('cheaper');
   });
 
-  test('[repl.2] numbers that mean nothing are refused in words of the REPL, and not said to the team of another session', async () => {
-    const folder = createTeamFolder();
-    await ok(['run', '-s', 'trip', '-n', '2', 'Plan a day'], { folder });
-    const before = await json('log', ['--all'], { folder });
-    for (const [line, words] of [
-      ['run -5', 'The number of rounds must be a whole number, 0 or more; found "-5".'],
-      ['/run -5', 'The number of rounds must be a whole number'],
-      ['run 1.5', 'The number of rounds must be a whole number'],
-      ['run 0', 'The number of rounds must be 1 or more; found "0".'],
-      ['checkpoints 0', 'The count must be 1 or more'],
-      ['tag 5', 'A tag cannot be called "5"'],
-    ] as const)
-      expect([line, await run(['repl', '--team', 'team.yaml', '--eval', line], { folder })]).toMatchObject([
-        line,
-        { code: 2, stderr: expect.stringContaining(words) },
-      ]);
-    expect(await run(['repl', '--eval', '""'], { folder })).toMatchObject({ code: 0, stdout: '' });
-    expect(await json('log', ['--all'], { folder })).toEqual(before);
-  });
+  test(
+    '[repl.2] numbers that mean nothing are refused in words of the REPL, and not said to the team of another session',
+    LATER,
+    async () => {
+      const folder = createTeamFolder();
+      await ok(['run', '-s', 'trip', '-n', '2', 'Plan a day'], { folder });
+      const before = await json('log', ['--all'], { folder });
+      for (const [line, words] of [
+        ['run -5', 'The number of rounds must be a whole number, 0 or more; found "-5".'],
+        ['/run -5', 'The number of rounds must be a whole number'],
+        ['run 1.5', 'The number of rounds must be a whole number'],
+        ['run 0', 'The number of rounds must be 1 or more; found "0".'],
+        ['checkpoints 0', 'The count must be 1 or more'],
+        ['tag 5', 'A tag cannot be called "5"'],
+      ] as const)
+        expect([line, await run(['repl', '--team', 'team.yaml', '--eval', line], { folder })]).toMatchObject([
+          line,
+          { code: 2, stderr: expect.stringContaining(words) },
+        ]);
+      expect(await run(['repl', '--eval', '""'], { folder })).toMatchObject({ code: 0, stdout: '' });
+      expect(await json('log', ['--all'], { folder })).toEqual(before);
+    },
+  );
 
   test('[repl.1] what was chosen with --team holds for commands; new says what begins; checkpoints that there are more', async () => {
     const folder = createTeamFolder('');

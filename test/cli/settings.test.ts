@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import { LATER } from '../support/later.ts';
 import { json, ok, run } from './support/cli.ts';
 import { createTeamFolder } from './support/team.ts';
 
@@ -226,7 +227,7 @@ describe.concurrent('workflow.yaml at the command line', () => {
     expect(settings).toMatch(/"maxRoundCount": ?1\b/);
   });
 
-  test('[settings.7] a fleet tells its progress ledgers, unless log_progress_ledger is off', async () => {
+  test('[settings.7] a fleet tells its progress ledgers, unless log_progress_ledger is off', LATER, async () => {
     const folder = createProject('', 'team: fleet.mjs\n');
     for (const [isOn, session] of [
       [true, 'on'],

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../src/cli/command-table.ts';
+import { LATER } from '../support/later.ts';
 import { cleanEnv, DIST, json, MAIN, ok, run } from './support/cli.ts';
 import { CHAT, DATABASE, sharedChat } from './support/fixture.ts';
 import { newFolder } from './support/folder.ts';
@@ -254,7 +255,7 @@ describe.concurrent('the rest', () => {
     expect(stdout.trim()).toBe('what-if');
   });
 
-  test('[cli.22] demo is the tour, and langgraph is explained like the others', async () => {
+  test('[cli.22] demo is the tour, and langgraph is explained like the others', LATER, async () => {
     const tour = await ok(['demo']);
     expect(tour).toContain('killed by SIGKILL');
     expect(tour).toContain('verify: clean');

@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
+import { LATER } from '../support/later.ts';
 import { cleanEnv, json, MAIN, ok, run } from './support/cli.ts';
 import { sharedChat } from './support/fixture.ts';
 import { newFolder } from './support/folder.ts';
@@ -117,7 +118,7 @@ describe.concurrent('output', () => {
     });
   });
 
-  test('[cli.3] a very long value is cut on a screen, which says how to see it; nowhere else', async () => {
+  test('[cli.3] a very long value is cut on a screen, which says how to see it; nowhere else', LATER, async () => {
     const folder = newFolder();
     const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'long.db') }) });
     const session = await manager.session('s');
@@ -195,7 +196,7 @@ describe.concurrent('output', () => {
     expect(JSON.parse(piped.at(-1) ?? '')).toMatchObject({ state: { text: evil } });
   });
 
-  test('[cli.3] an error, a note and a prompt cannot either', async () => {
+  test('[cli.3] an error, a note and a prompt cannot either', LATER, async () => {
     const folder = newFolder();
     const codec = { tag: 'evil\u001b]0;owned\u0007\u202e', class: Map, encode: () => ({}), decode: () => new Map() };
     const storage = new SqliteCheckpointStorage({ path: join(folder, 'evil.db') });

@@ -1,11 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
+import { LATER } from '../support/later.ts';
 import { createHome, normalise, readTranscript, type } from './support/transcript.ts';
 
 const DOCUMENT = resolve(import.meta.dirname, '../../docs/WALKTHROUGH.md');
 
-test('[cli.22] the walk-through is what happens, line by line', async () => {
+test('[cli.22] the walk-through is what happens, line by line', LATER, async () => {
   const folder = createHome();
   let typed = 0;
   for (const part of readTranscript(DOCUMENT)) {

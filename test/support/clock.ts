@@ -7,6 +7,12 @@ type Timer = { readonly atMs: number; readonly run: () => void };
 /** Nothing starts by itself after so many turns of the event loop without a call under way. */
 const QUIET_TURNS = 5;
 
+/** The processor time of this process so far: what else the machine does is not in it. */
+export function processorMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
 /** A clock that stands still until it is told to go on, and timers that go by it. */
 export class TestClock {
   #nowMs = Date.UTC(2026, 0, 1);

@@ -1,7 +1,7 @@
 import type { UIMessage } from 'ai';
 import { expect, test } from 'vitest';
 import { SDKS } from '../../../test/support/ai-sdk.ts';
-import { describeOn } from '../../../test/support/describe-on.ts';
+import { describeOn } from '../../../test/support/later.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';

@@ -2,7 +2,7 @@ import type { LanguageModel } from 'ai';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type Line, SDKS } from '../../../test/support/ai-sdk.ts';
-import { describeOn } from '../../../test/support/describe-on.ts';
+import { describeOn } from '../../../test/support/later.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage, Commit } from '../../storage/contract.ts';

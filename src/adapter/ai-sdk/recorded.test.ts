@@ -3,7 +3,7 @@ import { wrapLanguageModel as wrap7 } from 'ai7';
 import { MockLanguageModelV4 } from 'ai7/test';
 import { describe, expect, test } from 'vitest';
 import { partsOf, SDKS } from '../../../test/support/ai-sdk.ts';
-import { describeOn } from '../../../test/support/describe-on.ts';
+import { describeOn } from '../../../test/support/later.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';

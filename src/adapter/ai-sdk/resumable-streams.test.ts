@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { partsOf, SDKS } from '../../../test/support/ai-sdk.ts';
-import { describeOn } from '../../../test/support/describe-on.ts';
+import { describeOn } from '../../../test/support/later.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { SetTimer } from '../../core/time/timer.ts';

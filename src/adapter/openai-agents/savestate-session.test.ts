@@ -12,7 +12,7 @@ import { assistantMessage, functionCall, modelError, ScriptedModel } from '@open
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { describeOn } from '../../../test/support/describe-on.ts';
+import { describeOn } from '../../../test/support/later.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { drawn } from '../../../test/support/trials.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';

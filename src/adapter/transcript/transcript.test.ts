@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { describeOn } from '../../../test/support/describe-on.ts';
+import { describeOn } from '../../../test/support/later.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { SetTimer } from '../../core/time/timer.ts';

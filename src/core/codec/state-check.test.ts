@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { LATER } from '../../../test/support/later.ts';
 import { drawn } from '../../../test/support/trials.ts';
 import { anyState, anyValue } from '../../../test/support/values.ts';
 import { hasErrorCode } from '../errors.ts';
@@ -45,7 +46,7 @@ const LARGE = {
 };
 
 describe('[value.6] reading has the limits of saving', () => {
-  test('what was saved is read and checked under the limits that it was saved under', () => {
+  test('what was saved is read and checked under the limits that it was saved under', LATER, () => {
     fc.assert(
       fc.property(fc.oneof(anyValue, anyState), (value) => expectFits(value)),
       drawn(500),

@@ -1,7 +1,7 @@
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { describeOn } from '../../../test/support/describe-on.ts';
+import { describeOn } from '../../../test/support/later.ts';
 import { STORAGES, temporaryFolder } from '../../../test/support/storages.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
 import type { ChunkStorage, Commit } from '../../storage/contract.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeOn } from '../../../test/support/describe-on.ts';
+import { describeOn, LATER } from '../../../test/support/later.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import type { RetentionPolicy } from '../retention/retention-policy.ts';
@@ -62,7 +62,7 @@ describeOn(STORAGES)('groups and limits on %s', (storageName, create) => {
     },
   );
 
-  test('[group.7] teams that are idle longest end whole, and begin anew', async () => {
+  test('[group.7] teams that are idle longest end whole, and begin anew', LATER, async () => {
     const manager = new CheckpointManager({ storage: create().storage, retention: { maxCheckpoints: 10 } });
     const teams = ['t1', 't2', 't3', 't4'].map((groupId) => ({ groupId, members: teamOf(groupId) }));
     for (let round = 0; round < 2; round++) {

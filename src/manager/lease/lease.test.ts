@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { TestClock } from '../../../test/support/clock.ts';
-import { describeOn } from '../../../test/support/describe-on.ts';
+import { describeOn } from '../../../test/support/later.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import type { ChunkStorage, RefChange } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeOn } from '../../../test/support/describe-on.ts';
+import { describeOn } from '../../../test/support/later.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import type { CheckpointQuery, ChunkStorage } from '../../storage/contract.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeOn } from '../../../test/support/describe-on.ts';
+import { describeOn, LATER } from '../../../test/support/later.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 
@@ -9,7 +9,7 @@ const STEPS = 25;
 const BOUNDED = STORAGES.filter(([name]) => name in TURNS); // a folder keeps a small file for each entry of a log
 
 describeOn(BOUNDED)('%s', (name, create) => {
-  test('[retention.2] steps, forks and prunes without end leave what is kept and a bounded rest', async () => {
+  test('[retention.2] steps, forks and prunes without end leave what is kept and a bounded rest', LATER, async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });
     const session = await manager.session('s');

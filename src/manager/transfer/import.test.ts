@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { describeOn } from '../../../test/support/describe-on.ts';
+import { describeOn } from '../../../test/support/later.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { type CheckpointId, createCheckpointIds, type SessionId } from '../../core/record/id.ts';
 import { type Chunk, createChunk, type Digest, digestText } from '../../core/tree/chunk.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { describeOn } from '../../../test/support/describe-on.ts';
+import { describeOn } from '../../../test/support/later.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { StorageError } from '../../core/errors.ts';
 import { type FaultPlan, faultyStorage } from '../../testing/faulty-storage.ts';

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
+import { LATER } from '../../../test/support/later.ts';
 import { StorageError } from '../../core/errors.ts';
 import type { ChunkStorage, Commit } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
@@ -134,7 +135,7 @@ test('[loop.15] one that is under way is not given up because another of its nam
   expect(await world.history({ type: 'pre_operation' })).toEqual([]);
 });
 
-test('[loop.15] of operations with ever new names that never succeed the last 100 are kept', async () => {
+test('[loop.15] of operations with ever new names that never succeed the last 100 are kept', LATER, async () => {
   const world = new World();
   const createAgent = (): LoopAgent => ({
     tools: { act: { run: () => failIf('fail') } },

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR, type Life, World } from '../../../test/loop/world.ts';
+import { LATER } from '../../../test/support/later.ts';
 import type { LoopAgent, LoopAgentState } from './index.ts';
 
 /** Remembers its messages, and drifts for ever on those that say so. */
@@ -92,22 +93,26 @@ describe('restoreFrom', () => {
     await (await world.start({ createAgent: clerk, lease }, { run: false })).loop.stop();
   });
 
-  test('[loop.31] killed at any commit, it is restored when it is asked for again, and every message is handled once', async () => {
-    for (let dieAt = 1; dieAt <= 6; dieAt += 0.5) {
-      const world = new World();
-      const { life, first } = await live(world);
-      life.die();
-      const killed = await world.open(dieAt, { createAgent: clerk, restoreFrom: first });
-      await world.clock.pass(1000);
-      killed?.die();
-      const again = await world.start({ createAgent: clerk, restoreFrom: first });
-      await deliver(again, 'm3');
-      await world.clock.pass(1000);
-      expect(again.loop.state.context.decisions).toEqual(['m1', 'm3']);
-      expect(mailOf(again.loop.state)).toEqual({ pending: [], handled: ['m1', 'm2', 'm3'] });
-      await again.loop.stop();
-    }
-  });
+  test(
+    '[loop.31] killed at any commit, it is restored when it is asked for again, and every message is handled once',
+    LATER,
+    async () => {
+      for (let dieAt = 1; dieAt <= 6; dieAt += 0.5) {
+        const world = new World();
+        const { life, first } = await live(world);
+        life.die();
+        const killed = await world.open(dieAt, { createAgent: clerk, restoreFrom: first });
+        await world.clock.pass(1000);
+        killed?.die();
+        const again = await world.start({ createAgent: clerk, restoreFrom: first });
+        await deliver(again, 'm3');
+        await world.clock.pass(1000);
+        expect(again.loop.state.context.decisions).toEqual(['m1', 'm3']);
+        expect(mailOf(again.loop.state)).toEqual({ pending: [], handled: ['m1', 'm2', 'm3'] });
+        await again.loop.stop();
+      }
+    },
+  );
 });
 
 describe('a rewind', () => {

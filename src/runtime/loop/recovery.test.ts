@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
+import { LATER } from '../../../test/support/later.ts';
 import { STRIDE } from '../../../test/support/trials.ts';
 import type { DriftReading, DriftWatch, LoopAgent } from './index.ts';
 
@@ -71,7 +72,7 @@ describe('errors', () => {
     expect(loop.state.mailbox.setAside.length).toBe(90);
   });
 
-  test('[loop.16] nor are more than so many a day, also when the process starts again and again', async () => {
+  test('[loop.16] nor are more than so many a day, also when the process starts again and again', LATER, async () => {
     const world = new World();
     const settings = { maxFailures: 1, refreshEveryMs: 100 * HOUR };
     const errors = async () => (await world.history({ type: 'recovery' })).length;

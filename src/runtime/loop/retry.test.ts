@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR, MINUTE, World } from '../../../test/loop/world.ts';
+import { LATER } from '../../../test/support/later.ts';
 import { STRIDE, trials } from '../../../test/support/trials.ts';
 import type { LoopAgent, Turn } from './index.ts';
 
@@ -37,7 +38,7 @@ describe('a message that is tried again', () => {
     expect(new Set(turns).size).toBe(2);
   });
 
-  test('[loop.3] goes on so in another process, from any moment', async () => {
+  test('[loop.3] goes on so in another process, from any moment', LATER, async () => {
     const run = async (dieAt: number): Promise<boolean> => {
       const world = new World();
       const charges: string[] = [];
@@ -179,7 +180,7 @@ describe('the drift watch and the loop itself', () => {
     expect(life.loop.state.context.notes).toEqual([]);
   });
 
-  test('[loop.28] two single failures an hour: every message is handled once, nothing drifts', async () => {
+  test('[loop.28] two single failures an hour: every message is handled once, nothing drifts', LATER, async () => {
     const world = new World();
     const failed = new Set<string>();
     const handled: string[] = [];

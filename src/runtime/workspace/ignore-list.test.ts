@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { processorMs } from '../../../test/support/clock.ts';
 import { trials } from '../../../test/support/trials.ts';
 import { IgnoreList } from './ignore-list.ts';
 
@@ -58,12 +59,12 @@ describe('[workspace.2] the ignore list', () => {
 
   test('patterns made to be slow are not', () => {
     const name = 'a'.repeat(3000);
-    const start = performance.now();
+    const start = processorMs();
     new IgnoreList([`${'*a'.repeat(300)}b`, `${'**/'.repeat(200)}b`]).ignoresWithin(
       `${'a/'.repeat(500)}${name}`,
       false,
     );
-    expect(performance.now() - start).toBeLessThan(5000);
+    expect(processorMs() - start).toBeLessThan(5000);
   });
 
   const hasGit = spawnSync('git', ['--version']).status === 0;

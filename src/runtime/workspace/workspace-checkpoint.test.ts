@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { LATER } from '../../../test/support/later.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { LocalCodeExecutor } from '../code/local-code-executor.ts';
@@ -23,7 +24,7 @@ async function openSession() {
   return { manager, session: await manager.session('files') };
 }
 
-test('[workspace.6] the files of every checkpoint of a session come back, in any order', async () => {
+test('[workspace.6] the files of every checkpoint of a session come back, in any order', LATER, async () => {
   const { manager, session } = await openSession();
   const cache = new WorkspaceCache();
   const executor = new LocalCodeExecutor({ workDir: folder });

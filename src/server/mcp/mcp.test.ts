@@ -6,8 +6,8 @@ import { InMemoryTransport } from '@modelcontextprotocol/server';
 import { Client as OldClient } from 'mcp-v1/client/index.js';
 import { StreamableHTTPClientTransport as OldHttpTransport } from 'mcp-v1/client/streamableHttp.js';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { describeOn } from '../../../test/support/describe-on.ts';
 import { installWithout } from '../../../test/support/install-without.ts';
+import { describeOn, LATER } from '../../../test/support/later.ts';
 import { STORAGES, temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { Memory } from '../../memory/memory.ts';
@@ -239,7 +239,7 @@ test.each(Object.entries(CLIENTS))('a client %s asks /mcp of a server, behind it
   expect(content[0]?.text).toContain(ODD);
 });
 
-test('without the SDK the sentence says what to install', () => {
+test('without the SDK the sentence says what to install', LATER, () => {
   const folder = installWithout('@modelcontextprotocol');
   writeFileSync(
     join(folder, 'a.mjs'),

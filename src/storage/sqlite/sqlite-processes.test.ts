@@ -26,6 +26,9 @@ async function bundle(source: string): Promise<string> {
   return pathToFileURL(join(outDir, 'builders.js')).href;
 }
 
+/** Longer than a test: how soon another process has its turn is the machine's affair. */
+const busyTimeoutMs = 600_000;
+
 let folder: string;
 let path: string;
 let children: ChildProcess[];
@@ -47,7 +50,7 @@ function start(script: string): ChildProcess {
     import { SqliteCheckpointStorage as S } from '${DIST}storage/sqlite/sqlite-storage.js';
     import { openDatabase } from '${DIST}storage/database/sqlite-driver.js';
     import * as b from '${BUILDERS}';
-    const path = ${JSON.stringify(path)};
+    const [path, busyTimeoutMs] = [${JSON.stringify(path)}, ${busyTimeoutMs}];
     const say = (text) => process.stdout.write(text + '\\n');
     ${script}`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', source], {
@@ -73,24 +76,24 @@ async function exitCode(child: ChildProcess): Promise<unknown> {
 }
 
 const HOLD_LOCK = `
-  const db = openDatabase(path); db.exec('BEGIN IMMEDIATE'); say('held');
+  const db = openDatabase(path); db.exec('PRAGMA busy_timeout=600000; BEGIN IMMEDIATE'); say('held');
   process.stdin.once('data', () => { db.exec('COMMIT'); db.close(); process.exit(0); });`;
 
 test('several processes may create the same file at once', async () => {
   const script = `
-    const storage = new S({ path });
+    const storage = new S({ path, busyTimeoutMs });
     const make = new b.Builders(process.pid);
     for (let i = 0; i < 20; i++) await storage.commit(b.commitOf(make.checkpoint({ sessionId: 's-' + process.pid })));
     await storage.close();`;
   const codes = await Promise.all(Array.from({ length: 6 }, () => exitCode(start(script))));
   expect(codes).toEqual([0, 0, 0, 0, 0, 0]);
-  await using storage = new SqliteCheckpointStorage({ path });
+  await using storage = new SqliteCheckpointStorage({ path, busyTimeoutMs });
   expect(await storage.stats()).toMatchObject({ checkpoints: 120, sessions: 6 });
   expect(await storage.checkIntegrity()).toEqual([]);
 });
 
 test('a commit waits for another process without blocking this one', async () => {
-  await using storage = new SqliteCheckpointStorage({ path });
+  await using storage = new SqliteCheckpointStorage({ path, busyTimeoutMs });
   const child = start(HOLD_LOCK);
   await heard(child, 'held');
   let isOver = false;
@@ -124,7 +127,7 @@ test('a lock that is never released becomes an error that says so, and reading g
 
 test('what was acknowledged before a kill is there', async () => {
   const child = start(`
-    const storage = new S({ path, durability: 'process' });
+    const storage = new S({ path, busyTimeoutMs, durability: 'process' });
     const make = new b.Builders();
     for (let i = 1; ; i++) {
       await storage.commit(b.commitOf(make.checkpoint()));
@@ -133,7 +136,7 @@ test('what was acknowledged before a kill is there', async () => {
   await heard(child, 'done 50.');
   child.kill('SIGKILL');
   await exitCode(child);
-  await using storage = new SqliteCheckpointStorage({ path });
+  await using storage = new SqliteCheckpointStorage({ path, busyTimeoutMs });
   expect((await storage.stats()).checkpoints).toBeGreaterThanOrEqual(50);
   expect(await storage.checkIntegrity()).toEqual([]);
 });
@@ -142,7 +145,7 @@ test('[durability.8] a log that other processes empty, restart and leave at thei
   const script = `
     const make = new b.Builders(process.pid);
     for (let round = 0; round < 15; round++) {
-      const storage = new S({ path, durability: 'process' });
+      const storage = new S({ path, busyTimeoutMs, durability: 'process' });
       for (let i = 0; i < 10; i++) {
         await storage.commit(b.commitOf(make.checkpoint({ sessionId: 's-' + process.pid })));
         const other = openDatabase(path);
@@ -153,7 +156,7 @@ test('[durability.8] a log that other processes empty, restart and leave at thei
       await storage.close();
     }`;
   const running = [start(script), start(script)];
-  await using storage = new SqliteCheckpointStorage({ path, durability: 'process' });
+  await using storage = new SqliteCheckpointStorage({ path, busyTimeoutMs, durability: 'process' });
   const make = new Builders();
   let commits = 0;
   while (running.some(({ exitCode: code }) => code === null)) {
@@ -167,7 +170,7 @@ test('[durability.8] a log that other processes empty, restart and leave at thei
 
 test('collections of one process spare what another commits, also chunks that were garbage before', async () => {
   const child = start(`
-    const storage = new S({ path, durability: 'process' });
+    const storage = new S({ path, busyTimeoutMs, durability: 'process' });
     say('ready');
     let isDone = false;
     process.stdin.once('data', () => { isDone = true; });
@@ -176,7 +179,7 @@ test('collections of one process spare what another commits, also chunks that we
     await storage.close();
     process.exit(removed > 0 ? 0 : 1);`);
   await heard(child, 'ready');
-  await using storage = new SqliteCheckpointStorage({ path, durability: 'process' });
+  await using storage = new SqliteCheckpointStorage({ path, busyTimeoutMs, durability: 'process' });
   const make = new Builders();
   const leaf = make.chunk();
   const hot = make.chunk([leaf.digest]);
@@ -195,7 +198,7 @@ test('collections of one process spare what another commits, also chunks that we
 });
 
 test('a long read of another process does not keep a collection from ending', async () => {
-  await using storage = new SqliteCheckpointStorage({ path });
+  await using storage = new SqliteCheckpointStorage({ path, busyTimeoutMs });
   const make = new Builders();
   await storage.commit(commitOf(make.checkpoint(), { chunks: [make.chunk()] }));
   const reader = openDatabase(path);
@@ -214,7 +217,7 @@ test.each(['saves and closes', 'only closes'])(
     const make = new Builders();
     const child = start(`
       const make = new b.Builders(2);
-      const storage = new S({ path });
+      const storage = new S({ path, busyTimeoutMs });
       await storage.commit(b.commitOf(make.checkpoint()));
       say('open');
       process.stdin.once('data', async () => {
@@ -226,13 +229,13 @@ test.each(['saves and closes', 'only closes'])(
     await heard(child, 'open');
     rmSync(`${path}-shm`);
     const others = [make.checkpoint(), make.checkpoint(), make.checkpoint()];
-    const storage = new SqliteCheckpointStorage({ path });
+    const storage = new SqliteCheckpointStorage({ path, busyTimeoutMs });
     for (const checkpoint of others) await storage.commit(commitOf(checkpoint));
     child.stdin?.write('go\n');
     expect(await exitCode(child)).toBe(0);
     await storage.commit(commitOf(make.checkpoint()));
     await storage.close();
-    await using again = new SqliteCheckpointStorage({ path });
+    await using again = new SqliteCheckpointStorage({ path, busyTimeoutMs });
     for (const { header } of others) expect(await again.readCheckpoint(header.id)).toBeDefined();
     expect(await again.listCheckpoints({ limit: 10 })).toHaveLength(5);
   },

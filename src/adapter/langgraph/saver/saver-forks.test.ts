@@ -1,7 +1,7 @@
 import { HumanMessage } from '@langchain/core/messages';
 import { expect, test } from 'vitest';
-import { describeOn } from '../../../../test/support/describe-on.ts';
 import { contents, echoGraph, putValues, ROOT, tuples } from '../../../../test/support/langgraph.ts';
+import { describeOn } from '../../../../test/support/later.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';

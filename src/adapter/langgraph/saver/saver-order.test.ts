@@ -3,8 +3,8 @@ import { HumanMessage } from '@langchain/core/messages';
 import { Annotation, END, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 import { type BaseCheckpointSaver, MemorySaver } from '@langchain/langgraph-checkpoint';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { describeOn } from '../../../../test/support/describe-on.ts';
 import { checkpointOf, metadataOf, putValues, ROOT, threadConfig } from '../../../../test/support/langgraph.ts';
+import { describeOn, LATER } from '../../../../test/support/later.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
 import { SavestateSaver } from './savestate-saver.ts';
@@ -113,7 +113,7 @@ describeOn(STORAGES)('[langgraph.7] on %s', (_, create) => {
   });
 });
 
-test('[langgraph.7] threads do not get into each other’s way, however many are at work at once', async () => {
+test('[langgraph.7] threads do not get into each other’s way, however many are at work at once', LATER, async () => {
   const saver = new SavestateSaver(new InMemoryCheckpointStorage());
   const threads = Array.from({ length: 1100 }, (_, at) => {
     const [first, next] = [checkpointOf({}), checkpointOf({})];

@@ -1,7 +1,6 @@
 import { AIMessage, HumanMessage } from '@langchain/core/messages';
 import { Annotation, END, START, StateGraph } from '@langchain/langgraph';
 import { describe, expect, test } from 'vitest';
-import { describeOn } from '../../../../test/support/describe-on.ts';
 import {
   checkpointOf,
   contents,
@@ -12,6 +11,7 @@ import {
   threadConfig,
   tuples,
 } from '../../../../test/support/langgraph.ts';
+import { describeOn, LATER } from '../../../../test/support/later.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
@@ -141,7 +141,7 @@ describe('[langgraph.13] a saver of a manager', () => {
 describe('[langgraph.8] what a save costs', () => {
   const message = (at: number) => new AIMessage({ content: `message ${at} `.repeat(40), id: `m${at}` });
 
-  test('is what is new, in a conversation of 3,000 messages, and after each new turn', async () => {
+  test('is what is new, in a conversation of 3,000 messages, and after each new turn', LATER, async () => {
     const storage = new InMemoryCheckpointStorage();
     let messages = Array.from({ length: 3000 }, (_, at) => message(at));
     await putValues(new SavestateSaver(storage), ROOT, { messages, big: 'x'.repeat(100_000) });

@@ -2,8 +2,8 @@ import { Annotation, Command, END, interrupt, Send, START, StateGraph } from '@l
 import type { BaseCheckpointSaver } from '@langchain/langgraph-checkpoint';
 import { MemorySaver } from '@langchain/langgraph-checkpoint';
 import { expect, test } from 'vitest';
-import { describeOn } from '../../../../test/support/describe-on.ts';
 import { checkpointOf, metadataOf, ROOT } from '../../../../test/support/langgraph.ts';
+import { describeOn } from '../../../../test/support/later.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { SavestateSaver } from './savestate-saver.ts';
 

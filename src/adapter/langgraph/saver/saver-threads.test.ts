@@ -5,7 +5,6 @@ import { HumanMessage } from '@langchain/core/messages';
 import { Annotation, END, interrupt, START, StateGraph } from '@langchain/langgraph';
 import type { BaseCheckpointSaver } from '@langchain/langgraph-checkpoint';
 import { expect, test } from 'vitest';
-import { describeOn } from '../../../../test/support/describe-on.ts';
 import {
   checkpointOf,
   contents,
@@ -16,6 +15,7 @@ import {
   threadConfig,
   tuples,
 } from '../../../../test/support/langgraph.ts';
+import { describeOn } from '../../../../test/support/later.ts';
 import { STORAGES, temporaryFolder } from '../../../../test/support/storages.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../../storage/sqlite/sqlite-storage.ts';

@@ -19,8 +19,8 @@ import {
 import { Command, Overwrite, Send } from '@langchain/langgraph';
 import { DeltaSnapshot } from '@langchain/langgraph-checkpoint';
 import { describe, expect, test } from 'vitest';
-import { describeOn } from '../../../../test/support/describe-on.ts';
 import { checkpointOf, metadataOf, putValues, ROOT, valueGraph } from '../../../../test/support/langgraph.ts';
+import { describeOn } from '../../../../test/support/later.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
 import { langGraphClasses } from '../index.ts';

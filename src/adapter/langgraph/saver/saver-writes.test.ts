@@ -4,7 +4,6 @@ import type { RunnableConfig } from '@langchain/core/runnables';
 import { Annotation, Command, END, interrupt, START, StateGraph } from '@langchain/langgraph';
 import { type CheckpointTuple, type PendingWrite, uuid6 } from '@langchain/langgraph-checkpoint';
 import { expect, test } from 'vitest';
-import { describeOn } from '../../../../test/support/describe-on.ts';
 import {
   checkpointOf,
   contents,
@@ -15,6 +14,7 @@ import {
   threadConfig,
   tuples,
 } from '../../../../test/support/langgraph.ts';
+import { describeOn } from '../../../../test/support/later.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
 import { SavestateSaver } from './savestate-saver.ts';

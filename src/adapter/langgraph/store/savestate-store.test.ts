@@ -3,7 +3,7 @@ import { Annotation, END, START, StateGraph } from '@langchain/langgraph';
 import { type BaseStore, InMemoryStore, type Item, type Operation } from '@langchain/langgraph-checkpoint';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { describeOn } from '../../../../test/support/describe-on.ts';
+import { describeOn } from '../../../../test/support/later.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { drawn } from '../../../../test/support/trials.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';

@@ -1,7 +1,7 @@
 import { HumanMessage } from '@langchain/core/messages';
 import { InMemoryStore } from '@langchain/langgraph-checkpoint';
 import { expect, test } from 'vitest';
-import { describeOn } from '../../../../test/support/describe-on.ts';
+import { describeOn } from '../../../../test/support/later.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import { SavestateStore } from '../index.ts';

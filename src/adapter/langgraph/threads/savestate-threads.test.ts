@@ -6,7 +6,7 @@ import type { BaseMessage } from '@langchain/core/messages';
 import { END, interrupt, MessagesAnnotation, START, StateGraph } from '@langchain/langgraph';
 import { Client } from '@langchain/langgraph-sdk';
 import { expect, onTestFinished, test } from 'vitest';
-import { describeOn } from '../../../../test/support/describe-on.ts';
+import { describeOn } from '../../../../test/support/later.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';

@@ -12,8 +12,8 @@ import {
   talkGraph,
   writeThreads,
 } from '../../../../test/golden/langgraph/graphs.mjs';
-import { describeOn } from '../../../../test/support/describe-on.ts';
 import { contents, tuples } from '../../../../test/support/langgraph.ts';
+import { describeOn, LATER } from '../../../../test/support/later.ts';
 import { LIBRARY, loadPostgresSaver, readDescribed, SQLITE_FILE } from '../../../../test/support/official-savers.ts';
 import { adminClient, freshSchema, postgresUrl } from '../../../../test/support/postgres.ts';
 import { STORAGES, temporaryFolder } from '../../../../test/support/storages.ts';
@@ -250,6 +250,7 @@ test('[langgraph.18] threads of a saver that is at hand come over through its pu
 
 test.each(['fails', 'loses_reply'] as const)(
   '[langgraph.19] an import that ends because a commit %s, at any commit, is completed by the next',
+  LATER,
   async (fault) => {
     const { saver: whole } = await importGolden(openSqlite);
     const expected = (await tuples(whole, {})).filter(({ config }) => config.configurable?.thread_id === 'delta');

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { HOUR, type Life, MINUTE, World } from '../../../../test/loop/world.ts';
+import { LATER } from '../../../../test/support/later.ts';
 import { STRIDE } from '../../../../test/support/trials.ts';
 import { StorageError } from '../../../core/errors.ts';
 import type { LoopAgent, LoopTool, Turn } from '../index.ts';
@@ -113,44 +114,48 @@ test('[loop.16] with rethrow nothing is undone, and the turn gets the error', as
   expect(outside).toEqual(['copy 1']);
 });
 
-test('[loop.17] a crash at any commit of an operation and its rollback: each call and each undo happens once', async () => {
-  const run = async (dieAt: number) => {
-    const world = new World();
-    const outside: string[] = [];
-    const createAgent = guarding(outside, async (turn) => {
-      await turn.guard('deploy', async (operation) => {
-        for (const tool of ['copy', 'move', 'break']) await operation.call(tool, 1);
+test(
+  '[loop.17] a crash at any commit of an operation and its rollback: each call and each undo happens once',
+  LATER,
+  async () => {
+    const run = async (dieAt: number) => {
+      const world = new World();
+      const outside: string[] = [];
+      const createAgent = guarding(outside, async (turn) => {
+        await turn.guard('deploy', async (operation) => {
+          for (const tool of ['copy', 'move', 'break']) await operation.call(tool, 1);
+        });
+        await turn.step('end', () => outside.push('end'));
       });
-      await turn.step('end', () => outside.push('end'));
-    });
-    const first = await world.start({ createAgent });
-    await world.clock.settle();
-    first.dieAtCommit(first.commits + dieAt);
-    await Promise.race([first.loop.deliver({ id: 'm1', body: null }), first.death]);
-    await world.clock.settle();
-    const isOver = first.loop.state.mailbox.processedCount === 1;
-    first.die();
-    const second = await world.start({ createAgent });
-    await second.loop.deliver({ id: 'm1', body: null });
-    await world.clock.pass(MINUTE);
-    expect(second.loop.state.mailbox, `died at commit ${dieAt}`).toMatchObject({ processedCount: 1, setAside: [] });
-    const befores = await world.history({ type: 'pre_operation' });
-    expect(befores.length, `died at commit ${dieAt}`).toBe(1);
-    return { outside, isOver };
-  };
-  const expected = ['copy 1', 'move 1', 'undo move 1 move-1', 'undo copy 1 copy-1', 'end'];
-  let isOver = false;
-  let dieAt = 1;
-  for (; !isOver; dieAt += STRIDE / 2) {
-    const result = await run(dieAt);
-    const seen = [...new Set(result.outside)];
-    expect(seen, `died at commit ${dieAt}`).toEqual(expected);
-    // What ran, but was not recorded when the process died, runs again: at most one call.
-    expect(result.outside.length - seen.length, `died at commit ${dieAt}`).toBeLessThanOrEqual(1);
-    isOver = result.isOver;
-  }
-  expect(dieAt).toBeGreaterThan(15);
-});
+      const first = await world.start({ createAgent });
+      await world.clock.settle();
+      first.dieAtCommit(first.commits + dieAt);
+      await Promise.race([first.loop.deliver({ id: 'm1', body: null }), first.death]);
+      await world.clock.settle();
+      const isOver = first.loop.state.mailbox.processedCount === 1;
+      first.die();
+      const second = await world.start({ createAgent });
+      await second.loop.deliver({ id: 'm1', body: null });
+      await world.clock.pass(MINUTE);
+      expect(second.loop.state.mailbox, `died at commit ${dieAt}`).toMatchObject({ processedCount: 1, setAside: [] });
+      const befores = await world.history({ type: 'pre_operation' });
+      expect(befores.length, `died at commit ${dieAt}`).toBe(1);
+      return { outside, isOver };
+    };
+    const expected = ['copy 1', 'move 1', 'undo move 1 move-1', 'undo copy 1 copy-1', 'end'];
+    let isOver = false;
+    let dieAt = 1;
+    for (; !isOver; dieAt += STRIDE / 2) {
+      const result = await run(dieAt);
+      const seen = [...new Set(result.outside)];
+      expect(seen, `died at commit ${dieAt}`).toEqual(expected);
+      // What ran, but was not recorded when the process died, runs again: at most one call.
+      expect(result.outside.length - seen.length, `died at commit ${dieAt}`).toBeLessThanOrEqual(1);
+      isOver = result.isOver;
+    }
+    expect(dieAt).toBeGreaterThan(15);
+  },
+);
 
 test('[loop.15] the checkpoint of a failed operation stays until one of its name succeeds; there is one per name', async () => {
   const world = new World();

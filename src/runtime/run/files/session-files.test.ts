@@ -11,6 +11,7 @@ import {
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { LATER } from '../../../../test/support/later.ts';
 import { temporaryFolder } from '../../../../test/support/storages.ts';
 import { createTeam } from '../../../../test/support/team.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
@@ -185,7 +186,7 @@ test('[run.11] without a folder to write to, a run writes the small files and no
   }
 });
 
-test('[run.11] the files of a long conversation grow with what is said, not with its square', async () => {
+test('[run.11] the files of a long conversation grow with what is said, not with its square', LATER, async () => {
   const sizes = [];
   for (const maxRounds of [20, 40, 80]) {
     const logs = join(temporaryFolder(), 'logs');

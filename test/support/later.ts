@@ -3,7 +3,22 @@ import type { STORAGES } from './storages.ts';
 
 const part = process.env.SAVESTATE_STORAGES;
 
-if (part === 'rest') beforeEach(({ task, skip }) => skip(task.suite?.each !== true, 'npm test runs it'));
+declare module 'vitest' {
+  interface TaskMeta {
+    isLater?: boolean;
+  }
+}
+
+/** Options of a slow test whose rule has quicker ones: as a whole, `npm test` leaves it to the fault loops. */
+export const LATER = { skip: part === 'shared', meta: { isLater: true } };
+
+/** As a whole, `npm test` takes some of a list; the file runs again in the fault loops (SHORTENED). */
+export function few<Item>(all: readonly Item[], { from, count }: { from: number; count: number }): readonly Item[] {
+  return part === 'shared' ? all.slice(from, from + count) : all;
+}
+
+if (part === 'rest')
+  beforeEach(({ task, skip }) => skip(task.suite?.each !== true && task.meta.isLater !== true, 'npm test runs it'));
 
 type Tests = (name: string, create: (typeof STORAGES)[number][1]) => void;
 
