@@ -8,8 +8,7 @@ import { CheckpointManager } from '../checkpoint-manager.ts';
 import { type EffectRecord, formatEffect } from '../effect/effect-record.ts';
 import { chainLine } from './export.ts';
 
-const ID = 'chk_01kq00000000000000000a';
-const NEXT = 'chk_01kq00000000000000000b';
+const [ID, NEXT] = ['chk_01kq00000000000000000a', 'chk_01kq00000000000000000b'] as const;
 const [HOUR, NOW] = [3_600_000, Date.parse('2027-01-01T00:00:00Z')];
 const idAt = (timeMs: number): string =>
   createCheckpointIds({ now: () => timeMs, randomBytes: (size) => new Uint8Array(size) })();
