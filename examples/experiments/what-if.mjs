@@ -41,7 +41,7 @@ const CHANGES = {
 console.log('change | right with it | right without it | p | conclusion');
 for (const [name, replacement] of Object.entries(CHANGES)) {
   const report = await trial({ manager, registry }, failed.checkpointId ?? '', {
-    intervention: { message: 0, replacement },
+    intervention: { message: 1, replacement },
     repeats: REPEATS,
     rounds: 1,
     judge,

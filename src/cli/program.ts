@@ -1,5 +1,6 @@
 import { Command as Commander, CommanderError, type Help, Option } from 'commander';
 import { InvalidInputError } from '../core/errors.ts';
+import { formatSuggestion, suggest } from '../core/suggestion.ts';
 import type { Command, CommandRow, Program, ProgramParts } from './base/command.ts';
 import { CommandInput, findName, GLOBAL_ROWS, readGlobalOptions } from './base/command-input.ts';
 import { EXIT, type ExitCode } from './base/exit-code.ts';
@@ -114,10 +115,25 @@ function define(commander: Commander, command: Command): void {
   addGlobals(commander, true);
   const [example] = command.examples;
   if (example !== undefined)
-    commander.configureOutput({ outputError: (text, write) => write(`${text}For instance: ${example[0]}\n`) });
+    commander.configureOutput({
+      outputError: (text, write) => write(`${withSuggestion(text, commander)}For instance: ${example[0]}\n`),
+    });
   commander
     .allowExcessArguments(false)
     .addHelpText('after', () => formatMore(command, commander.createHelp(), widthOf(commander)));
+}
+
+/** Options of every command are hidden in the help of one, where the parser finds none that was meant. */
+function withSuggestion(text: string, { options }: Commander): string {
+  const [, unknown] = /unknown option '(--[^'=]+)/.exec(text) ?? [];
+  if (unknown === undefined || text.includes('Did you mean')) return text;
+  const meant = formatSuggestion(
+    suggest(
+      unknown,
+      options.flatMap(({ long }) => long ?? []),
+    ),
+  );
+  return `${text.trimEnd()}.${meant}\n`.replace(/\.\n/, '\n');
 }
 
 function collect(value: string, before: unknown): string[] {

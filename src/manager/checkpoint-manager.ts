@@ -1,3 +1,4 @@
+import { withCallSite } from '../core/call-site.ts';
 import { ClosedError, hasErrorCode } from '../core/errors.ts';
 import type { Checkpoint, CheckpointJson } from '../core/record/checkpoint.ts';
 import { type CheckpointId, type GivenId, parseId, parseSessionId } from '../core/record/id.ts';
@@ -85,7 +86,7 @@ export class CheckpointManager {
   ): Promise<CheckpointId> {
     this.checkOpen();
     checkCall(options, 'save()');
-    return this.#saving.save(agentOrState, options);
+    return withCallSite(this.#saving.save(agentOrState, options));
   }
 
   /**
@@ -219,13 +220,13 @@ export class CheckpointManager {
   /** Makes a branch at a checkpoint, without opening a session on it. */
   async fork<State = unknown>(revision: Revision, options: ForkOptions<State> = {}): Promise<ForkedBranch> {
     checkCall(options, 'fork()');
-    return this.#branching.fork(await this.#find(revision), options);
+    return withCallSite(this.#branching.fork(await this.#find(revision), options));
   }
 
   /** Makes a branch at an ancestor of the current one, and makes it current: the next `session()` opens it. */
   async rewind<State = unknown>(revision: Revision, options: ForkOptions<State> = {}): Promise<ForkedBranch> {
     checkCall(options, 'rewind()');
-    return this.#branching.rewind(await this.#find(revision), options);
+    return withCallSite(this.#branching.rewind(await this.#find(revision), options));
   }
 
   /** Makes another branch the current one: the next `session(id)` opens it. */

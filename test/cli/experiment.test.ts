@@ -22,7 +22,7 @@ const folderWithRun = copiesOf(async () => {
 describe.concurrent('trial', () => {
   test('[repair.8] compares runs with and without a change, each in its branch, and says whether it could be chance', async () => {
     const folder = await folderWithRun();
-    const change = ['--message', '0', '--replace', 'We are tired', '--repeats', '4', '-n', '2', '--name', 't1'];
+    const change = ['--message', '1', '--replace', 'We are tired', '--repeats', '4', '-n', '2', '--name', 't1'];
     const report = await json('trial', ['@', ...change, '--judge-text', 'nobody will be tired'], { folder });
     expect(report).toMatchObject({
       conclusion: 'helps',
@@ -67,10 +67,10 @@ describe.concurrent('trial', () => {
       [['@'], 2],
       [['@', '--judge-text', '('], 2],
       [['@', ...judge, '--judge-command', 'true'], 2],
-      [['@', ...judge, '--message', '0'], 2],
+      [['@', ...judge, '--message', '1'], 2],
       [['@', ...judge, '--replace', 'x'], 2],
       [['@', ...judge, '--message', 'first', '--replace', 'x'], 2],
-      [['@', ...judge, '--message', '0', '--replace', 'x', '--system', 'a=b'], 2],
+      [['@', ...judge, '--message', '1', '--replace', 'x', '--system', 'a=b'], 2],
       [['@', ...judge, '--model', 'critic={'], 2],
       [['nothing', ...judge], 13],
     ] as const)

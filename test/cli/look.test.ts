@@ -44,6 +44,35 @@ test('[cli.6] of many changed paths the first are named, and how many more there
   expect(formatFields(['$.a', '$.b', '$.c', '$.d', '$.e'])).toBe('$.a, $.b, $.c, +2 more');
 });
 
+test('[cli.5] log --steps follows the history of the branch: after a rewind, too, nothing more and nothing less', async () => {
+  const folder = newFolder();
+  const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'r.db') }) });
+  const session = await manager.session<string[]>('trip', { initial: [] });
+  const ask = async (what: string): Promise<void> => {
+    const note = await session.step('ask', () => `${what}!`, { input: what });
+    await session.update((notes) => void notes.push(note));
+  };
+  for (const what of ['a', 'b', 'c']) await ask(what);
+  await session.rewind('@~2');
+  const steps = async (...args: string[]): Promise<string[]> =>
+    JSON.parse(await ok(['log', '--steps', '--json', '--storage', 'r.db', ...args], { folder })).map(
+      ({ result }: { result: string }) => result,
+    );
+  expect(await steps()).toEqual(['a!']);
+  await ask('d');
+  expect(await steps()).toEqual(['d!', 'a!']);
+  expect(await steps('--branch', 'main')).toEqual(['c!', 'b!', 'a!']);
+  expect(await ok(['log', '--steps', '-n', '1', '--storage', 'r.db'], { folder })).toMatch(/^#2\task/);
+  expect((await run(['log', 'r.db', '--storage', 'r.db'], { folder })).stderr).toContain('Use --storage r.db');
+  for (const args of [['log'], ['log', '--steps'], ['sessions'], ['grep', 'a']])
+    expect(await run([...args, '-n', '0', '--storage', 'r.db'], { folder })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('-n must be a whole number, 1 or more'),
+    });
+  expect((await run(['log', '--stroage', 'r.db'], { folder })).stderr).toContain('Did you mean "--storage"?');
+  await manager.close();
+});
+
 describe('a session that only recorded steps', () => {
   test('[cli.5] is listed, and every command says what there is of it', async () => {
     const folder = newFolder();

@@ -182,7 +182,9 @@ describe.concurrent('a run that was cut off', () => {
     const waiting = await json('run', ['-s', 'trip', '-n', '2', PROMPT], { folder, code: 3 });
     const id = waiting.kind === 'chat' ? (waiting.question?.id ?? '') : '';
     expect(waiting).toMatchObject({ status: 'waiting', question: { agent: 'boss' } });
-    const going = await json('continue', ['--answer', `${id}=Go ahead`], { folder });
+    const going = await json('continue', ['--answer', `${id}=Go ahead`, '--user', 'bea'], { folder });
+    const answered = await json('log', ['--all'], { folder });
+    expect(answered.find(({ reason }) => reason === 'answer: Go ahead')).toMatchObject({ author: 'bea' });
     expect(going.kind === 'chat' && going.messages.at(-1)).toEqual({ name: 'boss', content: 'Go ahead' });
     const screen = new Screen(['run', '-s', 'asked', '-n', '2', PROMPT], { folder });
     await screen.shows('boss: ');

@@ -72,6 +72,13 @@ export class CommandInput {
     const text = this.text(name);
     return text === undefined ? undefined : parseCount(text, flagOf(name));
   }
+
+  /** How many to show: with none, nothing could be said of what there is. */
+  limit(name = 'n'): number | undefined {
+    const limit = this.count(name);
+    if (limit !== 0) return limit;
+    throw new InvalidInputError(`${flagOf(name)} must be a whole number, 1 or more; found "0".`);
+  }
 }
 
 /** An option as it is typed: `--keep-last`, `-n`. */

@@ -1,4 +1,4 @@
-import { InvalidInputError } from '../../core/errors.ts';
+import { hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { isAnswerBranch } from '../../manager/revision/ref-name.ts';
 import { resolveRevision as resolveIn } from '../../manager/revision/resolve-revision.ts';
@@ -12,8 +12,18 @@ export async function resolveRevision(opened: OpenStorage, text: string): Promis
     head: async () => opened.position ?? opened.head(),
     findName: async (name: string) => (name === 'first-bad' ? opened.readFirstBad() : undefined),
   };
-  return resolveIn(opened.manager.engine, place, text);
+  try {
+    return await resolveIn(opened.manager.engine, place, text);
+  } catch (error) {
+    if (!hasErrorCode(error, 'NOT_FOUND') || !ADDRESS.test(text)) throw error;
+    throw new NotFoundError(`"${text}" looks like a storage, and a revision is expected here. Use --storage ${text}`, {
+      cause: error,
+    });
+  }
 }
+
+/** What people write for a storage and never for a checkpoint. */
+const ADDRESS = /^[^:@]*\.(db|sqlite3?)$|^(sqlite|file|memory|postgres(ql)?|https?):/;
 
 /** Reads `a..b`; either side may be left out and means the first checkpoint, or `@`. Undefined if it is no range. */
 export function parseRange(text: string): { readonly from: string | undefined; readonly to: string } | undefined {

@@ -16,7 +16,7 @@ export const TALK_OPTIONS: readonly OptionRow[] = [
     'a team.yaml, or a module that exports createTeam or createFleet; default: what savestate.yaml names',
   ],
   ['--registry <module>', 'the module with the code of the team or workflow; default: the one next to it'],
-  ['--user <id>', 'whose conversation it is, for memory and for "forget --user"'],
+  ['--user <id>', 'whose conversation it is, for memory and for "forget --user", and who answers'],
   ['--memory <place>', 'long-term memory: a file, or postgres://...; default: what savestate.yaml names, else none'],
   ALLOW_CODE,
   [

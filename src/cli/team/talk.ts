@@ -214,7 +214,7 @@ export class Talk {
 
   /** Who answers questions. */
   get #author(): string {
-    return this.#context.author ?? 'user';
+    return this.#parts.userId ?? this.#context.user;
   }
 
   /** What is learned is the user's who is named, or else the one's whose session it is. */

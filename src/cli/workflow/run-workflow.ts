@@ -55,7 +55,7 @@ export async function runWorkflow(
   await tendRuns(context, executor, { name: workflow.name, place, sessionId, flags });
   if (answers.length > 0) await executor.check(run); // what is refused takes no answer
   for (const [requestId, answer] of answers)
-    await executor.answer({ sessionId, requestId, answer, by: context.author ?? 'user' });
+    await executor.answer({ sessionId, requestId, answer, by: input.text('user') ?? context.user });
   const where = isKept ? await noteBegun(context, sessionId, place) : '';
   const result = await departFrom(context, origin, () => supervise(context, executor, { settings, run }));
   if (result === undefined) return EXIT.interrupted;

@@ -66,6 +66,7 @@ describeOn(STORAGES)('limits on %s', (_, create) => {
     const over = await manager.session('over');
     await over.save({ n: 1 }, { status: 'waiting' });
     const ended = await over.save({ n: 2 }, { status: 'completed' });
+    await manager.save({ id: 'resting', status: 'waiting_for_input' });
     const left = await manager.session('left'); // rewound, and forgotten
     const first = await left.save({ n: 1 });
     await left.save({ n: 2 }, { status: 'waiting_for_approval' });

@@ -33,7 +33,11 @@ export async function findWaiting(
   return found;
 }
 
-function waitingStatus({ status }: CheckpointHeader): string | undefined {
+/** How a run says that it asked somebody. A single agent says the same when it has replied: it rests. */
+const ASKED = 'waiting_for_input';
+
+function waitingStatus({ status, agentId }: CheckpointHeader): string | undefined {
+  if (status === ASKED && agentId !== undefined) return undefined;
   return status?.startsWith('waiting') ? `status ${status}` : undefined;
 }
 

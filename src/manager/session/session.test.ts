@@ -1,5 +1,6 @@
 import { describe, expect, expectTypeOf, test, vi } from 'vitest';
 import { z } from 'zod';
+import { STORAGES } from '../../../test/support/storages.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
@@ -17,6 +18,37 @@ async function chatOf(manager: CheckpointManager, ...messages: string[]): Promis
   for (const message of messages) await session.update((chat) => chat.messages.push(message));
   return session;
 }
+
+test.each(STORAGES)(
+  '[input.1] an error names the line of the caller, also out of a queue or a deep state: %s',
+  async (_, create) => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    const [first, second, third] = [await manager.session('s'), await manager.session('s'), await manager.session('s')];
+    const headId = await first.save({ n: 1 });
+    await manager.fork(headId, { branch: 'taken' });
+    let deep: unknown = () => 1;
+    for (let depth = 0; depth < 20; depth++) deep = { deep };
+    const calls = [
+      () => first.save(deep),
+      () => first.update((state) => Object.assign(state as object, { deep })),
+      () => second.save({ n: 2 }),
+      () => third.step('ask', () => 1),
+      () => manager.fork(headId, { branch: 'taken' }),
+      () => manager.save({ id: 'a', deep }),
+    ];
+    for (const call of calls) {
+      const error = await (async function caller(): Promise<unknown> {
+        try {
+          return await call();
+        } catch (caught) {
+          return caught;
+        }
+      })();
+      expect(error).toMatchObject({ stack: expect.stringContaining('session.test.ts') });
+    }
+    await manager.close();
+  },
+);
 
 describe('another writer', () => {
   test.each([['was begun'], ['moved from', 'a']])(

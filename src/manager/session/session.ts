@@ -1,4 +1,5 @@
 import type { Draft } from 'mutative';
+import { withCallSite } from '../../core/call-site.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { anything, checkOptions, checkValue, type OptionChecks, wholeFrom } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
@@ -113,7 +114,7 @@ export class Session<State = unknown> {
     const [state, options = {}] = given.length === 0 ? [this.state] : given;
     if (state === undefined && this.state !== undefined)
       return Promise.reject(new InvalidInputError('save(undefined) would lose the state. save() saves session.state.'));
-    return this.#writer.save(state, options);
+    return withCallSite(this.#writer.save(state, options));
   }
 
   /**
@@ -126,7 +127,7 @@ export class Session<State = unknown> {
   ): Promise<CheckpointId> {
     if (this.state !== undefined && this.state === this.#found)
       return Promise.reject(new InvalidInputError(RUNS_AGAIN));
-    return this.#writer.update(change, options);
+    return withCallSite(this.#writer.update(change, options));
   }
 
   /**
@@ -138,7 +139,7 @@ export class Session<State = unknown> {
     run: (attempt: StepAttempt) => Promise<Result> | Result,
     options?: StepOptions,
   ): Promise<Result> {
-    return this.#writer.step(name, run, options);
+    return withCallSite(this.#writer.step(name, run, options));
   }
 
   /** The checkpoint of a revision, without its state; throws a NotFoundError if there is none. */

@@ -124,6 +124,7 @@ test.each<[call: string, wrong: () => unknown, message: string]>([
     () => ann().receive({ name: 'user' } as never, 'user'),
     'The content of a message must be a string',
   ],
+  ['a misspelt key', () => ann().reply({ rol: 'user', content: 'x' } as never), 'did you mean "role"?'],
   ['heard a number', () => ann().receive(5 as never, 'user'), 'A message must be an object; found 5'],
   ['heard from nobody', () => ann().receive('Hello', undefined as never), 'The partner of a conversation must be'],
   ['a role', () => ann().receive({ role: 'system', content: 'x' } as never, 'user'), 'without the name of who speaks'],

@@ -1,5 +1,15 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { checkValue, filledString, listOf, oneOf, record, string } from '../../core/options.ts';
+import {
+  anything,
+  checkOptions,
+  checkValue,
+  filledString,
+  listOf,
+  type OptionChecks,
+  oneOf,
+  record,
+  string,
+} from '../../core/options.ts';
 import type { AgentRegistry } from './agent-registry.ts';
 import { type ChatMessage, PERSON } from './chat-message.ts';
 import type { Effects } from './effects.ts';
@@ -41,9 +51,20 @@ export type ReplyOutcome =
   | { readonly message: ChatMessage }
   | { readonly message?: undefined; readonly silence: 'exit' | 'limit' | 'nothing_to_say' };
 
+/** What a message may have; of what another agent said, its turn, too. */
+const MESSAGE: OptionChecks<HeardMessage & ChatMessage> = {
+  name: string,
+  role: string,
+  content: string,
+  turn: anything,
+  code: anything,
+  edited: anything,
+};
+
 /** What is said to an agent of this name, by the user unless it says by whom; throws if it is no message. */
 export function parseMessage(message: string | HeardMessage, agent: string): ChatMessage {
   const { name, content } = toMessage(message, PERSON);
+  if (typeof message !== 'string') checkOptions(message, MESSAGE, 'a message');
   if (name === agent)
     throw new InvalidInputError(
       `The message is from "${name}", which is the name of the agent itself. Give the agent another name, or say who speaks.`,

@@ -19,7 +19,7 @@ async function record() {
 describe('a comparison of runs', () => {
   test('[repair.10] lays messages beside each other and names the first divergence with its checkpoints', async () => {
     const { parts, manager, checkpointId } = await record();
-    const edit = { message: 2, replacement: 'No.', rounds: 2, branch: 'fix', logs: false } as const;
+    const edit = { message: 3, replacement: 'No.', rounds: 2, branch: 'fix', logs: false } as const;
     const { editedId, baseId } = await intervene(parts, checkpointId, edit);
     const main = { sessionId: 'team', branch: 'main' };
     const comparison = await compareRuns(parts, main, { sessionId: 'team', branch: 'fix' });
@@ -40,7 +40,7 @@ describe('a comparison of runs', () => {
     const { checkpointId: at } = comparison.steps[5]?.a ?? {};
     expect((await manager.get(at ?? ''))?.metadata).toMatchObject({ messages: 6 });
     const text = formatRunComparison(comparison);
-    expect(text).toContain('~-   2 critic: I have seen 3 messages.\n~+   2 critic: No.\n');
+    expect(text).toContain('~-   3 critic: I have seen 3 messages.\n~+   3 critic: No.\n');
     expect(text).toContain('messages: 4 same, 1 changed, 2 only in a, 0 only in b');
   });
 
@@ -54,7 +54,7 @@ describe('a comparison of runs', () => {
     expect(cut.firstDivergence).toMatchObject({ kind: 'only_b', b: { index: 2 } });
     expect(cut.firstDivergence?.a).toBeUndefined();
     expect(cut.commonAncestorId).toBe(early);
-    expect(formatRunComparison(cut)).toContain('a: is over; b: message 2 of critic');
+    expect(formatRunComparison(cut)).toContain('a: is over; b: message 3 of critic');
   });
 
   test('[repair.10] runs of different sessions have no ancestor in common, and unknown ones are named', async () => {

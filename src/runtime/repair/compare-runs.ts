@@ -224,7 +224,7 @@ function formatDivergence({ firstDivergence, a, b }: RunComparison): string {
   const side = (message: ComparedMessage | undefined): string =>
     message === undefined
       ? 'is over'
-      : `message ${message.index} of ${message.speaker} at ${message.checkpointId ?? 'a deleted checkpoint'}`;
+      : `message ${message.index + 1} of ${message.speaker} at ${message.checkpointId ?? 'a deleted checkpoint'}`;
   return `a: ${side(firstDivergence.a)}; b: ${side(firstDivergence.b)}`;
 }
 
@@ -236,7 +236,7 @@ function formatStep({ kind, a, b }: ComparedStep): string[] {
 function formatLine(sign: string, message: ComparedMessage | undefined): string {
   const { index = 0, speaker = '', content = '' } = message ?? {};
   const words = content.replace(/\s+/g, ' ');
-  return `${sign.padEnd(2)} ${`${index}`.padStart(3)} ${speaker}: ${words.length > MAX_CHARS ? `${words.slice(0, MAX_CHARS)}…` : words}`;
+  return `${sign.padEnd(2)} ${`${index + 1}`.padStart(3)} ${speaker}: ${words.length > MAX_CHARS ? `${words.slice(0, MAX_CHARS)}…` : words}`;
 }
 
 function signed(value: number): string {

@@ -57,7 +57,7 @@ describeOn(KEPT)('an intervention in %s storage', (_, create) => {
     const before = original.map(({ stateDigest }) => stateDigest);
     const result = await intervene(parts, lastId, {
       ...RUN,
-      message: 2,
+      message: 3,
       replacement: 'That is wrong.',
       reason: 'the critic was too kind',
       author: 'ada',
@@ -87,7 +87,7 @@ describeOn(KEPT)('an intervention in %s storage', (_, create) => {
   test('[repair.1] counts of replies begin anew, and everything else is as it was at that message', async () => {
     const manager = new CheckpointManager({ storage: create().storage });
     const { parts, original, lastId } = await record(manager);
-    const { editedId, baseId } = await intervene(parts, lastId, { ...RUN, message: 4, replacement: 'No.' });
+    const { editedId, baseId } = await intervene(parts, lastId, { ...RUN, message: 5, replacement: 'No.' });
     expect(baseId).toBe(original.filter(({ trigger }) => trigger === 'message_appended')[4]?.id);
     const [then, edited] = [await load(manager, baseId), await load(manager, editedId)];
     expect(then.agents.critic?.autoReplies).toEqual({ chat_manager: 2 });
@@ -106,7 +106,7 @@ describe('an intervention', () => {
   test('[repair.2] its branch says who, why and what', async () => {
     const manager = open();
     const { parts, lastId } = await record(manager);
-    const request = { ...RUN, message: 1, replacement: 'It is 5.', reason: 'wrong sum', author: 'ada', branch: 'fix' };
+    const request = { ...RUN, message: 2, replacement: 'It is 5.', reason: 'wrong sum', author: 'ada', branch: 'fix' };
     const result = await intervene(parts, lastId, request);
     const expected = {
       kind: 'message',
@@ -166,7 +166,7 @@ describe('an intervention', () => {
     for (const agent of ['solver', 'critic']) expect(words(state, agent).at(-1)).toBe('The square is 17.');
     expect(state.agents.solver?.autoReplies).toEqual({ chat_manager: 1 });
     expect(state.agents.solver?.totals.toolCalls).toBe(2);
-    const byMessage = await intervene(parts, lastId, { ...request, toolResult: { message: 1, tool: 'square' } });
+    const byMessage = await intervene(parts, lastId, { ...request, toolResult: { message: 2, tool: 'square' } });
     expect(byMessage.messages.at(-1)?.content).toBe('The square is 17.');
   });
 
@@ -199,15 +199,16 @@ describe('an intervention', () => {
     const manager = open();
     const { parts, lastId } = await record(manager);
     const refused: [Intervention, RegExp][] = [
-      [{ message: 7, replacement: '' }, /no message 7 .* has 7 there/],
+      [{ message: 8, replacement: '' }, /no message 8 .* has 7 there, counted from 1/],
+      [{ message: 0, replacement: '' }, /counted from 1/],
       [{ systemMessage: { agent: 'nobody', text: '' } }, /no agent "nobody".*solver, critic/],
-      [{ toolResult: { callId: 'call_99' }, replacement: '' }, /call_99.*call_2 of square in message 1/],
-      [{ toolResult: { message: 2 }, replacement: '' }, /No result of a tool.*none/],
+      [{ toolResult: { callId: 'call_99' }, replacement: '' }, /call_99.*call_2 of square in message 2/],
+      [{ toolResult: { message: 3 }, replacement: '' }, /No result of a tool.*none/],
       [{ toolResult: {}, replacement: '' }, /needs the callId/],
-      [{ message: -1, replacement: '' }, /"message".*must be a whole number of 0 or more, or "last"/],
-      [{ message: 1, replacement: '', isError: true } as Intervention, /isError/],
+      [{ message: -1, replacement: '' }, /"message".*must be a number, counted from 1, or "last"/],
+      [{ message: 2, replacement: '', isError: true } as Intervention, /isError/],
       [
-        { message: 1, replacement: '', systemMessage: { agent: 'solver', text: '' } },
+        { message: 2, replacement: '', systemMessage: { agent: 'solver', text: '' } },
         /one thing.*found message, systemMessage/,
       ],
       [{} as Intervention, /found none/],
@@ -218,7 +219,7 @@ describe('an intervention', () => {
       await expect(attempt).rejects.toMatchObject({ code: 'INVALID_INPUT' });
     }
     for (const wrong of [{ rounds: 0 }, { rounds: 0.5 }, { mode: 'frozen' as never }]) {
-      const attempt = intervene(parts, lastId, { ...RUN, message: 1, replacement: 'No.', ...wrong });
+      const attempt = intervene(parts, lastId, { ...RUN, message: 2, replacement: 'No.', ...wrong });
       await expect(attempt).rejects.toMatchObject({ code: 'INVALID_INPUT' });
     }
     expect((await manager.branches('team')).map(({ branch }) => branch)).toEqual(['main']);
@@ -229,9 +230,9 @@ describe('an intervention', () => {
     const { parts, original, lastId } = await record(manager);
     const appended = original.filter(({ trigger }) => trigger === 'message_appended');
     await manager.delete(appended[2]?.id ?? '');
-    const attempt = intervene(parts, lastId, { ...RUN, message: 2, replacement: 'No.' });
+    const attempt = intervene(parts, lastId, { ...RUN, message: 3, replacement: 'No.' });
     await expect(attempt).rejects.toMatchObject({ code: 'NOT_FOUND', details: { deletedCount: 1 } });
-    const later = await intervene(parts, lastId, { ...RUN, message: 3, replacement: 'No.' });
+    const later = await intervene(parts, lastId, { ...RUN, message: 4, replacement: 'No.' });
     expect(later.messages[3]?.content).toBe('No.');
   });
 
@@ -250,23 +251,23 @@ describe('an intervention', () => {
     const { parts, lastId } = await record(manager, { end: { signals: ['seen 3'] } });
     const result = await intervene(parts, lastId, { ...RUN, message: 'last', replacement: 'Go on.' });
     expect(result).toMatchObject({ newMessages: 3, end: { reason: 'max_rounds' } });
-    const ended = await intervene(parts, lastId, { ...RUN, message: 1, replacement: 'I have seen 3.' });
+    const ended = await intervene(parts, lastId, { ...RUN, message: 2, replacement: 'I have seen 3.' });
     expect(ended).toMatchObject({ newMessages: 0, end: { reason: 'signal', signal: 'seen 3' } });
   });
 
   test('[repair.5] branches of branches can be edited at any of their messages', async () => {
     const manager = open();
     const { parts, lastId } = await record(manager);
-    const first = await intervene(parts, lastId, { ...RUN, message: 2, replacement: 'No.' });
-    const second = await intervene(parts, first.checkpointId ?? '', { ...RUN, message: 2, replacement: 'Never.' });
+    const first = await intervene(parts, lastId, { ...RUN, message: 3, replacement: 'No.' });
+    const second = await intervene(parts, first.checkpointId ?? '', { ...RUN, message: 3, replacement: 'Never.' });
     expect(second.baseId).toBe(first.editedId);
     expect(second.messages[2]).toMatchObject({ content: 'Never.', edited: { originalChars: 3 } });
-    const third = await intervene(parts, second.checkpointId ?? '', { ...RUN, message: 1, replacement: 'Four.' });
+    const third = await intervene(parts, second.checkpointId ?? '', { ...RUN, message: 2, replacement: 'Four.' });
     expect(third.messages.map(({ content }) => content).slice(0, 2)).toEqual([
       'Square the number of messages.',
       'Four.',
     ]);
-    const tool = { toolResult: { message: 3 }, replacement: '1' };
+    const tool = { toolResult: { message: 4 }, replacement: '1' };
     const fourth = await intervene(parts, second.checkpointId ?? '', { ...RUN, ...tool, rounds: 1 });
     expect(fourth.messages.map(({ content }) => content).slice(2)).toEqual(['Never.', 'The square is 1.']);
   });
@@ -296,8 +297,8 @@ describe('an intervention', () => {
       fc.asyncProperty(fc.nat({ max: 5 }), fc.boolean(), async (index, isTool) => {
         const isTurn = isTool && index % 2 === 1;
         const intervention: Intervention = isTurn
-          ? { toolResult: { message: index }, replacement: resultOf(messages[index]) }
-          : { message: index, replacement: messages[index]?.content ?? '' };
+          ? { toolResult: { message: index + 1 }, replacement: resultOf(messages[index]) }
+          : { message: index + 1, replacement: messages[index]?.content ?? '' };
         const rounds = 6 - index + (isTurn ? 1 : 0);
         const result = await intervene(parts, lastId, { logs: false, mode: 'recorded', rounds, ...intervention });
         expect(result.messages).toEqual(messages);
@@ -312,7 +313,7 @@ describe('an intervention', () => {
     const manager = open();
     const { parts, team, lastId } = await record(manager);
     const asked = team.model.requests.length;
-    const request = { ...RUN, mode: 'recorded', message: 4, replacement: 'No.' } as const;
+    const request = { ...RUN, mode: 'recorded', message: 5, replacement: 'No.' } as const;
     await intervene(parts, lastId, { ...request, rounds: 2 });
     expect(team.model.requests.length).toBe(asked + 3);
   });

@@ -58,7 +58,7 @@ describe('an intervened branch', () => {
     );
     expect(turns.length).toBeGreaterThan(0);
     for (const { index, outcome } of turns) {
-      const toolResult = { message: index };
+      const toolResult = { message: index + 1 };
       const replay = { logs: false, mode: 'recorded', rounds: 7 - index, ask } as const;
       const again = await intervene(parts, id, { ...replay, toolResult, replacement: outcome.text });
       expect(again.messages).toEqual(result.messages);
@@ -74,7 +74,7 @@ describe('an intervened branch', () => {
     team.chat.agent('solver')?.configure({ systemMessage: 'You solve problems.\n{memory}' });
     const { parts, id, result } = await hold(team, manager, { memory });
     const calls = team.model.requests.length;
-    const request = { logs: false, mode: 'recorded', rounds: 2, memory, toolResult: { message: 1 } } as const;
+    const request = { logs: false, mode: 'recorded', rounds: 2, memory, toolResult: { message: 2 } } as const;
     const again = await intervene(parts, id, { ...request, replacement: '4' });
     expect(again.messages).toEqual(result.messages);
     expect(team.model.requests.length).toBe(calls);
@@ -83,7 +83,7 @@ describe('an intervened branch', () => {
   test('[repair.2] belongs to the user of the conversation', async () => {
     const manager = open();
     const { parts, id } = await hold(createTeam({ maxRounds: 2 }), manager, { userId: 'ada' });
-    const { branch } = await intervene(parts, id, { message: 1, replacement: 'No.', rounds: 1, logs: false });
+    const { branch } = await intervene(parts, id, { message: 2, replacement: 'No.', rounds: 1, logs: false });
     const { checkpoints: all } = await manager.list({ sessionId: 'team', branch });
     expect(all.length).toBeGreaterThan(2);
     for (const { userId } of all) expect(userId).toBe('ada');
@@ -93,7 +93,7 @@ describe('an intervened branch', () => {
     const manager = open();
     const { parts, id } = await hold(createTeam({ maxRounds: 2 }), manager);
     const logs = temporaryFolder();
-    const { folder = '', baseId } = await intervene(parts, id, { message: 1, replacement: 'No.', rounds: 1, logs });
+    const { folder = '', baseId } = await intervene(parts, id, { message: 2, replacement: 'No.', rounds: 1, logs });
     const metadata = JSON.parse(readFileSync(join(folder, 'continuation_metadata.json'), 'utf8')) as object;
     expect(metadata).toMatchObject({ original_checkpoint_id: baseId, max_additional_rounds: 1 });
     expect(readdirSync(join(folder, 'checkpoints')).length).toBeGreaterThan(1);
@@ -105,7 +105,7 @@ describe('an intervened branch', () => {
   test('[repair.1] the first message is the problem', async () => {
     const manager = open();
     const { parts, id } = await hold(createTeam({ maxRounds: 2 }), manager);
-    const { editedId } = await intervene(parts, id, { message: 0, replacement: 'Good-bye.', rounds: 1, logs: false });
+    const { editedId } = await intervene(parts, id, { message: 1, replacement: 'Good-bye.', rounds: 1, logs: false });
     const { chat, agents } = (await manager.load(editedId)) as ChatState;
     expect(chat).toMatchObject({ problem: 'Good-bye.', messages: [{ name: 'user', content: 'Good-bye.' }], round: 0 });
     for (const { histories } of Object.values(agents))
@@ -117,7 +117,7 @@ describe('an intervened branch', () => {
     const agents = ['clerk', 'scribe'].map((name) => new StandardAgent({ name, defaultReply: 'Noted.' }));
     const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 4 });
     const { parts, id } = await hold({ chat, registry: chat.registry }, manager);
-    const { editedId } = await intervene(parts, id, { message: 3, replacement: 'Lost.', rounds: 1, logs: false });
+    const { editedId } = await intervene(parts, id, { message: 4, replacement: 'Lost.', rounds: 1, logs: false });
     const state = (await manager.load(editedId)) as ChatState;
     const expected = ['user: Hello.', 'clerk: Noted.', 'scribe: Noted.', 'clerk: Lost.'];
     const copies = [state.chat.messages, ...Object.values(state.agents).map(({ histories }) => histories.chat_manager)];
@@ -142,7 +142,7 @@ describe('an intervened branch', () => {
     const manager = open();
     const { id } = await hold(createTeam({ maxRounds: 2 }), manager);
     const attempt = intervene({ manager, registry: new AgentRegistry() }, id, {
-      message: 1,
+      message: 2,
       replacement: 'No.',
       rounds: 1,
       logs: false,
@@ -171,8 +171,8 @@ describe('an intervened branch', () => {
       { rounds: 2, logs: false },
     );
     const edit = { replacement: 'No.', rounds: 1, logs: false } as const;
-    expect((await intervene(parts, checkpointId, { ...edit, message: 3 })).messages.length).toBe(5);
-    await expect(intervene(parts, checkpointId, { ...edit, message: 1 })).rejects.toThrow(/taken over from elsewhere/);
+    expect((await intervene(parts, checkpointId, { ...edit, message: 4 })).messages.length).toBe(5);
+    await expect(intervene(parts, checkpointId, { ...edit, message: 2 })).rejects.toThrow(/taken over from elsewhere/);
   });
 
   test('[repair.9] a run that waits for a person is an error of its own', async () => {
@@ -183,7 +183,7 @@ describe('an intervened branch', () => {
     ];
     const chat = new GroupChat({ agents, speakerSelection: 'round_robin', maxRounds: 2 });
     const { parts, id } = await hold({ chat, registry: chat.registry }, manager, { ask: async () => 'Yes.' });
-    const intervention = { message: 0, replacement: 'Hello?' };
+    const intervention = { message: 1, replacement: 'Hello?' };
     const options = { intervention, repeats: 1, rounds: 2, judge: () => true, name: 'waits' };
     const waiting = await trial(parts, id, options);
     expect(waiting).toMatchObject({ edited: { errors: 1, runs: [{ status: 'waiting', newMessages: 1 }] } });

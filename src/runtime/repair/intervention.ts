@@ -2,7 +2,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { accepts, checkOptions, flag, type OptionChecks, options, record, string } from '../../core/options.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
 
-/** A message by its place in the transcript, counted from 0. */
+/** A message by its number, counted from 1 as in the revision `message 3`. */
 export type MessagePlace = number | 'last';
 
 /** A tool's answer: by the id of the call, or by the message in whose turn the tool was called; both narrow the search. */
@@ -29,7 +29,7 @@ export type InterventionRecord = {
   readonly baseId: string;
   /** Whose message, prompt, model or turn was changed. */
   readonly agent?: string;
-  /** Which message. */
+  /** Where the message is in the list of messages: its number less one. */
   readonly index?: number;
   readonly originalChars?: number;
   readonly replacementChars?: number;
@@ -38,8 +38,8 @@ export type InterventionRecord = {
 };
 
 const place = accepts(
-  'a whole number of 0 or more, or "last"',
-  (value) => value === 'last' || (Number.isSafeInteger(value) && Number(value) >= 0),
+  'a number, counted from 1, or "last"',
+  (value) => value === 'last' || (Number.isSafeInteger(value) && Number(value) >= 1),
 );
 const text = { required: string };
 

@@ -58,10 +58,10 @@ function saidBy({ state: { chat } }: ChatPath): readonly ChatMessage[] {
 
 function findIndex(path: ChatPath, wanted: MessagePlace): number {
   const { length } = saidBy(path);
-  const index = wanted === 'last' ? length - 1 : wanted;
+  const index = (wanted === 'last' ? length : wanted) - 1;
   if (index >= 0 && index < length) return index;
   throw new InvalidInputError(
-    `There is no message ${wanted} at checkpoint ${path.head.id}: the conversation has ${length} there, counted from 0.`,
+    `There is no message ${wanted} at checkpoint ${path.head.id}: the conversation has ${length} there, counted from 1.`,
     { details: { message: wanted, messages: length, checkpointId: path.head.id } },
   );
 }
@@ -72,7 +72,7 @@ function findMessageBase(path: ChatPath, index: number): Checkpoint {
   const appended = index === messages.length ? path.head : path.findAppended(index + 1);
   if (appended !== undefined) return appended;
   if (index === messages.length - 1 && pendingReply === null) return path.head;
-  throw missingBase(path, `at which message ${index} was appended`);
+  throw missingBase(path, `at which message ${index + 1} was appended`);
 }
 
 function missingBase({ head, deletedCount }: ChatPath, what: string): NotFoundError {
@@ -116,7 +116,7 @@ type ToolIntervention = Extract<Intervention, { readonly toolResult: ToolResultP
 function locateTool(path: ChatPath, { toolResult, replacement, isError = false }: ToolIntervention): ToolTarget {
   const { index, result, message } = findResult(path, toolResult);
   const { before, reply } = path.findTurn(index);
-  if (before === undefined) throw missingBase(path, `at which the turn of message ${index} began`);
+  if (before === undefined) throw missingBase(path, `at which the turn of message ${index + 1} began`);
   const { callId, tool, outcome } = result;
   const results = findToolResults(message).filter(({ round }) => round === result.round);
   const later = results.slice(results.findIndex((entry) => entry.callId === callId) + 1);
@@ -161,6 +161,6 @@ const MAX_NAMED = 20;
 function describeResults(all: readonly Found[]): string {
   const named = all
     .slice(0, MAX_NAMED)
-    .map(({ index, result }) => `${result.callId} of ${result.tool} in message ${index}`);
+    .map(({ index, result }) => `${result.callId} of ${result.tool} in message ${index + 1}`);
   return `${named.join('; ') || 'none'}${all.length > MAX_NAMED ? `; and ${all.length - MAX_NAMED} more` : ''}`;
 }

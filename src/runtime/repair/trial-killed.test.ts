@@ -25,8 +25,8 @@ function outcomesOf({ edited, control, isComplete }: TrialReport) {
 }
 
 const CHANGES: [string, Intervention][] = [
-  ['a message', { message: 2, replacement: 'No.' }],
-  ["a tool's answer", { toolResult: { message: 3 }, replacement: '5' }],
+  ['a message', { message: 3, replacement: 'No.' }],
+  ["a tool's answer", { toolResult: { message: 4 }, replacement: '5' }],
 ];
 
 describe.each(CHANGES)('a trial of %s', (_, intervention) => {

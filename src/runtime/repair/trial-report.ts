@@ -148,7 +148,7 @@ function describeChange({ intervention, reason, author, rounds, repeats, isCompl
   const { kind, agent, index, callId, originalChars, replacementChars, baseId } = intervention;
   const details = [
     agent !== undefined && `of ${cell(agent)}`,
-    index !== undefined && `at message ${index}`,
+    index !== undefined && `at message ${index + 1}`,
     callId !== undefined && `call ${cell(callId)}`,
     originalChars !== undefined && `${originalChars} → ${replacementChars} characters`,
   ];
@@ -201,7 +201,7 @@ function formatRun(run: TrialRun): string[] {
     details === '' ? outcome : `${outcome}: ${cell(details)}`,
     end === null ? status : `${end.reason}${end.signal === undefined ? '' : ` (${cell(end.signal)})`}`,
     `${run.newMessages}`,
-    divergence === undefined ? 'nowhere' : `message ${divergence.index} (${cell(speaker)})`,
+    divergence === undefined ? 'nowhere' : `message ${divergence.index + 1} (${cell(speaker)})`,
     `${used.inputTokens + used.outputTokens}`,
     code(run.branch),
   ];

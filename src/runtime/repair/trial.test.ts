@@ -37,7 +37,7 @@ function isRight({ messages }: ChatRunResult): boolean {
   return messages.at(-1)?.content === 'It is 42.';
 }
 
-const HINT = { message: 2, replacement: 'Use the mean.' } as const;
+const HINT = { message: 3, replacement: 'Use the mean.' } as const;
 const TRIAL: TrialOptions = { intervention: HINT, repeats: 4, rounds: 2, judge: isRight };
 
 describeOn(KEPT)('a trial in %s storage', (_, create) => {
@@ -174,7 +174,7 @@ describe('a trial', () => {
     const held = new CheckpointingGroupChatManager({ chat: team.chat, manager, sessionId: 'team', logs: false });
     const { checkpointId = '' } = await held.run({ message: 'Hello.' });
     const [asked, calls] = [team.model.requests.length, team.calls.length];
-    const intervention = { toolResult: { message: 3, tool: 'square' }, replacement: '1' } as const;
+    const intervention = { toolResult: { message: 4, tool: 'square' }, replacement: '1' } as const;
     const judge = ({ messages }: ChatRunResult) => messages[3]?.content === 'The square is 1.';
     const report = await trial({ manager, registry: team.registry }, checkpointId, {
       intervention,
@@ -200,8 +200,8 @@ describe('a trial', () => {
       { judge: undefined as never },
     ])
       await expect(trial(parts, checkpointId, { ...TRIAL, ...wrong })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
-    const nowhere = { ...TRIAL, intervention: { message: 99, replacement: '' } };
-    await expect(trial(parts, checkpointId, nowhere)).rejects.toThrow(/no message 99/);
+    const nowhere = { ...TRIAL, intervention: { message: 100, replacement: '' } };
+    await expect(trial(parts, checkpointId, nowhere)).rejects.toThrow(/no message 100/);
     expect((await manager.branches('team')).length).toBe(1);
   });
 

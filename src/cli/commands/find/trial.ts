@@ -18,7 +18,7 @@ const DEFAULT_ROUNDS = 5;
 export const command: Command = {
   arguments: '<revision>',
   options: [
-    ['--message <n>', 'change this message, counted from 0, or "last"; with --replace'],
+    ['--message <n>', 'change this message, counted from 1, or "last"; with --replace'],
     ['--tool-result <call>', 'change the result of a tool call, by its id; with --replace'],
     ['--replace <text>', 'the replacement'],
     ['--system <agent=text>', "change an agent's system message"],
@@ -114,8 +114,8 @@ function refuseStray(replacement: string | undefined): undefined {
 
 function parseMessagePlace(text: string): number | 'last' {
   if (text === 'last') return 'last';
-  if (/^\d+$/.test(text)) return Number(text);
-  throw new InvalidInputError(`--message must be a number, counted from 0, or "last"; found "${text}".`);
+  if (/^[1-9]\d*$/.test(text)) return Number(text);
+  throw new InvalidInputError(`--message must be a number, counted from 1, or "last"; found "${text}".`);
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> {

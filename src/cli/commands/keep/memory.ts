@@ -54,7 +54,7 @@ forget deletes the words for good, from all versions, everything derived from th
 
 /** Lists what is known, the newest last. */
 async function list(context: Context, input: CommandInput): Promise<undefined> {
-  const limit = input.count('n') ?? DEFAULT_COUNT;
+  const limit = input.limit() ?? DEFAULT_COUNT;
   const found = await useMemory(context, input, async (memory, view) =>
     memory.getAll({ ...view.scope(), ...view.from, ...readSelection(input) }),
   );
@@ -67,7 +67,7 @@ async function list(context: Context, input: CommandInput): Promise<undefined> {
 async function search(context: Context, input: CommandInput): Promise<ExitCode | undefined> {
   const question = input.words.slice(1).join(' ');
   if (question.trim() === '') throw new InvalidInputError('Say what to look for: savestate memory search "..."');
-  const topK = input.count('n') ?? DEFAULT_COUNT;
+  const topK = input.limit() ?? DEFAULT_COUNT;
   const { results } = await useMemory(context, input, async (memory, view) =>
     memory.search(question, { ...view.scope(), ...view.from, ...readSelection(input), topK }),
   );

@@ -27,7 +27,7 @@ export const command: Command = {
   ],
   run: async (context, input) => {
     const pattern = createPattern(input);
-    const limit = input.count('n') ?? Number.POSITIVE_INFINITY;
+    const limit = input.limit() ?? Number.POSITIVE_INFINITY;
     const matches: Match[] = [];
     for await (const match of search(context, input, pattern)) {
       if (matches.length >= limit) break;

@@ -86,7 +86,7 @@ async function list(
   opened: OpenStorage,
   { input, sessionId }: { readonly input: CommandInput; readonly sessionId: SessionId },
 ): Promise<List> {
-  const limit = input.count('n') ?? Number.POSITIVE_INFINITY;
+  const limit = input.limit() ?? Number.POSITIVE_INFINITY;
   const isWanted = createFilter(opened, input);
   const checkpoints: Checkpoint[] = [];
   const folded = new Map<string, string | undefined>();

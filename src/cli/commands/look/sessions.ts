@@ -19,7 +19,7 @@ export const command: Command = {
   run: async (context, input) => {
     const opened = await context.open();
     const listing: SessionListing = {
-      limit: input.count('n') ?? DEFAULT_LIMIT,
+      limit: input.limit() ?? DEFAULT_LIMIT,
       isWhole: input.flag('all'),
       onDamage: (id) => context.say(`Session ${JSON.stringify(id)} is damaged and not shown. Run savestate verify.`),
     };

@@ -1,6 +1,6 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { RecordedEffect } from '../../../manager/effect/effect-record.ts';
-import { readEffects } from '../../../manager/effect/recordings.ts';
+import { openRecordings } from '../../../manager/effect/recordings.ts';
 import { toEffect } from '../../../view/effect-output.ts';
 import { toJsonForm } from '../../../view/json-form.ts';
 import type { CommandInput } from '../../base/command-input.ts';
@@ -11,7 +11,7 @@ import { formatDuration, formatRows } from '../../terminal/format.ts';
 /** Options of `log` that choose or show checkpoints. */
 const OF_CHECKPOINTS = ['oneline', 'long', 'graph', 'all', 'since', 'until', 'where'];
 
-/** `log --steps`: what a branch recorded, the newest first. */
+/** `log --steps`: what was recorded on the way to the head of a branch and after it, the newest first. */
 export async function listSteps(context: Context, opened: OpenStorage, input: CommandInput): Promise<undefined> {
   const other = OF_CHECKPOINTS.find((option) => input.has(option));
   if (input.word(0) !== undefined || other !== undefined)
@@ -21,14 +21,20 @@ export async function listSteps(context: Context, opened: OpenStorage, input: Co
   const sessionId = await opened.knownSession();
   const { manager } = opened;
   const branch = input.text('branch') ?? (await manager.currentBranch(sessionId));
-  const effects = (await readEffects(manager.engine, { sessionId, branch, fromOrdinal: 0 }))
-    .reverse()
-    .slice(0, input.count('n'));
-  const steps = await Promise.all(
-    effects.map(async (effect) => ({ ...toEffect(effect), ...(await readResult(opened, effect)) })),
+  const headId = await opened.findName(sessionId, 'branch', branch);
+  const { recordings } = await openRecordings(
+    manager.engine,
+    { sessionId, branch, head: headId && (await opened.openCheckpoint(headId)) },
+    { mode: 'live', from: 'start' },
   );
-  const rows = steps.map(({ ordinal, name, status, attempt, durationMs, result }) => [
-    `#${ordinal + 1}`,
+  const effects = recordings.toReversed();
+  const steps = await Promise.all(
+    effects.slice(0, input.limit()).map(async (effect) => {
+      return { ...toEffect(effect), ...(await readResult(opened, effect)) };
+    }),
+  );
+  const rows = steps.map(({ name, status, attempt, durationMs, result }, at) => [
+    `#${effects.length - at}`,
     name,
     attempt > 1 ? `${status} (attempt ${attempt})` : status,
     durationMs === undefined ? '' : formatDuration(durationMs / 1000),
