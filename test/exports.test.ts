@@ -33,9 +33,9 @@ const ENTRIES: Record<string, Entry> = {
   './storage': {
     source: 'storage/index.ts',
     values:
-      'Reachable checkExpectations createRef formatChunk gone matchesQuery moved parseChunk readReachableByLevel selectRows taken',
+      'Reachable checkExpectations createRef formatChunk gone matchesQuery moved parseChunk readReachableByLevel replaced selectRows taken',
     types:
-      'CheckpointQuery CheckpointRow CheckpointRowWithRoot CheckpointWatcher Chunk ChunkContent ChunkStorage CollectResult Commit CommitResult Deletion Digest EffectRow NewCheckpoint Ref RefChange RefKind StorageStats StorageWatch',
+      'CheckpointQuery CheckpointRow CheckpointRowWithRoot CheckpointWatcher Chunk ChunkContent ChunkStorage CollectResult Commit CommitResult Deletion Digest EffectRow NewCheckpoint NewEffect Ref RefChange RefKind StorageStats StorageWatch',
   },
   './backup': {
     source: 'manager/backup/index.ts',

@@ -60,11 +60,18 @@ export type EffectRow = {
 };
 
 /**
+ * An effect on its way into a storage. `expect`: the digest of the row that must stand at its place now; `null`: none may; absent:
+ * anything. All conditions are about what stood there before the commit.
+ */
+export type NewEffect = EffectRow & { readonly expect?: Digest | null };
+
+/**
  * One atomic write. The storage first checks, inside the same transaction and in this order; `refusal.ts` makes the errors:
  * 1. `checkpoint.header.idempotencyKey` was not used in this session (else: `duplicate`, nothing is written);
  * 2. no checkpoint or tombstone has this id already (else: ConflictError with details `id`; a checkpoint is never replaced);
  * 3. every id of `requires` exists and is not deleted (else: ConflictError with details `missing`);
- * 4. every `expect` holds (else: ConflictError with details `sessionId`, `kind`, `name`, `expected`, `found`).
+ * 4. every `expect` of a ref holds (else: ConflictError with details `sessionId`, `kind`, `name`, `expected`, `found`);
+ * 5. every `expect` of an effect holds (else: ConflictError with details `sessionId`, `branch`, `ordinal`).
  * Commits of one session made through one storage object are applied in the order of the calls.
  * Chunks that are already stored are skipped. A commit may refer to chunks it does not bring only if they are
  * reachable from a checkpoint in `requires`: that, and nothing else, keeps the collector away from them.
@@ -73,7 +80,7 @@ export type Commit = {
   readonly sessionId: SessionId;
   readonly checkpoint?: NewCheckpoint;
   readonly chunks?: readonly Chunk[];
-  readonly effects?: readonly EffectRow[];
+  readonly effects?: readonly NewEffect[];
   readonly refs?: readonly RefChange[];
   readonly requires?: readonly CheckpointId[];
   /** `relaxed`: survives the process but maybe not a power loss. For marks whose loss is harmless. */

@@ -13,6 +13,7 @@ export type {
   Deletion,
   EffectRow,
   NewCheckpoint,
+  NewEffect,
   Ref,
   RefChange,
   RefKind,
@@ -22,4 +23,4 @@ export type {
 export { matchesQuery, selectRows } from './query.ts';
 export { Reachable, readReachableByLevel } from './reachable.ts';
 export { createRef } from './ref.ts';
-export { checkExpectations, gone, moved, taken } from './refusal.ts';
+export { checkExpectations, gone, moved, replaced, taken } from './refusal.ts';

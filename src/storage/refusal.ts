@@ -1,5 +1,6 @@
 import { ConflictError, hasErrorCode, type SavestateError } from '../core/errors.ts';
-import type { Commit, RefChange } from './contract.ts';
+import type { Digest } from '../core/tree/chunk.ts';
+import type { Commit, NewEffect, RefChange } from './contract.ts';
 
 /** Refuses a commit that brings an id which a checkpoint or tombstone already has. */
 export function taken(id: string): ConflictError {
@@ -23,6 +24,14 @@ export function moved(sessionId: string, change: RefChange, found: string | unde
   });
 }
 
+/** Refuses a commit one of whose effects would take the place of another row than it expects. */
+export function replaced({ sessionId, branch, ordinal }: NewEffect): ConflictError {
+  return new ConflictError(
+    `Another writer recorded step ${ordinal} of branch "${branch}" meanwhile. Let one write at a time, with session.lease(), or give each a branch of its own.`,
+    { details: { sessionId, branch, ordinal } },
+  );
+}
+
 function describeMove({ kind, name, expect }: RefChange, found: string | undefined): string {
   const title = `${kind.charAt(0).toUpperCase()}${kind.slice(1)} "${name}"`;
   if (kind === 'log' && found !== undefined)
@@ -33,8 +42,8 @@ function describeMove({ kind, name, expect }: RefChange, found: string | undefin
   return `${title} moved from ${expect} to ${found} meanwhile. Read it again and retry, or save to a branch of its own.`;
 }
 
-/** Why a commit was refused: its id is in use, what it requires is gone, or a ref (that of a lease: `fenced`) is not as expected. */
-export type Refusal = 'taken' | 'gone' | 'moved' | 'fenced';
+/** Why a commit was refused: its id is in use, what it requires is gone, or a ref (that of a lease: `fenced`) or effect is not as expected. */
+export type Refusal = 'taken' | 'gone' | 'moved' | 'fenced' | 'replaced';
 
 /** Whether an error says that a commit was refused for this reason. */
 export function isRefused(error: unknown, why: Refusal): error is SavestateError {
@@ -44,16 +53,24 @@ export function isRefused(error: unknown, why: Refusal): error is SavestateError
 function whyRefused({ details }: SavestateError): Refusal | undefined {
   if (details.kind !== undefined) return details.kind === 'lease' ? 'fenced' : 'moved';
   if (details.missing !== undefined) return 'gone';
+  if (details.ordinal !== undefined) return 'replaced';
   return details.id === undefined ? undefined : 'taken';
 }
 
-/** Throws unless every ref of a commit is as it expects. */
+/** Throws unless every ref and effect of a commit is as it expects: at this target, of this digest. */
 export function checkExpectations(
-  { sessionId, refs = [] }: Commit,
+  { sessionId, refs = [], effects = [] }: Commit,
   targetOf: (change: RefChange) => string | undefined,
+  digestOf: (effect: NewEffect) => Digest | undefined,
 ): void {
   for (const change of refs) {
     const found = targetOf(change);
-    if (change.expect !== undefined && change.expect !== (found ?? null)) throw moved(sessionId, change, found);
+    if (!isExpected(change, found)) throw moved(sessionId, change, found);
   }
+  for (const effect of effects)
+    if (effect.expect !== undefined && !isExpected(effect, digestOf(effect))) throw replaced(effect);
+}
+
+function isExpected({ expect }: { readonly expect?: string | null }, found: string | undefined): boolean {
+  return expect === undefined || expect === (found ?? null);
 }

@@ -1,16 +1,25 @@
-import { InvalidInputError, isOutcomeUnknown } from '../../core/errors.ts';
+import { isOutcomeUnknown } from '../../core/errors.ts';
 import { anything, type OptionChecks, signal } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { SessionId } from '../../core/record/id.ts';
-import type { ChunkContent } from '../../core/tree/chunk.ts';
-import type { Commit, RefChange } from '../../storage/contract.ts';
+import type { ChunkContent, Digest } from '../../core/tree/chunk.ts';
+import type { Commit, EffectRow, RefChange } from '../../storage/contract.ts';
+import { isRefused } from '../../storage/refusal.ts';
 import type { Engine } from '../engine/engine.ts';
 import { parseOpenName } from '../engine/save-options.ts';
 import type { HeldLease } from '../lease/lease.ts';
-import { type EffectRecord, effectKey, encodeOutcome, formatEffect, type RecordedEffect } from './effect-record.ts';
+import { placeEffect } from './effect-place.ts';
+import {
+  type EffectRecord,
+  effectKey,
+  encodeFailure,
+  encodeOutcome,
+  formatEffect,
+  type RecordedEffect,
+} from './effect-record.ts';
 import { checkHead, checkMark, moveMark } from './effect-refs.ts';
 import { digestInput, type InputDigest } from './input-digest.ts';
-import { describeMismatch, type OpenedLog, type StepIdentity, StepRecordings } from './step-recordings.ts';
+import { describeMismatch, identityOf, type OpenedLog, type StepIdentity, StepRecordings } from './step-recordings.ts';
 
 /**
  * `live`: run, except what a crash left finished. `recorded`: use recordings while inputs match, then go live.
@@ -79,8 +88,15 @@ export type Delivered<Result> = { readonly result: Result; readonly seen: () => 
 /** A step that was asked for. */
 type Asked = StepIdentity & Pick<Partial<WorkPlace>, 'key' | 'formerly' | 'recall'>;
 
-/** A step under way, and the lease it began under: its outcome is refused if that is over. */
-type Begun = { readonly record: EffectRecord; readonly lease: HeldLease | undefined };
+/** A step to run, the recording it goes on from, and the lease it begins under: its outcome is refused if that is over. */
+type Begun = {
+  readonly record: EffectRecord;
+  readonly earlier: RecordedEffect | undefined;
+  readonly lease: HeldLease | undefined;
+};
+
+/** How a step ended. */
+type Outcome = Pick<EffectRecord, 'status' | 'durationMs'> & { readonly encoded: ReturnType<typeof encodeOutcome> };
 
 /**
  * The effects of one branch. A finished step is never run again: its result is durable before it is handed out, and
@@ -181,19 +197,11 @@ export class EffectLog {
   #takeRecording(asked: Asked): RecordedEffect | undefined {
     const { name, inputDigest } = asked;
     const isFrozen = this.#mode === 'frozen';
-    const recorded = this.#findRecording(asked, isFrozen);
+    const recorded = this.#recordings.take(asked, { isExact: isFrozen });
     if (recorded?.status === 'dropped' || (isFrozen && (recorded === undefined || recorded.status === 'started')))
       throw describeMismatch(name, recorded ?? this.#recordings.findOther(name), inputDigest);
     if (recorded === undefined && this.#mode === 'recorded') this.#goLive();
     return recorded;
-  }
-
-  #findRecording(asked: Asked, isExact: boolean): RecordedEffect | undefined {
-    const { inputDigest, formerly } = asked;
-    const recorded = this.#recordings.take(asked, { isExact });
-    if (recorded !== undefined || formerly === undefined) return recorded;
-    const former = this.#recordings.take({ name: formerly, inputDigest }, { isExact });
-    return former ?? this.#recordings.take({ name: formerly }, { isExact });
   }
 
   /** After the first divergence nothing recorded fits any more. */
@@ -208,7 +216,8 @@ export class EffectLog {
     const ordinal = isOwn ? record.ordinal : this.#nextOrdinal;
     this.#inFlight.add(ordinal);
     try {
-      if (!isOwn) await this.#begin({ ...record, ordinal, replayedFrom: { branch, ordinal: record.ordinal } }, result);
+      if (!isOwn)
+        await this.#begin({ ...record, ordinal, replayedFrom: { branch, ordinal: record.ordinal } }, { result });
       return this.#deliver(await this.#decode(result), ordinal);
     } catch (error) {
       this.#inFlight.delete(ordinal);
@@ -225,18 +234,17 @@ export class EffectLog {
     run: (attempt: StepAttempt) => Promise<Result> | Result,
     signal: AbortSignal | undefined,
   ): Promise<Delivered<Result>> {
-    const { ordinal, attempt, idempotencyKey } = begun.record;
-    let isBegun = false;
+    const { record, earlier } = begun;
+    const { ordinal, attempt, idempotencyKey } = record;
     this.#inFlight.add(ordinal);
     try {
-      await this.#begin(begun.record);
-      isBegun = true;
-      const result = await this.#settle(begun, () => run({ attempt, idempotencyKey, signal }));
-      return this.#deliver(result as Result, ordinal);
+      const found = await this.#beginAgain(record, earlier);
+      const result = found
+        ? this.#decode(found.result)
+        : this.#settle(begun, () => run({ attempt, idempotencyKey, signal }));
+      return this.#deliver((await result) as Result, ordinal);
     } catch (error) {
       this.#inFlight.delete(ordinal);
-      const { branch } = this.#options;
-      if (isBegun) this.#recordings.keepForRetry({ ...begun.record, status: 'failed', branch, result: undefined });
       throw error;
     }
   }
@@ -254,7 +262,7 @@ export class EffectLog {
       ...(after !== undefined && { afterId: after.id }),
       startedAtMs: this.#engine.ports.now(),
     };
-    return { record, lease: this.#line.lease };
+    return { record, earlier: own, lease: this.#line.lease };
   }
 
   #nameNew(asked: Asked, ordinal: number): ReturnType<typeof identityOf> & Pick<EffectRecord, 'attempt'> {
@@ -272,17 +280,31 @@ export class EffectLog {
     return ordinal >= effectCount || effectsInFlight.includes(ordinal);
   }
 
+  /** Goes on from an earlier attempt, if there was one. If the beginning cannot be stored, that is there for the next call. */
+  async #beginAgain(record: EffectRecord, earlier: RecordedEffect | undefined): Promise<RecordedEffect | undefined> {
+    if (earlier === undefined) return this.#begin(record);
+    try {
+      const { branch: _, result, ...before } = earlier;
+      return await this.#begin(record, { over: this.#format(before, result).digest });
+    } catch (error) {
+      this.#recordings.keepForRetry(earlier);
+      throw error;
+    }
+  }
+
   /** Notes the beginning, or a result taken over. Two writers on one branch collide here, before anything runs twice. */
-  async #begin(record: EffectRecord, result?: ChunkContent): Promise<void> {
+  async #begin(
+    record: EffectRecord,
+    { result, over }: { readonly result?: ChunkContent | undefined; readonly over?: Digest } = {},
+  ): Promise<RecordedEffect | undefined> {
     const { sessionId, branch } = this.#options;
     const isNew = record.ordinal >= this.#nextOrdinal;
     if (isNew) this.#nextOrdinal = record.ordinal + 1;
-    await this.#takePlace(record.ordinal, {
-      sessionId,
-      effects: [formatEffect({ sessionId, branch }, record, result)],
-      refs: [...(isNew ? [moveMark(branch, record.ordinal)] : []), checkHead(branch, this.#line.storedHead)],
-      durability: 'relaxed',
-    });
+    const refs = [...(isNew ? [moveMark(branch, record.ordinal)] : []), checkHead(branch, this.#line.storedHead)];
+    const placement = { record, row: this.#format(record, result), over: isNew ? undefined : over };
+    return placeEffect(this.#engine.storage, placement, (effect) =>
+      this.#takePlace(record.ordinal, { sessionId, effects: [effect], refs, durability: 'relaxed' }),
+    );
   }
 
   /** A beginning that could not be stored gives its place back, as soon as no other waits to be stored behind it. */
@@ -301,55 +323,62 @@ export class EffectLog {
     }
   }
 
-  /** Runs the function and makes its outcome durable before anyone sees it. */
+  /**
+   * Runs the function and makes its outcome durable before anyone sees it. If another process, which took this one for dead, has
+   * recorded a result of the same step, that is the outcome.
+   */
   async #settle(begun: Begun, run: () => unknown): Promise<unknown> {
-    const startedAtMs = this.#engine.ports.now();
+    const { now } = this.#engine.ports;
+    const startedAtMs = now();
+    let result: unknown;
+    let encoded: Outcome['encoded'];
     try {
-      const result = await run();
-      await this.#record(begun, {
-        status: 'done',
-        outcome: result,
-        durationMs: this.#engine.ports.now() - startedAtMs,
-      });
-      return result;
+      result = await run();
+      encoded = encodeOutcome(this.#engine.codec, begun.record.name, result);
     } catch (error) {
-      if (isUnrecorded(error)) throw error.cause;
-      await this.#recordFailure(begun, error, this.#engine.ports.now() - startedAtMs);
-      throw error;
+      const found = await this.#recordFailure(begun, error, now() - startedAtMs);
+      if (found === undefined) throw error;
+      return this.#decode(found.result);
+    }
+    const found = await this.#record(begun, { status: 'done', encoded, durationMs: now() - startedAtMs });
+    return found === undefined ? result : this.#decode(found.result);
+  }
+
+  /** What did not end well is kept for the next call of the same identity. */
+  async #record({ record, lease }: Begun, { encoded, ...ended }: Outcome): Promise<RecordedEffect | undefined> {
+    const { sessionId, branch } = this.#options;
+    const { root, chunks } = encoded;
+    const outcome = { ...record, ...ended };
+    const isFailed = ended.status === 'failed';
+    let isOver = false;
+    try {
+      const placement = { record: outcome, row: this.#format(outcome, root), over: this.#format(record).digest };
+      const found = await placeEffect(this.#engine.storage, placement, (effect) =>
+        this.#line.commit({ sessionId, chunks, effects: [effect] }, lease),
+      );
+      isOver = !isFailed || found !== undefined;
+      return found;
+    } finally {
+      if (!isOver)
+        this.#recordings.keepForRetry({ ...outcome, status: 'failed', branch, result: isFailed ? root : undefined });
     }
   }
 
-  async #record(
-    { record, lease }: Begun,
-    { status, outcome, durationMs }: { status: 'done' | 'failed'; outcome: unknown; durationMs: number },
-  ): Promise<void> {
+  #format(record: EffectRecord, result?: ChunkContent): EffectRow {
     const { sessionId, branch } = this.#options;
-    const { root, chunks } = encodeOutcome(this.#engine.codec, record.name, outcome);
-    const row = formatEffect({ sessionId, branch }, { ...record, status, durationMs }, root);
-    await this.#line.commit({ sessionId, chunks, effects: [row] }, lease).catch((cause: unknown) => {
-      throw new UnrecordedOutcome(cause);
-    });
+    return formatEffect({ sessionId, branch }, record, result);
   }
 
   /** The step's own error is what its caller must see; that it could not be noted is told as an event. */
-  async #recordFailure(begun: Begun, error: unknown, durationMs: number): Promise<void> {
+  async #recordFailure(begun: Begun, error: unknown, durationMs: number): Promise<RecordedEffect | undefined> {
     try {
-      await this.#record(begun, { status: 'failed', outcome: this.#describeError(error), durationMs });
+      const encoded = encodeFailure(this.#engine.codec, begun.record.name, error);
+      return await this.#record(begun, { status: 'failed', encoded, durationMs });
     } catch (unrecorded) {
+      if (isRefused(unrecorded, 'replaced')) return undefined; // another attempt is under way
       const { sessionId, branch } = this.#options;
       await this.#engine.events.emit('save_failed', unrecorded, { sessionId, branch });
-    }
-  }
-
-  /** An error may hold anything; what cannot be saved of it is left out, and it says so. */
-  #describeError(error: unknown): unknown {
-    try {
-      this.#engine.codec.encodeJson(error);
-      return error;
-    } catch (cause) {
-      if (!(cause instanceof InvalidInputError)) throw cause;
-      const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
-      return Object.assign(new Error(message), { name, stack, incomplete: cause.message });
+      return undefined;
     }
   }
 
@@ -358,27 +387,4 @@ export class EffectLog {
     const { codec, repository } = this.#engine;
     return codec.decode(result, await repository.loadChunks(result));
   }
-}
-
-/** The function ended but its outcome could not be stored: this is not a failure of the step itself. */
-class UnrecordedOutcome extends Error {
-  constructor(cause: unknown) {
-    super('The outcome of a step could not be stored.', { cause });
-  }
-}
-
-function isUnrecorded(error: unknown): error is UnrecordedOutcome {
-  return error instanceof UnrecordedOutcome;
-}
-
-/** What stays the same in every attempt. */
-function identityOf(given: StepIdentity & { readonly idempotencyKey: string }) {
-  const { name, idempotencyKey, inputDigest, work, nth } = given;
-  return {
-    name,
-    idempotencyKey,
-    ...(inputDigest !== undefined && { inputDigest }),
-    ...(work !== undefined && { work }),
-    ...(nth !== undefined && { nth }),
-  };
 }

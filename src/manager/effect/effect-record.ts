@@ -52,6 +52,17 @@ export function encodeOutcome(codec: StateCodec, step: string, outcome: unknown)
   }
 }
 
+/** The same of what a step threw. An error may hold anything; what cannot be saved of it is left out, and it says so. */
+export function encodeFailure(codec: StateCodec, step: string, error: unknown): ReturnType<StateCodec['encode']> {
+  try {
+    return codec.encode(error);
+  } catch (cause) {
+    if (!(cause instanceof InvalidInputError)) throw cause;
+    const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
+    return encodeOutcome(codec, step, Object.assign(new Error(message), { name, stack, incomplete: cause.message }));
+  }
+}
+
 /** Brings a record into the stored form. */
 export function formatEffect(
   place: { sessionId: SessionId; branch: string },

@@ -12,6 +12,18 @@ export type StepIdentity = {
   readonly nth?: number | undefined;
 };
 
+/** What stays the same in every attempt. */
+export function identityOf(given: StepIdentity & { readonly idempotencyKey: string }) {
+  const { name, idempotencyKey, inputDigest, work, nth } = given;
+  return {
+    name,
+    idempotencyKey,
+    ...(inputDigest !== undefined && { inputDigest }),
+    ...(work !== undefined && { work }),
+    ...(nth !== undefined && { nth }),
+  };
+}
+
 /** The recordings that a session may use, and where its own log goes on. */
 export type OpenedLog = {
   readonly recordings: readonly RecordedEffect[];
@@ -63,9 +75,19 @@ export class StepRecordings {
 
   /**
    * The next recording of a step. `isExact` keeps to the order, else a finished one goes before its failed attempts. In a work equal
-   * recordings are attempts at one call, so there it always does.
+   * recordings are attempts at one call, so there it always does. `formerly` is the name under which an older version recorded it.
    */
-  take(identity: StepIdentity, { isExact }: { readonly isExact: boolean }): RecordedEffect | undefined {
+  take(
+    asked: StepIdentity & { readonly formerly?: string | undefined },
+    how: { readonly isExact: boolean },
+  ): RecordedEffect | undefined {
+    const { inputDigest, formerly } = asked;
+    const recorded = this.#take(asked, how);
+    if (recorded !== undefined || formerly === undefined) return recorded;
+    return this.#take({ name: formerly, inputDigest }, how) ?? this.#take({ name: formerly }, how);
+  }
+
+  #take(identity: StepIdentity, { isExact }: { readonly isExact: boolean }): RecordedEffect | undefined {
     if (this.#dropped !== undefined) throw describeDropped(identity.name, this.#dropped);
     const fitting = this.#recordings.get(keyOf(identity)) ?? this.#findAlike(identity);
     const isInOrder = identity.work === undefined && (isExact || identity.inputDigest === undefined);

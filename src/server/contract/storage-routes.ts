@@ -43,7 +43,7 @@ const commit = z.strictObject({
   sessionId: text,
   checkpoint: z.strictObject({ body: text, digest: text, root: z.strictObject(content) }).optional(),
   chunks: z.array(z.strictObject({ ...content, digest: text })).optional(),
-  effects: z.array(effect).optional(),
+  effects: z.array(effect.extend({ expect: text.nullable().optional() })).optional(),
   refs: z
     .array(z.strictObject({ kind, name: text, expect: text.nullable().optional(), target: text.nullable() }))
     .optional(),

@@ -9,6 +9,7 @@ import type {
   CheckpointRowWithRoot,
   EffectRow,
   NewCheckpoint,
+  NewEffect,
   Ref,
   RefChange,
   RefKind,
@@ -126,8 +127,8 @@ export function openChunk(vault: Vault, chunk: Chunk): Chunk {
   return { digest, ...openContent(vault, chunk, { place: `chunk ${chunk.digest}`, what: `Chunk ${digest}` }) };
 }
 
-export function sealEffect(vault: Vault, lock: Lock, effect: EffectRow): EffectRow {
-  const { ordinal, body, digest, result } = effect;
+export function sealEffect(vault: Vault, lock: Lock, effect: NewEffect): NewEffect {
+  const { ordinal, body, digest, result, expect } = effect;
   const place = { ...sealPlace(vault, effect), ordinal };
   const where = `effect ${JSON.stringify(place)}`;
   return {
@@ -135,6 +136,7 @@ export function sealEffect(vault: Vault, lock: Lock, effect: EffectRow): EffectR
     body: lock.seal(body, where),
     digest: vault.hideDigest(digest),
     ...(result !== undefined && { result: sealContent(lock, result, `result of ${where}`) }),
+    ...(expect !== undefined && { expect: expect === null ? null : vault.hideDigest(expect) }),
   };
 }
 

@@ -4,7 +4,7 @@ import type { Commit, CommitResult, Deletion, Ref } from '../contract.ts';
 import { Holders } from '../ref.ts';
 import { checkExpectations, gone, taken } from '../refusal.ts';
 import type { LogContent } from './log-entry.ts';
-import { refKey, type SessionLog } from './session-log.ts';
+import { effectKey, refKey, type SessionLog } from './session-log.ts';
 import type { Store } from './store.ts';
 
 // Each lost race means that another process got its commit through, so this many in a row means something is wrong.
@@ -45,7 +45,11 @@ async function checkCommit(
   }
   checkNew(store, log, commit);
   await checkRequired(store, log, commit);
-  checkExpectations(commit, (change) => log?.refs.get(refKey(change))?.target);
+  checkExpectations(
+    commit,
+    (change) => log?.refs.get(refKey(change))?.target,
+    (effect) => log?.effects.get(effectKey(effect))?.digest,
+  );
   return undefined;
 }
 

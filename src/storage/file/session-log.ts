@@ -130,7 +130,8 @@ export class SessionLog {
   }
 }
 
-function effectKey({ branch, ordinal }: Pick<EffectRow, 'branch' | 'ordinal'>): string {
+/** The key of an effect in `SessionLog.effects`. */
+export function effectKey({ branch, ordinal }: Pick<EffectRow, 'branch' | 'ordinal'>): string {
   return `${ordinal} ${branch}`;
 }
 

@@ -13,8 +13,8 @@ export const freezeContent = ({ text, refs }: ChunkContent): ChunkContent =>
 export const freezeChunk = (chunk: Chunk): Chunk => Object.freeze({ digest: chunk.digest, ...freezeContent(chunk) });
 
 /** The same of an effect. */
-export const freezeEffect = ({ result, ...rest }: EffectRow): EffectRow =>
-  Object.freeze(result === undefined ? rest : { ...rest, result: freezeContent(result) });
+export const freezeEffect = ({ sessionId, branch, ordinal, body, digest, result }: EffectRow): EffectRow =>
+  Object.freeze({ sessionId, branch, ordinal, body, digest, ...(result && { result: freezeContent(result) }) });
 
 /** What a ref is found by in its session. */
 export const refKey = ({ kind, name }: Pick<RefChange, 'kind' | 'name'>): string => `${kind} ${name}`;

@@ -17,6 +17,7 @@ import type {
   EffectDrop,
   EffectRow,
   NewCheckpoint,
+  NewEffect,
   Ref,
   RefKind,
   StorageStats,
@@ -72,11 +73,12 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   }
 
   #check(commit: Commit, session: MemorySession): void {
-    const { checkpoint, requires = [] } = commit;
-    if (checkpoint !== undefined && this.#rows.has(checkpoint.header.id)) throw taken(checkpoint.header.id);
-    const missing = requires.find((id) => this.#rows.get(id)?.isDeleted !== false);
+    const { id } = commit.checkpoint?.header ?? {};
+    if (id !== undefined && this.#rows.has(id)) throw taken(id);
+    const missing = commit.requires?.find((one) => this.#rows.get(one)?.isDeleted !== false);
     if (missing !== undefined) throw gone(missing);
-    checkExpectations(commit, (change) => session.refs.get(refKey(change))?.target);
+    const digestOf = (effect: NewEffect) => session.effects.get(effectKey(effect))?.digest;
+    checkExpectations(commit, (change) => session.refs.get(refKey(change))?.target, digestOf);
   }
 
   #write({ sessionId, checkpoint, chunks = [], effects = [], refs = [] }: Commit, session: MemorySession): void {
@@ -322,10 +324,7 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     const rows = this.#ascending;
     const tombstones = rows.filter((row) => row.isDeleted).length;
     const chunkBytes = [...this.#chunks.values()].reduce((sum, chunk) => sum + sizeOf(chunk), 0);
-    const rowBytes = rows.reduce(
-      (sum, row) => sum + row.body.length + (row.root === undefined ? 0 : sizeOf(row.root)),
-      0,
-    );
+    const rowBytes = rows.reduce((sum, { body, root }) => sum + body.length + (root ? sizeOf(root) : 0), 0);
     return {
       checkpoints: rows.length - tombstones,
       tombstones,

@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer';
 import { CorruptError, hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
-import type { Commit, CommitResult, RefChange } from '../contract.ts';
+import type { Digest } from '../../core/tree/chunk.ts';
+import type { Commit, CommitResult, NewEffect, RefChange } from '../contract.ts';
 import type { SqliteConnection } from '../database/sqlite-connection.ts';
 import type { SqlStatement } from '../database/sqlite-driver.ts';
 import { isConstraint } from '../database/sqlite-error.ts';
@@ -9,6 +10,7 @@ import { checkExpectations, gone, moved, taken } from '../refusal.ts';
 import { isBindable } from '../sql-text.ts';
 import type { ChunkNumbers } from './chunk-numbers.ts';
 import type { PreparedChunk, PreparedCommit, PreparedRef } from './prepared-commit.ts';
+import { unpackDigest } from './sqlite-codec.ts';
 
 /** Writes commits inside a transaction that its caller opened. */
 export class SqliteWriter {
@@ -22,6 +24,7 @@ export class SqliteWriter {
   readonly #insertChunk: SqlStatement;
   readonly #selectRest: SqlStatement;
   readonly #insertCheckpoint: SqlStatement;
+  readonly #selectEffect: SqlStatement;
   readonly #replaceEffect: SqlStatement;
 
   readonly #numbers: ChunkNumbers;
@@ -44,6 +47,7 @@ export class SqliteWriter {
     this.#insertCheckpoint = db.prepare(
       'INSERT INTO checkpoint(session, root_refs, deleted, id, timestamp, branch, type, status, agent, user, idempotency, digest, body, root_text) VALUES(?,?,0,?,?,?,?,?,?,?,?,?,?,?)',
     );
+    this.#selectEffect = db.prepare('SELECT digest FROM effect WHERE session=? AND branch=? AND ordinal=?');
     // REPLACE gives the row a new, greater number: that is how the collector knows that it changed.
     this.#replaceEffect = db.prepare(
       'INSERT OR REPLACE INTO effect(session, refs, branch, ordinal, mark, digest, body, text) VALUES(?,?,?,?,?,?,?,?)',
@@ -83,7 +87,11 @@ export class SqliteWriter {
       this.#writeRows(prepared, found);
       return;
     }
-    checkExpectations(commit, (change) => this.#target(change, found));
+    checkExpectations(
+      commit,
+      (change) => this.#target(change, found),
+      (effect) => this.#digest(effect, found),
+    );
     markDirty();
     const session = found ?? this.#addSession(commit.sessionId);
     for (const ref of prepared.refs) this.#writeRef(ref, session);
@@ -113,7 +121,8 @@ export class SqliteWriter {
   }
 
   /** Whether what is only checked is as expected; if not, all is looked at in the order of the contract. */
-  #holdOthers({ refs }: PreparedCommit, move: PreparedRef, session: number): boolean {
+  #holdOthers({ commit, refs }: PreparedCommit, move: PreparedRef, session: number): boolean {
+    if (commit.effects?.some(({ expect }) => expect !== undefined) === true) return false;
     return refs.every(
       ({ change }) => change === move.change || change.expect === (this.#target(change, session) ?? null),
     );
@@ -122,6 +131,12 @@ export class SqliteWriter {
   #target({ kind, name }: RefChange, session: number | undefined): string | undefined {
     if (session === undefined) return undefined;
     return (this.#selectRef.get(session, kind, name) as { target: string } | undefined)?.target;
+  }
+
+  #digest({ branch, ordinal }: NewEffect, session: number | undefined): Digest | undefined {
+    if (session === undefined) return undefined;
+    const row = this.#selectEffect.get(session, branch, ordinal) as { digest: Uint8Array } | undefined;
+    return row && unpackDigest(row.digest);
   }
 
   #writeRef({ change: { kind, name, target }, check }: PreparedRef, session: number): void {

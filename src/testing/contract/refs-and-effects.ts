@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import type { RefChange } from '../../storage/contract.ts';
+import type { Digest } from '../../core/tree/chunk.ts';
+import type { Commit, RefChange, EffectRow as Row } from '../../storage/contract.ts';
 import { checkRef, createRef } from '../../storage/ref.ts';
 import { commitOf, contentOf, deletionOf, session } from './builders.ts';
-import { assertSame, listDigests, rule } from './contract-test.ts';
+import { assertNoTrace, assertRejects, assertSame, listDigests, rule } from './contract-test.ts';
 import { HOSTILE_NAMES } from './hostile-text.ts';
 
 const KINDS = ['branch', 'tag', 'pin', 'mark', 'current', 'lease', 'due', 'log', 'group'] as const;
@@ -145,6 +146,59 @@ export const effectRules = [
     assertSame(await storage.readEffects({ sessionId }), [neighbours[0], finished, neighbours[1]]);
     await storage.commit({ sessionId, effects: [finished, started] });
     assertSame(await storage.readEffects({ sessionId }), [neighbours[0], started, neighbours[1]]);
+  }),
+
+  rule('[storage.12] an effect takes the place of what it expects there', async ({ storage, make }) => {
+    const sessionId = session('s-1');
+    const [first, second, third] = [0, 0, 0].map((ordinal) => make.effect({ ordinal })) as [Row, Row, Row];
+    const other = make.effect({ ordinal: 1 });
+    const put = (row: Row, expect: Digest | null, rest: Partial<Commit> = {}) =>
+      storage.commit({ sessionId, effects: [{ ...row, expect }], ...rest });
+    const refused = { sessionId, branch: 'main', ordinal: 0 };
+    assertSame((await assertRejects(put(first, second.digest), 'CONFLICT')).details, refused);
+    await assertNoTrace(storage, sessionId);
+    await put(first, null);
+    assertSame((await assertRejects(put(second, null), 'CONFLICT')).details, refused);
+    await storage.commit({ sessionId, effects: [{ ...second, expect: first.digest }, other] });
+    // Nothing of a refused commit is stored.
+    const chunk = make.chunk();
+    const rest = { chunks: [chunk], refs: [{ kind: 'tag', name: 'new', target: 'x' } as const] };
+    const late = storage.commit({ sessionId, ...rest, effects: [{ ...third, expect: first.digest }, other] });
+    assertSame((await assertRejects(late, 'CONFLICT')).details, refused);
+    assertSame(await storage.readEffects({ sessionId }), [second, other]);
+    assertSame(await storage.readRefs(), []);
+    assertSame(await listDigests(storage), []);
+    await put(third, second.digest, rest);
+    assertSame(await storage.readEffects({ sessionId }), [third, other]);
+    // Refs are looked at first.
+    const stale = storage.commit({
+      sessionId,
+      refs: [{ kind: 'tag', name: 'new', expect: 'y', target: 'z' }],
+      effects: [{ ...first, expect: null }],
+    });
+    assert.equal((await assertRejects(stale, 'CONFLICT')).details.kind, 'tag');
+  }),
+
+  rule('[storage.12] of several at the same time that expect the same, one is stored', async ({ storage, make }) => {
+    const sessionId = session('s-1');
+    const first = make.effect({ ordinal: 0 });
+    await storage.commit({ sessionId, effects: [first] });
+    const rows = Array.from({ length: 10 }, () => make.effect({ ordinal: 0 }));
+    const results = await Promise.allSettled(
+      rows.map((row) => storage.commit({ sessionId, effects: [{ ...row, expect: first.digest }] })),
+    );
+    const stored = rows.filter((_, n) => results[n]?.status === 'fulfilled');
+    assert.equal(stored.length, 1);
+    assertSame(await storage.readEffects({ sessionId }), stored);
+    // Each on top of the one before it, in the order of the calls.
+    const [{ digest } = first] = stored;
+    await Promise.all(
+      rows.map((row, n) => {
+        const expect = n === 0 ? digest : (rows[n - 1]?.digest ?? null);
+        return storage.commit({ sessionId, effects: [{ ...row, expect }] });
+      }),
+    );
+    assertSame(await storage.readEffects({ sessionId }), rows.slice(-1));
   }),
 
   rule('[storage.15] what was filed under a checkpoint is deleted with it', async ({ storage, make }) => {

@@ -1,11 +1,11 @@
 import { type ConflictError, SavestateError, StorageError } from '../../../core/errors.ts';
 import type { CheckpointId } from '../../../core/record/id.ts';
-import type { Commit, CommitResult, RefChange } from '../../contract.ts';
+import type { Commit, CommitResult, NewEffect, RefChange } from '../../contract.ts';
 import { isConnectionLoss, isRefusal, isTaken, toSavestateError } from '../../database/postgres-error.ts';
 import type { Doubt } from '../../database/retry.ts';
-import { gone, moved, taken } from '../../refusal.ts';
+import { gone, moved, replaced, taken } from '../../refusal.ts';
 import type { PostgresConnection } from '../schema/postgres-connection.ts';
-import { type AcceptedCommit, acceptCommit, encodeBatch, encodePlainSave } from './encoded-commit.ts';
+import { type AcceptedCommit, acceptCommit, countTogether, encodeBatch, encodePlainSave } from './encoded-commit.ts';
 import { isIdUsed, wasStored } from './outcome.ts';
 
 /** Batches under way at once. A server syncs once for all that commit at the same time, so a few are enough. */
@@ -65,7 +65,8 @@ type Verdict =
   | { readonly status: 'duplicate'; readonly id: CheckpointId }
   | { readonly status: 'missing'; readonly id: string }
   | { readonly status: 'taken' }
-  | { readonly status: 'moved'; readonly ref: number; readonly found: string | null };
+  | { readonly status: 'moved'; readonly ref: number; readonly found: string | null }
+  | { readonly status: 'replaced'; readonly effect: number };
 
 type Refused = Exclude<Verdict, { status: 'stored' }>;
 
@@ -112,7 +113,7 @@ class CommitLane {
   async #run(): Promise<void> {
     await Promise.resolve(); // what is committed in the same breath goes together
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, MAX_BATCH);
+      const batch = this.#waiting.splice(0, countTogether(this.#waiting.slice(0, MAX_BATCH)));
       await this.#flush(batch);
       for (const commit of batch) this.#onDone(commit);
     }
@@ -180,7 +181,7 @@ class CommitLane {
 
 type Refusal = Exclude<Refused, { status: 'duplicate' }>;
 
-function refusalOf({ checkpoint, refs = [], sessionId }: Commit, verdict: Refusal): ConflictError {
+function refusalOf({ checkpoint, refs = [], effects = [], sessionId }: Commit, verdict: Refusal): ConflictError {
   switch (verdict.status) {
     case 'missing':
       return gone(verdict.id);
@@ -188,5 +189,7 @@ function refusalOf({ checkpoint, refs = [], sessionId }: Commit, verdict: Refusa
       return taken(checkpoint?.header.id ?? '');
     case 'moved':
       return moved(sessionId, refs[verdict.ref] as RefChange, verdict.found ?? undefined);
+    case 'replaced':
+      return replaced(effects[verdict.effect] as NewEffect);
   }
 }

@@ -1,5 +1,5 @@
 import type { Chunk, Digest } from '../../../core/tree/chunk.ts';
-import type { Commit, EffectRow, NewCheckpoint, RefChange } from '../../contract.ts';
+import type { Commit, EffectRow, NewCheckpoint, NewEffect, RefChange } from '../../contract.ts';
 import { effectCheck } from '../../marks.ts';
 import { refCheck } from '../../ref.ts';
 import { checkCommit } from '../../sql-text.ts';
@@ -22,14 +22,32 @@ export function acceptCommit(commit: Commit): AcceptedCommit {
 }
 
 function toJson(commit: Commit): object {
-  const { sessionId, checkpoint, refs = [] } = commit;
+  const { sessionId, checkpoint, refs = [], effects = [] } = commit;
   const requires = requiredIds(commit);
+  const expects = effects.flatMap(encodeExpectation);
   return {
     session: sessionId,
     ...(checkpoint !== undefined && { checkpoint: encodeCheckpoint(checkpoint) }),
     refs: refs.map((change) => encodeRef(change, commit)),
     ...(requires.length > 0 && { requires }),
+    ...(expects.length > 0 && { expects }),
   };
+}
+
+/** Which of a commit's effects expects what at its place. */
+function encodeExpectation({ branch, ordinal, expect }: NewEffect, at: number): object[] {
+  return expect === undefined ? [] : [{ at, branch, ordinal, digest: expect }];
+}
+
+/** How many commits can share a transaction: effects are written at its end, so that none may expect what another one brings. */
+export function countTogether(waiting: readonly AcceptedCommit[]): number {
+  const brought = new Set<string>();
+  const own = waiting.findIndex(({ commit: { effects = [] } }) => {
+    const isLate = effects.some((effect) => effect.expect !== undefined && brought.has(placeOf(effect)));
+    for (const effect of effects) brought.add(placeOf(effect));
+    return isLate;
+  });
+  return own === -1 ? waiting.length : own;
 }
 
 /** The arguments of `commit_batch` after tenant and role. */

@@ -39,7 +39,7 @@ async function findStored(query: Query, { commit, tenant, verdict }: Question): 
     const sql = "SELECT 1 AS found FROM {s}.checkpoint WHERE tenant = $1 AND id = $2 AND digest = decode($3, 'hex')";
     return (await query(sql, [tenant, checkpoint.header.id, checkpoint.digest])).length > 0;
   }
-  if (verdict.status !== 'moved') return false;
+  if (verdict.status !== 'moved' && verdict.status !== 'replaced') return false;
   if (effects.length > 0) {
     const sql =
       "SELECT 1 AS found FROM {s}.effect e JOIN unnest($3::text[], $4::bigint[], $5::text[]) AS w(branch, ordinal, digest) ON e.branch = w.branch AND e.ordinal = w.ordinal AND e.digest = decode(w.digest, 'hex') WHERE e.tenant = $1 AND e.session = $2";

@@ -72,6 +72,20 @@ BEGIN
   RETURN '{"status": "stored"}';
 END $body$`;
 
+/** The same with a look at the effects that a commit expects. */
+export const COMMIT_CHECKED = COMMIT_ONE.replace('CREATE FUNCTION', 'CREATE OR REPLACE FUNCTION').replace(
+  '  IF v_checkpoint IS NOT NULL THEN',
+  `  FOR v_at IN 0 .. coalesce(jsonb_array_length(p_commit->'expects'), 0) - 1 LOOP
+    v_change := p_commit->'expects'->v_at;
+    SELECT encode(digest, 'hex') INTO v_found FROM {s}.effect WHERE tenant = p_tenant AND session = v_session
+      AND branch = v_change->>'branch' AND ordinal = (v_change->>'ordinal')::bigint;
+    IF v_change->>'digest' IS DISTINCT FROM v_found THEN
+      RETURN jsonb_build_object('status', 'replaced', 'effect', v_change->'at');
+    END IF;
+  END LOOP;
+  IF v_checkpoint IS NOT NULL THEN`,
+);
+
 /**
  * Applies a batch in order, as a whole. A single commit gets its verdict; if one of several is refused, all are undone by an error, and
  * the caller sends each alone. Chunks and effects come sorted and without repeats.
