@@ -63,7 +63,7 @@ async function runTwice(storage: object, random: ReturnType<typeof seededRandom>
     if (result !== undefined) results.push(result);
   }
   const recorded = await readLater(storage);
-  if (results.length > 0 && results.some((result) => result !== recorded))
+  if (results.some((result) => result !== recorded))
     faults.push(`${JSON.stringify(results)} were returned, and later ${JSON.stringify(recorded)}`);
   return faults;
 }
