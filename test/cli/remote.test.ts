@@ -1,6 +1,6 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttp } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcp } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
@@ -187,6 +187,49 @@ test('[cli.1] the token of the environment goes to no server that only a file of
   expect((await run(['log', '--token-file', 'token.txt'], { folder })).code).toBe(0);
   expect((await run(['log', '--remote', url], { folder, env })).code).toBe(0);
   expect((await run(['log'], { folder, env: { ...env, SAVESTATE_STORAGE: url } })).code).toBe(0);
+});
+
+test('[cli.1] the password of the environment goes to no PostgreSQL server that only a file of the folder names', async () => {
+  const folder = newFolder();
+  const heard: Buffer[] = [];
+  const stranger = createTcp((socket) => {
+    socket.on('data', (data: Buffer) => {
+      heard.push(data);
+      // Asks for the password in the clear, then hangs up.
+      if (data.includes('user')) socket.write(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]));
+      else socket.destroy();
+    });
+    socket.on('error', () => undefined);
+  });
+  onTestFinished(() => void stranger.close());
+  await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve));
+  const port = String((stranger.address() as AddressInfo).port);
+  const theirs = `postgres://me@127.0.0.1:${port}/app`;
+  const env = { PGPASSWORD: 'my-password' };
+  const files = {
+    'savestate.yaml': `storage: ${theirs}\n`,
+    'workflow.yaml': `workflow:\n  checkpointing:\n    storage_type: postgres\n    storage_url: ${theirs}\n`,
+  };
+  for (const [name, text] of Object.entries(files)) {
+    rmSync(join(folder, 'savestate.yaml'), { force: true });
+    writeFileSync(join(folder, name), text);
+    for (const command of ['log', 'verify', 'copy --to there.db']) {
+      const { code, stderr } = await run(command.split(' '), { folder, env });
+      expect([command, code, stderr]).toEqual([command, 2, expect.stringContaining('set PGHOST and PGPORT')]);
+    }
+  }
+  rmSync(join(folder, 'workflow.yaml'));
+  writeFileSync(join(folder, 'savestate.yaml'), `memory: ${theirs}\n`);
+  expect((await run(['memory', 'list', '--user', 'u'], { folder, env })).code).toBe(2);
+  // Another host behind the ?, which would count.
+  writeFileSync(join(folder, 'savestate.yaml'), `storage: ${theirs}?host=localhost\n`);
+  expect((await run(['log'], { folder, env: { ...env, PGHOST: '127.0.0.1', PGPORT: port } })).code).toBe(2);
+  expect(heard).toEqual([]);
+
+  writeFileSync(join(folder, 'savestate.yaml'), `storage: ${theirs}\n`);
+  expect((await run(['config'], { folder, env })).stdout).toContain(`the storage is ${theirs}`);
+  await run(['log'], { folder, env: { ...env, PGHOST: '127.0.0.1', PGPORT: port } });
+  expect(Buffer.concat(heard).toString()).toContain('my-password');
 });
 
 test('[cli.1] a server that is gone, is none, is older or speaks another protocol is named', async () => {

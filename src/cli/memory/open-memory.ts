@@ -10,6 +10,7 @@ import { DEFAULT_PATH } from '../../memory/storage/sqlite/sqlite-memory-storage.
 import type { CommandInput } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
 import { addressExists, type RemoteAddress } from '../place/address.ts';
+import { findWithheld, withheldError } from '../place/postgres-password.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import type { KnownMemory } from './remote-memory.ts';
 
@@ -30,7 +31,8 @@ export async function openMemory(
 ): Promise<Memory> {
   const place = await findPlace(context, named);
   const more = manager === undefined ? {} : { manager };
-  if (/^postgres(ql)?:\/\//.test(place)) return openPostgres(context, place, more);
+  if (/^postgres(ql)?:\/\//.test(place))
+    return openPostgres(context, { connectionString: place, isNamed: named !== undefined }, more);
   if (!isCreated && !existsSync(place))
     throw new NotFoundError(
       `There is no memory at ${place}. Name one with --memory, or in savestate.yaml ("memory: memories/history.db"); "savestate run" then fills it.`,
@@ -41,12 +43,14 @@ export async function openMemory(
 
 async function openPostgres(
   context: Context,
-  connectionString: string,
+  { connectionString, isNamed }: { readonly connectionString: string; readonly isNamed: boolean },
   more: Pick<MemoryOptions, 'manager'>,
 ): Promise<Memory> {
   const { PostgresMemoryStorage } = await import('../../memory/storage/postgres/postgres-memory-storage.ts');
   const { globals, env } = context;
-  const config = (await context.config())?.config;
+  const { config, path } = (await context.config()) ?? {};
+  const withheldFrom = findWithheld({ url: connectionString, env, writtenIn: isNamed ? undefined : path });
+  if (withheldFrom !== undefined) throw withheldError(withheldFrom, new URL(connectionString).host);
   const tenant = globals.tenant ?? env.SAVESTATE_TENANT ?? config?.tenant ?? 'default';
   return new Memory({ storage: new PostgresMemoryStorage({ connectionString, tenant }), ...more });
 }

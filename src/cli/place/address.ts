@@ -8,6 +8,7 @@ import {
   type StorageAddress,
   storageExists,
 } from '../../storage/open/address.ts';
+import { findWithheld, withheldError } from './postgres-password.ts';
 import { readText } from './read-text.ts';
 
 /** A server that has the storage, and what opens it. */
@@ -19,19 +20,25 @@ export type RemoteAddress = {
   readonly withheldFrom?: string;
 };
 
-/** Where checkpoints are: at hand, or at a server. */
-export type Address = StorageAddress | RemoteAddress;
+/** Where checkpoints are: at hand, or at a server. `withheldFrom` is as above, of a password. */
+export type Address = (StorageAddress & { readonly withheldFrom?: string }) | RemoteAddress;
 
 type Defaults = Parameters<typeof parseStorageAddress>[1] & {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly tokenFile?: string | undefined;
-  /** The file of the folder that has the address: whoever wrote it gets no token of the environment. */
+  /** The file of the folder that has the address: whoever wrote it gets no token or password of the environment. */
   readonly writtenIn?: string | undefined;
 };
 
 /** Reads an address: one of a server, or that of a storage. */
 export function parseAddress(text: string, defaults: Defaults): Address {
-  return isRemote(text) ? parseRemote(text, defaults) : parseStorageAddress(text, defaults);
+  return isRemote(text) ? parseRemote(text, defaults) : withholding(parseStorageAddress(text, defaults), defaults);
+}
+
+/** The address, marked if a password is there that nobody meant for it. */
+export function withholding(address: StorageAddress, { env, writtenIn }: Pick<Defaults, 'env' | 'writtenIn'>): Address {
+  const withheldFrom = address.kind === 'postgres' ? findWithheld({ url: address.url, env, writtenIn }) : undefined;
+  return withheldFrom === undefined ? address : { ...address, withheldFrom };
 }
 
 /** Whether a text is the address of a server. */
@@ -86,6 +93,7 @@ export async function openAddress(
   options: { readonly create?: boolean; readonly near?: string } = {},
 ): Promise<ChunkStorage> {
   if (address.kind === 'remote') return (await import('./remote.ts')).openRemote(address);
+  if (address.withheldFrom !== undefined) throw withheldError(address.withheldFrom, formatAddress(address));
   const { openStorage } = await import('../../storage/open/open.ts');
   return openStorage(address, { ...options, isInteractive: true });
 }

@@ -5,8 +5,7 @@ import { dirname, join } from 'node:path';
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { ReadConfig, WrittenConfig } from '../../runtime/config/load-workflow-config.ts';
-import type { StorageAddress } from '../../storage/open/address.ts';
-import { type Address, formatAddress, isRemote, parseAddress } from './address.ts';
+import { type Address, formatAddress, isRemote, parseAddress, withholding } from './address.ts';
 import type { Config } from './config-schema.ts';
 import { readText, resolveFile } from './read-text.ts';
 
@@ -127,13 +126,13 @@ async function readOwnSettings(path: string, env: Env): Promise<FoundSettings> {
 
 /** Where settings with `checkpointing` want checkpoints to be, or undefined without it. What it leaves out has its default; savestate.yaml wins over that. */
 async function addressIn(
-  { folder, config: { workflow }, written }: FoundSettings,
+  { path, folder, config: { workflow }, written }: FoundSettings,
   { env, config }: Place,
-): Promise<StorageAddress | undefined> {
+): Promise<Address | undefined> {
   const isDefault = written.workflow?.checkpointing !== undefined && config?.config.storage === undefined;
   if (!isDefault && !namesStorage(written)) return undefined;
   const { addressOf } = await import('../../runtime/config/checkpoint-storage.ts');
-  return addressOf(workflow.checkpointing, { env, folder });
+  return withholding(addressOf(workflow.checkpointing, { env, folder }), { env, writtenIn: path });
 }
 
 type Sources = Place & {

@@ -25,7 +25,9 @@ export const command: Command = {
       await readConfig(context.folder); // one that cannot be read must be told now
     else {
       if (/^\w+:\/\/[^/@]*:[^/@]*@/.test(storage))
-        throw new InvalidInputError(`A password does not belong in ${CONFIG_NAME}. Leave it out and set PGPASSWORD.`);
+        throw new InvalidInputError(
+          `A password does not belong in ${CONFIG_NAME}. Leave it out and set PGPASSWORD, with PGHOST and PGPORT for a server elsewhere.`,
+        );
       writeFileSync(config, formatConfig({ storage, tenant, schema }));
     }
     const address = await context.addressHere(INSTEAD);
