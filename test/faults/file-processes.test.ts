@@ -7,6 +7,7 @@ import type { ChunkStorage, NewCheckpoint } from '../../src/storage/contract.ts'
 import { FileCheckpointStorage } from '../../src/storage/file/file-storage.ts';
 import { Builders, commitOf, contentOf, deletionOf, moveBranch } from '../../src/testing/contract/builders.ts';
 import { reportFaults } from '../support/fault-report.ts';
+import { override } from '../support/planted-bugs.ts';
 import { type CrashState, SimulatedDisk } from '../support/simulated-disk.ts';
 import { CHANGING_OPERATIONS, type OperationFault } from '../support/simulated-file-system.ts';
 import { checkReachable, PATH } from './file-crash-script.ts';
@@ -255,3 +256,36 @@ test('what a dead process left, markers and half-written files, keeps nobody wai
     expect(disk.filePaths().filter((path) => /temp\/|locks\//.test(path))).toEqual([]);
   }
 });
+
+test('a session that another process deletes while its deleted entries are erased stops no deletion, collection or save', async () => {
+  for (const work of ['delete', 'collect'] as const) {
+    const disk = new SimulatedDisk();
+    const make = new Builders(7);
+    const other = new FileCheckpointStorage({ path: PATH, fileSystem: disk.fileSystem() });
+    const [first] = [await saveOnHead(other, make, 'shared'), await saveOnHead(other, make, 'shared')];
+    if (work === 'collect') {
+      const dying = openErasing(disk, () => Promise.reject(new Error('it dies before it erases')));
+      await expect(dying.deleteCheckpoints([deletionOf(first)])).rejects.toThrow('it dies');
+    }
+    const deletions: boolean[] = [];
+    const storage = openErasing(disk, async () => {
+      deletions.push(await other.deleteSession('shared' as SessionId));
+    });
+    if (work === 'delete') await storage.deleteCheckpoints([deletionOf(first)]);
+    else await storage.collect();
+    expect(deletions[0]).toBe(true);
+    await saveOnHead(storage, make, 'more');
+  }
+});
+
+/** A storage of a process of its own; something happens before it says by a marker that it erases, or saves. */
+function openErasing(disk: SimulatedDisk, before: () => Promise<void>): FileCheckpointStorage {
+  const plain = disk.fileSystem();
+  const fileSystem = override(plain, {
+    createFile: async (path) => {
+      if (path.includes('writer-')) await before();
+      return plain.createFile(path);
+    },
+  });
+  return new FileCheckpointStorage({ path: PATH, fileSystem });
+}

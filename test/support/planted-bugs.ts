@@ -46,7 +46,8 @@ function withFiles(fileSystem: FileSystem, wrap: (file: NewFile) => NewFile): Fi
   return override(fileSystem, { createFile: async (path) => wrap(await fileSystem.createFile(path)) });
 }
 
-function override(fileSystem: FileSystem, changes: Partial<FileSystem>): FileSystem {
+/** The same file system with some operations of its own. */
+export function override(fileSystem: FileSystem, changes: Partial<FileSystem>): FileSystem {
   const bound: FileSystem = {
     processId: fileSystem.processId,
     isProcessAlive: (processId) => fileSystem.isProcessAlive(processId),

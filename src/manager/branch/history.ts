@@ -71,7 +71,11 @@ export type SessionTree = {
 /** A branch and the checkpoint it is at. */
 export type BranchHead = { readonly sessionId: SessionId; readonly branch: string; readonly headId: CheckpointId };
 
+type Nodes = SessionTree['nodes'];
+
 const DEFAULT_LIMIT = 50;
+/** So often the tree of a session is read before something that is missing from it counts as damage, and not as deleted meanwhile. */
+const MAX_LOOKS = 3;
 
 /** Every checkpoint that fits, page by page. */
 export async function* eachCheckpoint(
@@ -146,17 +150,24 @@ export class History {
   async tree(sessionId: string): Promise<SessionTree> {
     await this.#engine.settled();
     const id = parseSessionId(sessionId);
+    for (let look = 1; ; look++) {
+      const branches = await this.branches(id); // first, so that their heads are among the nodes
+      const nodes = await this.#readNodes(id);
+      const hidden = findHidden(nodes, branches);
+      if (hidden === undefined) return toTree(id, nodes, branches);
+      if (look === MAX_LOOKS)
+        throw new CorruptError(`Checkpoint ${hidden} is missing from session "${id}". Run verify.`, {
+          details: { sessionId: id, id: hidden },
+        });
+    }
+  }
+
+  async #readNodes(sessionId: SessionId): Promise<Nodes> {
     const nodes = new Map<CheckpointId, SessionTreeNode>();
-    const place = { sessionId: id, order: 'oldest', include: 'all' } as const;
+    const place = { sessionId, order: 'oldest', include: 'all' } as const;
     for await (const rows of readPages(this.#engine.storage, place))
       for (const row of await withoutPending(this.#engine.storage, rows)) addNode(nodes, toEntry(row)); // a parent comes before its children
-    const roots: CheckpointId[] = [];
-    const leaves: CheckpointId[] = [];
-    for (const node of nodes.values()) {
-      if (node.parentId === undefined) roots.push(node.id);
-      if (node.children.length === 0) leaves.push(node.id);
-    }
-    return { sessionId: id, roots, leaves, nodes, branches: await this.branches(id) };
+    return nodes;
   }
 
   /** The checkpoints saved directly on top of this one, oldest first. */
@@ -198,6 +209,19 @@ function checkAnswer(checkpoint: Checkpoint, filter: NamedFields): Checkpoint {
   throw new CorruptError(`Checkpoint ${checkpoint.id} is listed under another ${field} than its own. Run verify.`, {
     details: { id: checkpoint.id, field },
   });
+}
+
+function toTree(sessionId: SessionId, nodes: Nodes, branches: readonly BranchHead[]): SessionTree {
+  const all = [...nodes.values()];
+  const roots = all.filter(({ parentId }) => parentId === undefined);
+  const leaves = all.filter(({ children }) => children.length === 0);
+  return { sessionId, roots: roots.map(({ id }) => id), leaves: leaves.map(({ id }) => id), nodes, branches };
+}
+
+/** A head or parent that is not among the nodes: a damaged index hides it, or others deleted it between two reads. */
+function findHidden(nodes: Nodes, branches: readonly BranchHead[]): CheckpointId | undefined {
+  const needed = [...branches.map(({ headId }) => headId), ...[...nodes.values()].map(({ parentId }) => parentId)];
+  return needed.find((id) => id !== undefined && !nodes.has(id));
 }
 
 function addNode(

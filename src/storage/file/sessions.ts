@@ -277,10 +277,12 @@ export class Sessions {
     );
   }
 
-  /** Rewrites entries without the content that was deleted since. Only inside a shared section. */
-  async eraseDeleted(log: SessionLog): Promise<void> {
-    const numbers = [...log.toErase];
-    if (numbers.length === 0) return;
+  /** Rewrites a session's entries without the content that was deleted since. Only inside a shared section. */
+  async eraseDeleted({ sessionId }: Pick<SessionLog, 'sessionId'>): Promise<void> {
+    // As it is now: before this section began, another process may have deleted it.
+    const log = await this.get(sessionId);
+    const numbers = [...(log?.toErase ?? [])];
+    if (log === undefined || numbers.length === 0) return;
     // The deletion may be another process's: content goes only when a power cut cannot undo the deletion any more.
     await this.makeDurable(log);
     await mapBounded(numbers, PARALLEL_WRITES, (number) => this.#erase(log, number));
