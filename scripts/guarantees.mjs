@@ -7,6 +7,31 @@ import { join, resolve } from 'node:path';
 const PAGE = join(resolve(import.meta.dirname, '..'), 'docs/GUARANTEES.md');
 const LINE = /FAULTS (.+): n=(\d+) failures=(\d+) bound95=(\S+)/;
 const HEAD = ['what', 'n', 'failures', 'rate below (95 %)', 'run of'];
+const PROMISE_HEAD = ['promise', 'in short', 'the test that shows it', 'n, failures, rate below'];
+/** Which loops count for a promise, by how their names begin. The others are shown by the cases of their tests, each run. */
+const LOOPS = {
+  D1: /^saves|^simulated/,
+  D2: /^power cuts|^sync before/,
+  D3: /^failed syncs/,
+  D4: /^full disks/,
+  D5: /^postgres synchronous/,
+  D6: /^failing commits|^postgres connections|^simulated/,
+  D7: /^writers stopped|^simulated/,
+  D8: /^clocks/,
+  D9: /^random histories/,
+  D10: /^random (edit histories|values)/,
+  D11: /^writers, prune|^simulated/,
+  D12: /^bit flips|^truncations/,
+  D14: /^steps|^workflow|^agents/,
+  D15: /^simulated/,
+  D16: /^soak/,
+  S1: /^fuzz/,
+  S2: /^fuzz/,
+  S3: /^hostile filters/,
+  S4: /^cross-tenant/,
+  S7: /^saves encrypted/,
+  S11: /^hostile sizes/,
+};
 
 /** The rows of a log; of a loop that ran more than once in it, the last. */
 export function readLog(log, day) {
@@ -19,21 +44,58 @@ export function readLog(log, day) {
   return rows;
 }
 
-/** The page with the rows in its table of counts, in the order of their names. */
+/** The page with the rows in its table of counts, in the order of their names, and what they add up to for each promise. */
 export function replaceRows(page, rows) {
-  const start = page.indexOf(`| ${HEAD[0]}`, page.indexOf('## Counts of a full run'));
+  const counts = new Map(readTable(page, '## Counts of a full run', HEAD).map((row) => [row[0], row]));
+  for (const [what, row] of rows) counts.set(what, withNote(row, counts.get(what)));
+  const table = [...counts.values()].sort(([a], [b]) => (a < b ? -1 : 1));
+  const promises = readTable(page, '## Promises by number', PROMISE_HEAD).map(([id, ...rest]) => [
+    id,
+    ...rest.slice(0, 2),
+    id in LOOPS ? addUp(table.filter(([what]) => LOOPS[id].test(what))) : 'the cases of the tests',
+  ]);
+  const counted = writeTable(page, ['## Counts of a full run', HEAD], table);
+  return writeTable(counted, ['## Promises by number', PROMISE_HEAD], promises);
+}
+
+/** Where a bound means nothing, such as for saves of one run, the page says so, and keeps saying it. */
+function withNote(row, before) {
+  return before?.[3]?.startsWith('none') && row[2] === '0' ? row.with(3, before[3]) : row;
+}
+
+/** The bound is that of the loop with the fewest trials: loops differ, so that their trials do not make one number. */
+function addUp(loops) {
+  if (loops.length === 0) return 'at a tenth with each change; no full run yet';
+  const sum = (at) => loops.reduce((total, row) => total + Number(row[at]), 0);
+  const bounds = loops.map((row) => Number.parseFloat(row[3])).filter((bound) => bound > 0);
+  const bound = bounds.length === 0 ? '' : `, ${Math.max(...bounds)}%`;
+  return `${sum(1)} in ${loops.length} ${loops.length === 1 ? 'loop' : 'loops'}, ${sum(2)}${bound}`;
+}
+
+function placeOf(page, title, head) {
+  const start = page.indexOf(`| ${head[0]}`, page.indexOf(title));
   const end = page.indexOf('\n\n', start);
-  if (start < 0 || end < 0) throw new Error('docs/GUARANTEES.md has no table of counts.');
+  if (start < 0 || end < 0) throw new Error(`docs/GUARANTEES.md has no table below "${title}".`);
+  return [start, end];
+}
+
+function readTable(page, title, head) {
   const cells = (line) =>
     line
       .split('|')
       .slice(1, -1)
       .map((cell) => cell.trim());
-  const found = page.slice(start, end).split('\n').slice(2).map(cells);
-  const merged = new Map([...found.map((row) => [row[0], row]), ...rows]);
-  const table = [...merged.values()].sort(([a], [b]) => (a < b ? -1 : 1));
-  const format = (row) => `| ${HEAD.map((_, at) => row[at] ?? '').join(' | ')} |`;
-  const lines = [format(HEAD), format(HEAD.map(() => '---')), ...table.map(format)];
+  return page
+    .slice(...placeOf(page, title, head))
+    .split('\n')
+    .slice(2)
+    .map(cells);
+}
+
+function writeTable(page, [title, head], rows) {
+  const [start, end] = placeOf(page, title, head);
+  const format = (row) => `| ${head.map((_, at) => row[at] ?? '').join(' | ')} |`;
+  const lines = [format(head), format(head.map(() => '---')), ...rows.map(format)];
   return page.slice(0, start) + lines.join('\n') + page.slice(end);
 }
 

@@ -60,10 +60,10 @@ export class Child {
     this.#process.stdin?.write(`${JSON.stringify(value)}\n`);
   }
 
-  /** Waits until the child has said something with this key; throws if it ends before. */
-  async heard(key: string): Promise<Said> {
+  /** Waits until the child has said something with this key, so many times; throws if it ends before. */
+  async heard(key: string, times = 1): Promise<Said> {
     for (;;) {
-      const found = this.said.find((said) => key in said);
+      const found = this.said.filter((said) => key in said)[times - 1];
       if (found !== undefined) return found;
       if (this.#isEnded) throw new Error(`The child ended before it said "${key}". ${this.#stderr}`);
       await new Promise<void>((resolve) => this.#listeners.push(resolve));
