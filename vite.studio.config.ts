@@ -8,7 +8,7 @@ process.env.NODE_ENV = 'production';
 /** Builds the studio into the package: hashed files, no source maps, nothing inline, so that a strict CSP holds. */
 export default defineConfig({
   root: join(import.meta.dirname, 'src/studio'),
-  plugins: [react()],
+  plugins: [react({ jsxImportSource: join(import.meta.dirname, 'src/studio/parts') })],
   build: {
     outDir: '../../dist/studio',
     emptyOutDir: true,

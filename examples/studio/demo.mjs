@@ -37,13 +37,21 @@ class Recorder {
 
   async say(name, text, { calls = [], status = 'running', reason } = {}) {
     for (const { name: tool, input, output } of calls) await this.session.step(tool, () => output, { input });
-    this.state = { ...this.state, messages: [...this.state.messages, said(name, text, calls)] };
+    this.state = { ...this.state, messages: [...this.state.messages, this.#said(name, text, calls)] };
     await this.session.save(this.state, {
       trigger: 'message_appended',
       status,
       metadata: { speaker: name, messages: this.state.messages.length },
       ...(reason !== undefined && { reason }),
     });
+  }
+
+  /** A message, and what a model used for it: all that was said before goes in. */
+  #said(name, text, calls) {
+    if (name === 'user') return said(name, text);
+    const usage = { input_tokens: 400 + this.state.messages.length * 220, output_tokens: 24 + text.length };
+    const model = this.state.agents?.[name]?.model ?? 'gpt-4o-mini';
+    return { ...said(name, text, calls), usage_metadata: usage, response_metadata: { model_name: model } };
   }
 
   /** One vendor: looked up, said, written down, checked. */

@@ -71,6 +71,29 @@ test('one damaged checkpoint takes the words of no other', async () => {
   ]);
 });
 
+test('the figures of a session count what is damaged in it, and are there nevertheless', async () => {
+  const path = join(temporaryFolder(), 'damaged.db');
+  const { client, manager } = await startServer({ storage: new SqliteCheckpointStorage({ path }) });
+  const first = await talk(manager);
+  const session = await manager.session(ODD);
+  const head = await session.save({ ...(session.state as object), plan: { tone: 'warm' } });
+  const read = () => client.request('GET /v1/sessions/{session}/figures', { params: { session: ODD } });
+  expect(await read()).toMatchObject({ checkpoints: 3, damaged: 0, usage: { messages: 2 } });
+  const readAfter = async (change: string) => {
+    const database = openDatabase(path);
+    database.exec(change);
+    database.close();
+    await talk(manager, change.slice(-40)); // the figures are kept until something is saved
+    return read();
+  };
+  const root = await readAfter(`UPDATE checkpoint SET root_text = '{}' WHERE id = '${first}'`);
+  expect(root).toMatchObject({ damaged: 1, usage: { messages: 2 } });
+  expect((await readAfter("UPDATE chunk SET text = 'y' || substr(text, 2)")).damaged).toBeGreaterThan(1);
+  const record = await readAfter(`UPDATE checkpoint SET body = '{}' WHERE id = '${head}'`);
+  expect(record.damaged).toBe(2); // the root and the record; what a damaged record names is not read
+  expect(record).toMatchObject({ checkpoints: 3, usage: { kind: 'state' } });
+});
+
 test('a session that only recorded steps is listed after its last step, and its effects are shown', async () => {
   const { client, manager } = await startServer({});
   await talk(manager, 'older');

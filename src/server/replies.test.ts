@@ -144,6 +144,8 @@ async function lookAtRuns(started: TestServer): Promise<void> {
 async function keep({ client }: TestServer): Promise<void> {
   await client.request('GET /v1/storage');
   await client.request('GET /v1/storage/growth');
+  const { ids } = await client.request('GET /v1/sessions/{session}/timeline', { params: team });
+  await client.request('DELETE /v1/checkpoints/{checkpoint}', { params: { checkpoint: ids[1] ?? '' } });
   const policy = { keepLast: 1 };
   const { dropped } = await client.request('POST /v1/retention/preview', { body: { policy, session: 'team' } });
   await client.request('POST /v1/prune', { body: { policy, session: 'team', expect: dropped } });
@@ -153,10 +155,13 @@ async function keep({ client }: TestServer): Promise<void> {
   const { sessionId } = await client.request('POST /v1/import', { body: lines });
   const fork = await client.request('GET /v1/sessions/{session}', { params: { session: sessionId } });
   const checkpoint = fork.head?.id ?? '';
-  await expect(client.request('DELETE /v1/checkpoints/{checkpoint}', { params: { checkpoint } })).resolves.toEqual({
-    isDeleted: false,
-    reason: expect.stringMatching(/^It is the checkpoint of branch "\w+"\. /),
-  });
+  await expect(client.request('DELETE /v1/checkpoints/{checkpoint}', { params: { checkpoint } })).rejects.toMatchObject(
+    {
+      status: 409,
+      code: 'CONFLICT',
+      message: expect.stringMatching(/is the checkpoint of branch "\w+"\. Remove that first/),
+    },
+  );
 }
 
 async function remember({ client }: TestServer, memory: Memory): Promise<void> {

@@ -18,7 +18,11 @@ const SCREENS: readonly (readonly [name: string, address: string, shows: string]
   ['context', '/s/pricing-report?tab=context', 'from here on'],
   ['effects', '/s/pricing-report?tab=effects', 'No call was recorded'],
   ['fork', '/s/pricing-report/fork', 'No change yet'],
-  ['compare', '/s/pricing-report/compare?a=main&b=repair-search', 'First divergence'],
+  [
+    'compare',
+    '/s/pricing-report/compare?a=main&b=repair-search',
+    'begins with an edit by Ann: The researcher repeats one search',
+  ],
   ['storage', '/storage', 'Paths that grow most'],
   ['runs', '/runs', 'Refund 120 EUR for order 4711?'],
   ['memory', '/memory', 'without long-term memory'],
@@ -72,6 +76,18 @@ test('[studio.1] keys move, the address follows, and opens the same view again',
   ]);
   await page.reload();
   await page.getByText('Since #32 of main').waitFor();
+});
+
+test('[studio.1] messages are shown as they are stored on request, and the address says so', async () => {
+  const studio = await openStudio();
+  const { page } = await visit(await browser.open(), studio, '/s/pricing-report');
+  await page.getByText('No progress for a long time').waitFor();
+  await page.getByText('Raw', { exact: true }).click();
+  await page.getByText('"content": "No progress for a long time. Stopped."').waitFor();
+  await page.reload();
+  await page.getByText('"content": "No progress for a long time. Stopped."').waitFor();
+  await page.getByText('Rendered', { exact: true }).click();
+  await page.waitForURL((url) => !url.searchParams.has('raw'));
 });
 
 test('[studio.1] search asks once the typing rests, finds sessions, text, tags and ids, and says when it found nothing', async () => {
@@ -173,19 +189,51 @@ test('[studio.1] runs of plain steps are folded, and unfolded on request', async
 
 test('[studio.1] stored text is shown as text, whatever is in it', async () => {
   const studio = await openStudio({ isEmpty: true });
-  const session = await studio.manager.session('<img src=x onerror=alert(1)>');
+  const session = await studio.manager.session('<img src=x onerror=alert(1)>\u202E');
   const content =
     '<script>globalThis.isOwned = true</script><img src=x onerror="globalThis.isOwned = true"> \u202E reversed \u001B[31m';
-  await session.save({ messages: [{ role: 'user', content }], '<b>key</b>': content }, { reason: content });
+  const call = { type: 'tool-call', toolCallId: '1', toolName: '\u202Eloot', input: { content } };
+  const messages = [
+    { role: 'user', content },
+    { role: 'assistant', content: [call] },
+  ];
+  await session.save({ messages, '<b>key</b>': content, '\u202Ekey': 1 }, { reason: content });
+  await session.step('\u202Eloot', () => content);
+  const head = await session.save({ messages, '\u202Ekey': content }, { author: '\u202EAnn' });
+  await studio.manager.fork(head, {
+    branch: 'other',
+    author: 'Ann',
+    reason: content,
+    edit: () => ({ messages: [] }),
+  });
   const { page, troubles } = await visit(await browser.open(), studio, `/s/${encodeURIComponent(session.id)}`);
   await page.getByText('<script>').first().waitFor();
+  await page.keyboard.press('h');
   await page.keyboard.press('s');
   await page.getByText('<b>key</b>').waitFor();
   expect(await page.evaluate(() => 'isOwned' in globalThis)).toBe(false);
   // What would turn the text around, or colour a terminal, is spelled out.
   await page.keyboard.press('m');
   await page.getByText('\\u202e reversed \\u001b[31m').first().waitFor();
-  expect(await page.locator('body').innerText()).not.toMatch(/\u202E/);
+  const place = `/s/${encodeURIComponent(session.id)}`;
+  const screens = [
+    [`${place}?tab=messages`, '\\u202eloot'],
+    [`${place}?tab=messages&raw=1`, '"toolName"'],
+    [`${place}?tab=state`, '\\u202ekey'],
+    [`${place}?tab=diff`, '\\u202ekey'],
+    [`${place}?tab=context`, 'from here on'],
+    [`${place}?tab=effects`, '\\u202eloot'],
+    [`${place}/fork`, 'No change yet'],
+    [`${place}/compare?a=main&b=other`, 'begins with an edit'],
+    ['/s', 'Verified'],
+    ['/storage', 'Sharing by session'],
+  ] as const;
+  for (const [address, last] of screens) {
+    await page.goto(`${studio.url}${address}`);
+    await page.getByText(last).first().waitFor();
+    const shown = await page.locator('body').innerText();
+    expect([address, shown.match(/.*\u202E.*/)?.[0]]).toEqual([address, undefined]);
+  }
   expect(troubles).toEqual([]);
 });
 

@@ -13,6 +13,7 @@ test('[studio.1] when the server is gone the page says so and keeps what it show
   await page.getByText('No progress for a long time').first().waitFor();
   await studio.server.close();
   await page.getByText('Reconnecting').waitFor();
+  await page.getByText('it may have another address: open the one it printed').waitFor();
   await page.keyboard.press('k');
   await page.getByText('The server does not answer').first().waitFor();
   expect(await page.getByText('No progress for a long time').count()).toBeGreaterThan(0);
@@ -47,6 +48,9 @@ test('[studio.1] a damaged checkpoint is told in its place, one that is deleted 
   await page.getByText('Run "savestate verify"').first().waitFor();
   await page.keyboard.press('.');
   await page.getByText('the newest').first().waitFor();
+  await page.goto(`${studio.url}/s`);
+  await page.getByRole('row', { name: /^broken.* 1 damaged$/ }).waitFor();
+  await page.getByRole('row', { name: /^lisbon-trip.* Verified$/ }).waitFor();
   await page.goto(`${studio.url}/s/broken?at=${first}`);
   await page.getByText('still readable').first().waitFor();
   await manager.delete(first);

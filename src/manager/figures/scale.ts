@@ -1,8 +1,7 @@
 import { type Linked, linkChunk, Opaque, Pairs, Ref, Tree } from '../../core/diff/linked.ts';
 import { formatPath, type PathStep } from '../../core/path.ts';
-import type { CheckpointId } from '../../core/record/id.ts';
-import type { ChunkContent, Digest } from '../../core/tree/chunk.ts';
-import { createChunk } from '../../core/tree/chunk.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { type ChunkContent, createChunk, type Digest } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 
@@ -30,6 +29,8 @@ export class Scale {
   readonly #paths = new Map<string, { uniqueBytes: number; chunks: number }>();
   readonly #breather = new Breather();
   #totalBytes = 0;
+  /** How many roots and chunks are missing, or are not what their digests say. */
+  damaged = 0;
 
   constructor(storage: ChunkStorage) {
     this.#storage = storage;
@@ -47,11 +48,12 @@ export class Scale {
   }
 
   /** How many bytes of a checkpoint's state were not there before; nothing if it is gone. */
-  async add(id: CheckpointId, signal?: AbortSignal): Promise<number> {
+  async add({ id, stateDigest }: Pick<Checkpoint, 'id' | 'stateDigest'>, signal?: AbortSignal): Promise<number> {
     const before = this.#totalBytes;
     const row = await this.#storage.readCheckpoint(id);
     if (row?.root === undefined) return 0;
     const root = createChunk(row.root);
+    if (root.digest !== stateDigest) this.damaged++;
     let pending = this.#take(root, { digest: root.digest, path: [], height: 0, kind: '' });
     while (pending.length > 0) {
       signal?.throwIfAborted();
@@ -67,7 +69,8 @@ export class Scale {
       const chunks = await this.#storage.readChunks(batch.map(({ digest }) => digest));
       await this.#breather.each(chunks.entries(), ([place, chunk]) => {
         const wanted = batch[place];
-        if (chunk !== undefined && wanted !== undefined) below.push(...this.#take(chunk, wanted));
+        if (chunk === undefined || createChunk(chunk).digest !== wanted?.digest) this.damaged++;
+        else below.push(...this.#take(chunk, wanted));
       });
     }
     return below;

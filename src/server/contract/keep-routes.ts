@@ -130,12 +130,9 @@ export const KEEP_ROUTES = {
     errors: ['NOT_FOUND', 'CONFLICT'],
   },
   'DELETE /v1/checkpoints/{checkpoint}': {
-    summary: 'Deletes one checkpoint, unless a branch, tag or pin protects it',
+    summary: 'Deletes one checkpoint. A conflict if a branch, tag or pin protects it',
     params: { checkpoint: checkpointId },
-    reply: z.strictObject({
-      isDeleted: z.boolean(),
-      reason: z.string().optional().describe('What protects it, if it was not deleted'),
-    }),
+    reply: z.strictObject({ isDeleted: z.boolean() }),
     errors: ['NOT_FOUND', 'CONFLICT'],
   },
 } as const satisfies RouteTable;

@@ -82,13 +82,15 @@ export const SESSION_ROUTES = {
     caching: 'tagged',
   },
   'GET /v1/sessions/{session}/figures': {
-    summary: 'The size and usage of a session. Reads each of its chunks once, so ask only for what is on the screen',
+    summary:
+      'The size, usage and integrity of a session. Reads and checks each of its chunks once, so ask only for what is on the screen',
     params: { session: sessionId },
     reply: z.strictObject({
       checkpoints: count,
       tombstones: count,
       logicalBytes: count.describe('All states in full'),
       uniqueBytes: count.describe('What is stored, each chunk once, before compression'),
+      damaged: count.describe('Records and chunks that are missing or not what their digests say; verify names them'),
       usage,
     }),
     caching: 'tagged',

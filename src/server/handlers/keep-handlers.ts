@@ -65,7 +65,7 @@ export const KEEP_HANDLERS = {
     const checkpoint = await manager.open(params.checkpoint);
     if (await manager.delete(checkpoint.id, { reason: 'deleted by a person' })) return { isDeleted: true };
     const [name = 'a branch, tag or pin'] = (await readProtecting(manager.engine.storage, [checkpoint])).values();
-    return { isDeleted: false, reason: `It is the checkpoint of ${name}. Remove that first.` };
+    throw new ConflictError(`${checkpoint.id} is the checkpoint of ${name}. Remove that first.`);
   },
 } satisfies Partial<Handlers>;
 
@@ -81,8 +81,9 @@ async function measureGrowth({ manager, query, signal }: Call<'GET /v1/storage/g
   const scale = new Scale(manager.engine.storage);
   const saves: Save[] = [];
   const sessions = new Map<string, { checkpoints: number; logicalBytes: number; uniqueBytes: number }>();
-  for await (const { id, sessionId, stateBytes, header } of readAll(manager, query.session)) {
-    const uniqueBytes = await scale.add(id, signal);
+  for await (const checkpoint of readAll(manager, query.session)) {
+    const { sessionId, stateBytes, header } = checkpoint;
+    const uniqueBytes = await scale.add(checkpoint, signal);
     saves.push({ timeMs: header.timestampMs, bytes: stateBytes, uniqueBytes });
     const known = sessions.get(sessionId) ?? { checkpoints: 0, logicalBytes: 0, uniqueBytes: 0 };
     sessions.set(sessionId, {
@@ -126,12 +127,16 @@ async function previewRetention({ manager, body, signal }: Call<'POST /v1/retent
   const reasons = new Map(result.verdicts.filter(({ keep }) => !keep).map(({ id, reason }) => [id, reason]));
   const scale = new Scale(manager.engine.storage);
   const going = [];
-  for await (const { id, sessionId } of readAll(manager, undefined)) {
-    if (reasons.has(id)) going.push({ checkpointId: id, sessionId, reason: reasons.get(id) ?? '' });
-    else await scale.add(id, signal);
+  for await (const checkpoint of readAll(manager, undefined)) {
+    if (reasons.has(checkpoint.id)) going.push(checkpoint);
+    else await scale.add(checkpoint, signal);
   }
   const weighed = [];
-  for (const each of going) weighed.push({ ...each, freedBytes: await scale.add(each.checkpointId, signal) });
+  for (const checkpoint of going) {
+    const { id: checkpointId, sessionId } = checkpoint;
+    const reason = reasons.get(checkpointId) ?? '';
+    weighed.push({ checkpointId, sessionId, reason, freedBytes: await scale.add(checkpoint, signal) });
+  }
   return {
     ...sortVerdicts(result),
     freedBytes: weighed.reduce((sum, { freedBytes }) => sum + freedBytes, 0),

@@ -1,10 +1,11 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { readNotes } from '../../manager/branch/notes.ts';
-import { readPages } from '../../manager/engine/records.ts';
+import { parseRows, readPages } from '../../manager/engine/records.ts';
 import { Scale } from '../../manager/figures/scale.ts';
 import { parseHolder } from '../../manager/lease/lease-refs.ts';
 import { isAnswerBranch } from '../../manager/revision/ref-name.ts';
 import { readNames, toOutput } from '../../view/checkpoint-output.ts';
+import { unlessDamaged } from '../../view/label.ts';
 import { type DescribedSession, describeSession, type RankedSession, rankSessions } from '../../view/list-sessions.ts';
 import { usageOf } from '../../view/usage.ts';
 import type { Call, Handlers } from './call.ts';
@@ -118,16 +119,26 @@ async function describeHead(manager: Call<'GET /v1/sessions'>['manager'], sessio
 async function measure({ manager, states, signal }: Call<'GET /v1/sessions/{session}/figures'>, session: SessionRefs) {
   const { storage } = manager.engine;
   const scale = new Scale(storage);
-  let [checkpoints, tombstones, logicalBytes] = [0, 0, 0];
-  for await (const rows of readPages(storage, { sessionId: session.sessionId, order: 'oldest', include: 'all' }))
-    for (const row of rows) {
-      if (row.isDeleted) tombstones++;
-      else {
-        checkpoints++;
-        logicalBytes += (JSON.parse(row.body) as { readonly stateBytes: number }).stateBytes;
-        await scale.add(row.id, signal);
-      }
+  let [checkpoints, tombstones, logicalBytes, damaged] = [0, 0, 0, 0];
+  for await (const rows of readPages(storage, { sessionId: session.sessionId, order: 'oldest', include: 'all' })) {
+    const live = rows.filter(({ isDeleted }) => !isDeleted);
+    const read = await parseRows(live);
+    checkpoints += live.length;
+    tombstones += rows.length - live.length;
+    damaged += read.damaged.length;
+    for (const checkpoint of read.checkpoints) {
+      logicalBytes += checkpoint.stateBytes;
+      await scale.add(checkpoint, signal);
     }
-  const usage = usageOf(checkpoints === 0 ? undefined : await states.load(headOf(session)));
-  return { checkpoints, tombstones, logicalBytes, uniqueBytes: scale.totalBytes, usage };
+  }
+  const state = checkpoints === 0 ? undefined : await states.load(headOf(session)).catch(unlessDamaged);
+  const found = damaged + scale.damaged;
+  return {
+    checkpoints,
+    tombstones,
+    logicalBytes,
+    uniqueBytes: scale.totalBytes,
+    damaged: found,
+    usage: usageOf(state),
+  };
 }

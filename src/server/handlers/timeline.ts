@@ -76,7 +76,7 @@ class Columns {
   }
 
   #addWhat(at: number, header: Partial<CheckpointHeader>): void {
-    const { type, trigger, status, agentId, metadata = {}, stateBytes = 0 } = header;
+    const { type, trigger, status, author, agentId, metadata = {}, stateBytes = 0 } = header;
     const { speaker, messages } = metadata;
     const words = header.name ?? header.note ?? header.reason;
     if (words !== undefined) this.#columns.words[at] = words;
@@ -84,7 +84,7 @@ class Columns {
     this.#columns.types.push(this.#names.types.placeOf(type));
     this.#columns.triggers.push(this.#names.triggers.placeOf(trigger));
     this.#columns.statuses.push(this.#names.statuses.placeOf(status));
-    this.#columns.agents.push(this.#names.agents.placeOf(typeof speaker === 'string' ? speaker : agentId));
+    this.#columns.agents.push(this.#names.agents.placeOf(author ?? (typeof speaker === 'string' ? speaker : agentId)));
     this.#columns.messages.push(typeof messages === 'number' ? messages : NOTHING);
   }
 

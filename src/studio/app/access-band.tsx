@@ -1,13 +1,32 @@
 import { useState } from 'react';
-import { useLiveStatus } from '../data/live.ts';
+import { live, useLiveStatus } from '../data/live.ts';
 import { Icon } from '../parts/icon.tsx';
 import { renewAccess } from './access.ts';
 
-/** Says that the server does not let this page in any more, and lets it in again; what is shown and typed stays. */
+/** Says that the server is gone, or does not let this page in any more, and what to do; what is shown and typed stays. */
 export function AccessBand() {
-  const isRefused = useLiveStatus() === 'refused';
+  const status = useLiveStatus();
+  if (status === 'refused') return <Refused />;
+  return status === 'gone' && <Gone />;
+}
+
+function Gone() {
+  return (
+    <div role="alert" className="note danger band">
+      <Icon name="error" small />
+      <p className="grow">
+        <b className="medium">The server does not answer.</b> What is loaded stays readable, and the page tries again by
+        itself. If you started it again, it may have another address: open the one it printed.
+      </p>
+      <button type="button" className="btn sm" onClick={() => live.retry()}>
+        Try now
+      </button>
+    </div>
+  );
+}
+
+function Refused() {
   const [problem, setProblem] = useState<string | undefined>();
-  if (!isRefused) return null;
   const submit = (event: React.FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const address = new FormData(event.currentTarget).get('address');

@@ -12,6 +12,15 @@ export function CompareFigures({ compared }: { compared: Compared }) {
     <aside className="pane" aria-label="Figures">
       <div className="head">
         <h2>After the fork</h2>
+        <span className="grow" />
+        {(['a', 'b'] as const).map((side) => (
+          <span key={side} className="key">
+            <span className="bar" style={{ width: 12, ...(side === 'a' && { background: 'var(--lane-1)' }) }} />
+            <span className="clip">
+              {side.toUpperCase()} {compared[side].branch}
+            </span>
+          </span>
+        ))}
       </div>
       <div className="scroll grow">
         <table className="table tight">
@@ -58,7 +67,7 @@ function metricsOf(a: Run, b: Run): Row[] {
     ...row('Checkpoints', (run) => run.checkpoints, String),
     ...row('Messages', (run) => run.messages, String),
     ...row('Tokens', tokens, formatShort),
-    ...row('Cost', (run) => run.totals?.costUsd, formatCost),
+    ...row('Cost', (run) => run.totals?.costUsd || undefined, formatCost),
     ...row('Time', lasted, formatDuration),
     ['End', a.end ?? a.status ?? 'saved', b.end ?? b.status ?? 'saved', ''],
   ];
@@ -87,7 +96,9 @@ function Tally({ title, items, most }: { title: string; items: readonly Counted[
         <tbody>
           {sorted.map(({ name, a, b }) => (
             <tr key={name}>
-              <td className="mono">{name}</td>
+              <td className="mono" title={name}>
+                {name}
+              </td>
               <td style={{ width: 96 }}>
                 <div
                   className="bar"
@@ -95,8 +106,11 @@ function Tally({ title, items, most }: { title: string; items: readonly Counted[
                 />
                 <div className="bar" style={{ width: `${(b / most) * 100}%` }} />
               </td>
-              <td className="num" style={{ width: 104 }}>
+              <td className="num" style={{ width: 88 }}>
                 ×{a} to ×{b}
+              </td>
+              <td className="num t2" style={{ width: 80 }}>
+                {share(a, b)}
               </td>
             </tr>
           ))}

@@ -2,12 +2,14 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { useRef } from 'react';
 import { countOf, quoteArgument } from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
+import { FLAG, type Timeline } from '../data/timeline.ts';
 import { useReplyIf } from '../data/use-reply.ts';
 import { useSession } from '../data/use-timeline.ts';
 import { Link } from '../frame/link.tsx';
 import { sessionAddress, setQuery } from '../frame/place.ts';
 import { AgentSquare, nameAgents } from '../parts/agent.tsx';
 import { CommandLine } from '../parts/command.tsx';
+import { Crumbs } from '../parts/crumbs.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Loaded } from '../parts/trouble.tsx';
 import { CompareFigures } from './compare-figures.tsx';
@@ -19,7 +21,7 @@ export type Compared = Reply<'GET /v1/sessions/{session}/compare'>;
 export function CompareScreen({ sessionId, query }: { sessionId: string; query: URLSearchParams }) {
   const { view, session: opened } = useSession(sessionId);
   const session = opened.value;
-  nameAgents(view.timeline.names.agents);
+  nameAgents(view.timeline);
   const names = (session?.branches ?? []).filter(({ isAnswer }) => !isAnswer).map(({ name }) => name);
   const a = query.get('a') ?? session?.currentBranch;
   const b = query.get('b') ?? names.find((name) => name !== a);
@@ -28,15 +30,9 @@ export function CompareScreen({ sessionId, query }: { sessionId: string; query: 
   return (
     <>
       <header className="topbar">
-        <nav className="crumbs" aria-label="Place">
-          <Link href="/s">Sessions</Link>
-          <span className="sep">/</span>
-          <Link className="clip" href={sessionAddress(sessionId)}>
-            {sessionId}
-          </Link>
-          <span className="sep">/</span>
+        <Crumbs sessionId={sessionId}>
           <h1>Compare</h1>
-        </nav>
+        </Crumbs>
         <span className="vr" />
         <Choice letter="a" names={names} value={a} />
         <button
@@ -53,10 +49,12 @@ export function CompareScreen({ sessionId, query }: { sessionId: string; query: 
           command={`savestate diff ${quoteArgument(a ?? '')} ${quoteArgument(b ?? '')} --session ${quoteArgument(sessionId)}`}
         />
       </header>
-      {session !== undefined && names.length < 2 ? (
+      {session !== undefined && b === undefined ? (
         <p className="empty">This session has one branch. Fork it to have two to compare.</p>
       ) : (
-        <Loaded of={compared}>{(value) => <ComparedBranches compared={value} sessionId={sessionId} />}</Loaded>
+        <Loaded of={compared}>
+          {(value) => <ComparedBranches compared={value} sessionId={sessionId} timeline={view.timeline} />}
+        </Loaded>
       )}
     </>
   );
@@ -72,16 +70,20 @@ function Choice({ letter, names, value }: { letter: 'a' | 'b'; names: readonly s
         value={value ?? ''}
         onChange={(event) => setQuery({ [letter]: event.target.value }, { replace: true })}
       >
-        {value !== undefined && !names.includes(value) && <option>{value}</option>}
+        {value !== undefined && !names.includes(value) && <option value={value}>{value}</option>}
         {names.map((name) => (
-          <option key={name}>{name}</option>
+          <option key={name} value={name}>
+            {name}
+          </option>
         ))}
       </select>
     </label>
   );
 }
 
-function ComparedBranches({ compared, sessionId }: { compared: Compared; sessionId: string }) {
+type BranchesProps = { compared: Compared; sessionId: string; timeline: Timeline };
+
+function ComparedBranches({ compared, sessionId, timeline }: BranchesProps) {
   const { a, b, counts, forkPoint, firstDivergence, steps, common } = compared;
   const box = useRef<HTMLDivElement>(null);
   const rows = useVirtualizer({
@@ -106,7 +108,7 @@ function ComparedBranches({ compared, sessionId }: { compared: Compared; session
               className="btn sm quiet"
               onClick={() => rows.scrollToIndex(firstDivergence, { align: 'center' })}
             >
-              First divergence
+              First divergence {numberOf(steps[firstDivergence])}
             </button>
           </>
         )}
@@ -129,6 +131,7 @@ function ComparedBranches({ compared, sessionId }: { compared: Compared; session
               <span className="t2">{countOf(b.checkpoints, 'checkpoint')} after the fork</span>
             </div>
           </div>
+          <Edits compared={compared} timeline={timeline} />
           <div className="scroll grow" ref={box}>
             {steps.length === 0 && <p className="empty">Nothing was said after the fork, on either side.</p>}
             <div className="virtual" style={{ height: rows.getTotalSize() }}>
@@ -144,6 +147,32 @@ function ComparedBranches({ compared, sessionId }: { compared: Compared; session
       </div>
     </>
   );
+}
+
+/** The branches that begin with an edit, and what it is for: that is where they part. */
+function Edits({ compared, timeline }: { compared: Compared; timeline: Timeline }) {
+  const edits = [compared.a.branch, compared.b.branch].flatMap((branch) => {
+    const first = timeline.firsts.get(timeline.names.branches.indexOf(branch)) ?? -1;
+    const isEdit = ((timeline.flags[first] ?? 0) & FLAG.person) !== 0 && (timeline.parents[first] ?? -1) >= 0;
+    return isEdit ? [{ branch, first }] : [];
+  });
+  return edits.map(({ branch, first }) => (
+    <p key={branch} className="divergence">
+      <Icon name="fork" small />
+      <b className="medium">First divergence</b>
+      <span className="t2 clip grow">
+        {branch} begins with an edit{timeline.agentOf(first) === undefined ? '' : ` by ${timeline.agentOf(first)}`}
+        {timeline.words.has(first) && `: ${timeline.words.get(first)}`}
+      </span>
+      <span className="t3">#{timeline.sequences[first]}</span>
+    </p>
+  ));
+}
+
+/** The number of a step, on the side that has it. */
+function numberOf(step: Compared['steps'][number] | undefined): string {
+  const said = step?.a ?? step?.b;
+  return said === undefined ? '' : `#${said.sequence ?? said.index + 1}`;
 }
 
 const SIGNS = { same: '=', changed: '~', only_a: '−', only_b: '+' } as const;

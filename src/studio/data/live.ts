@@ -4,7 +4,7 @@ import type { StreamEvent } from '../../server/client/read-events.ts';
 import { replies, server } from './server.ts';
 
 /** How the stream of events is: told to the person, so that a page that stands still is not taken for a quiet agent. */
-export type LiveStatus = 'connecting' | 'live' | 'lost' | 'refused';
+export type LiveStatus = 'connecting' | 'live' | 'lost' | 'gone' | 'refused';
 
 /** What tabs tell each other. */
 type Told = {
@@ -14,7 +14,10 @@ type Told = {
   readonly status?: LiveStatus;
 };
 
+const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
+/** A server that is away for longer than a restart takes is told of as gone. */
+const GONE_AFTER_MS = 2_000;
 
 /** Follows what is saved, by this and every other process, and reads again what that changes. */
 class Live {
@@ -52,11 +55,11 @@ class Live {
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    for (let pauseMs = 500; !signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
-      let trouble: LiveStatus = 'lost';
+    for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+      let trouble: LiveStatus = pauseMs < GONE_AFTER_MS ? 'lost' : 'gone';
       try {
         for await (const event of this.#open(signal)) {
-          pauseMs = 500;
+          pauseMs = FIRST_PAUSE_MS;
           this.#others?.postMessage({ event } satisfies Told);
           this.#take(event);
         }

@@ -33,6 +33,8 @@ export class Timeline {
   /** The first checkpoint of the same branch on the way back. */
   readonly starts: number[] = [];
   readonly words = new Map<number, string>();
+  /** Who made a checkpoint by hand. */
+  readonly persons = new Set<string>();
   readonly names: { [List in keyof NameLists]: string[] } = {
     branches: [],
     types: [],
@@ -76,6 +78,11 @@ export class Timeline {
 
   statusOf(at: number): string | undefined {
     return this.names.statuses[this.statuses[at] ?? -1];
+  }
+
+  /** Whether somebody is asked there, and the run waits. */
+  isAsking(at: number): boolean {
+    return /^(waiting|suspended)/.test(this.statusOf(at) ?? '');
   }
 
   /** The number of the last checkpoint of a branch; -1 if there is none. */
@@ -154,6 +161,7 @@ export class Timeline {
     this.starts.push(isOnBranch ? (this.starts[parent] ?? at) : at);
     // A reply knows a fork only if it has the parent, too.
     this.flags.push((columns.flags[n] ?? 0) | (parent >= 0 && !isOnBranch ? FLAG.branches : 0));
+    if (((columns.flags[n] ?? 0) & FLAG.person) !== 0) this.persons.add(this.agentOf(at) ?? '');
     const words = columns.words[String(n)];
     if (words !== undefined) this.words.set(at, words);
     if (!this.firsts.has(branch)) this.firsts.set(branch, at);

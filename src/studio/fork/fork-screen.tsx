@@ -6,6 +6,7 @@ import { useKeys } from '../frame/keys.ts';
 import { Link } from '../frame/link.tsx';
 import { go, sessionAddress, setQuery } from '../frame/place.ts';
 import { nameAgents } from '../parts/agent.tsx';
+import { Crumbs } from '../parts/crumbs.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Loaded, NotThere, Trouble } from '../parts/trouble.tsx';
 import { BeginsAt } from './begins-at.tsx';
@@ -23,10 +24,11 @@ export type Edit = {
 
 /** A new branch at a checkpoint, with or without a change. The original stays as it is. */
 export function ForkScreen({ sessionId, query }: { sessionId: string; query: URLSearchParams }) {
-  const { timeline, version, error, isLoading } = useSession(sessionId).view;
-  nameAgents(timeline.names.agents);
+  const { view, session } = useSession(sessionId);
+  const { timeline, version, error, isLoading } = view;
+  nameAgents(timeline);
   const asked = query.get('at') ?? undefined;
-  const at = asked === undefined ? timeline.length - 1 : timeline.find(asked);
+  const at = timeline.find(asked ?? timeline.ids[timeline.tipOf(session.value?.currentBranch ?? '')]);
   const id = timeline.ids[at];
   // The newest when the page opened, and that one from then on: saves go on beside it.
   useEffect(() => {
@@ -40,20 +42,13 @@ export function ForkScreen({ sessionId, query }: { sessionId: string; query: URL
   const preview = usePreview(id, edit);
   const back = sessionAddress(sessionId, { at: id });
   useKeys({ Escape: () => go(back) });
-  if (error !== undefined) return <Trouble error={error} />;
   return (
     <>
       <header className="topbar">
-        <nav className="crumbs" aria-label="Place">
-          <Link href="/s">Sessions</Link>
-          <span className="sep">/</span>
-          <Link className="clip" href={sessionAddress(sessionId)}>
-            {sessionId}
-          </Link>
-          <span className="sep">/</span>
+        <Crumbs sessionId={sessionId}>
           <h1>Fork{id !== undefined && ` ${timeline.branchOf(at)} #${timeline.sequences[at]}`}</h1>
           <span className="mono t2">{id === undefined ? '' : shortId(id)}</span>
-        </nav>
+        </Crumbs>
         <span className="grow" />
         {id !== undefined && (
           <span className="t2 hide-s">{timeline.branchOf(at)} stays as it is. A fork can be undone.</span>
@@ -63,7 +58,10 @@ export function ForkScreen({ sessionId, query }: { sessionId: string; query: URL
           Close<kbd>Esc</kbd>
         </Link>
       </header>
-      {id === undefined && !isLoading && <NotThere at={asked ?? ''} onFollow={() => go(sessionAddress(sessionId))} />}
+      {error !== undefined && <Trouble error={error} />}
+      {id === undefined && asked !== undefined && !isLoading && error === undefined && (
+        <NotThere at={asked} onFollow={() => go(sessionAddress(sessionId))} />
+      )}
       {id !== undefined && (
         <Loaded of={checkpoint}>
           {({ usage }) => (

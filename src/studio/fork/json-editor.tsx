@@ -2,7 +2,7 @@ import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
 import { json } from '@codemirror/lang-json';
 import { MergeView } from '@codemirror/merge';
 import { EditorState, type Extension } from '@codemirror/state';
-import { EditorView, keymap, lineNumbers } from '@codemirror/view';
+import { EditorView, highlightSpecialChars, keymap, lineNumbers } from '@codemirror/view';
 import { useEffect, useRef } from 'react';
 import { REST_MS } from '../data/use-rested.ts';
 import type { Edit } from './fork-screen.tsx';
@@ -51,6 +51,7 @@ function shared(): Extension[] {
   const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content;
   return [
     lineNumbers(),
+    highlightSpecialChars(),
     history(),
     keymap.of([...defaultKeymap, ...historyKeymap]),
     json(),

@@ -29,6 +29,14 @@ export function MessageEditor({ id, edit, onEdit }: EditorProps) {
         {({ items, total }) => (
           <>
             {items.length === 0 && <p className="empty">This state holds no messages. Edit it as JSON.</p>}
+            {items.length > 0 && (
+              <div className="head beside">
+                <h2>
+                  Original <span className="t3">read only</span>
+                </h2>
+                <h2>Edit</h2>
+              </div>
+            )}
             {items.length < total && (
               <p className="sect t3">
                 The last {items.length} of {formatCount(total)} messages.
@@ -74,13 +82,15 @@ const Field = memo(function Field({ message, edited, onChange }: FieldProps) {
       {isRich ? (
         <MessageBody message={message} />
       ) : (
-        <textarea
-          className="input"
-          aria-label={pathOf(message)}
-          style={{ height: 'auto', minHeight: 38, padding: 8, fieldSizing: 'content', lineHeight: '20px' }}
-          value={edited ?? message.text}
-          onChange={(event) => onChange(message, event.target.value)}
-        />
+        <div className="beside">
+          <div dir="auto">{message.text}</div>
+          <textarea
+            className="input"
+            aria-label={pathOf(message)}
+            value={edited ?? message.text}
+            onChange={(event) => onChange(message, event.target.value)}
+          />
+        </div>
       )}
     </article>
   );

@@ -149,8 +149,9 @@ function drawMarks({ g, width }: Surface, { picture, at, y, columns }: Step): nu
     right = drawChip(g, fitChip(g, text, Math.max(LEAST_CHIP_WIDTH, room)), { right, y, colour: colourOf(token) });
   }
   const icons = MARKS.filter(([flag]) => ((timeline.flags[at] ?? 0) & flag) !== 0);
+  const asks: typeof MARKS = timeline.isAsking(at) ? [[0, 'person', 'warn']] : [];
   const forks: typeof MARKS = (timeline.childCounts[at] ?? 0) > 1 ? [[0, 'fork', 'text-2']] : [];
-  for (const [, icon, token] of [...icons, ...forks]) {
+  for (const [, icon, token] of [...icons, ...asks, ...forks]) {
     if (right - 14 < columns.text) break;
     right -= 14;
     drawIcon(g, icon, { x: right, y: y - 7, size: 14, colour: colourOf(token) });

@@ -51,6 +51,7 @@ function isPlain(timeline: Timeline, at: number, { selected, marked }: Shown): b
   const notable = (timeline.flags[at] ?? 0) & ~FLAG.drifting;
   return (
     notable === 0 &&
+    !timeline.isAsking(at) &&
     at !== selected &&
     !marked.has(at) &&
     !timeline.words.has(at) &&

@@ -1,4 +1,3 @@
-import { visible } from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
 import { useReply, useReplyIf } from '../data/use-reply.ts';
 import { Link } from '../frame/link.tsx';
@@ -104,8 +103,8 @@ function MemoryTable({ items, chosen, onChoose }: TableProps) {
       <tbody>
         {items.map((item) => (
           <tr key={item.id} aria-selected={item.id === chosen} onPointerDown={() => onChoose(item.id)}>
-            <td className={`clip ${item.supersededBy === undefined ? '' : 't3'}`} title={visible(item.memory)}>
-              {item.supersededBy !== undefined && <span className="chip warn">superseded</span>} {visible(item.memory)}
+            <td className={`clip ${item.supersededBy === undefined ? '' : 't3'}`} title={item.memory}>
+              {item.supersededBy !== undefined && <span className="chip warn">superseded</span>} {item.memory}
             </td>
             <td className="t2">{item.kind}</td>
             <td className="t2">{item.subject}</td>
@@ -132,7 +131,7 @@ function Why({ id }: { id: string | undefined }) {
           <Loaded of={asked}>
             {(known) => (
               <>
-                <p className="sect">{visible(known.memory ?? 'It was forgotten.')}</p>
+                <p className="sect">{known.memory ?? 'It was forgotten.'}</p>
                 {known.sources.map((source) => (
                   <div className="sect" key={`${source.operation} ${source.at} ${source.checkpointId}`}>
                     <h3>
@@ -140,7 +139,7 @@ function Why({ id }: { id: string | undefined }) {
                     </h3>
                     {source.turns.map((turn) => (
                       <p key={turn} className="t2" style={{ overflowWrap: 'anywhere' }}>
-                        {visible(turn)}
+                        {turn}
                       </p>
                     ))}
                     {source.sessionId !== undefined && (

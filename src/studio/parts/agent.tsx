@@ -1,8 +1,10 @@
 import type { CSSProperties } from 'react';
-import { visible } from '../data/format.ts';
 
 /** Who is a person and no agent. */
 const PERSONS = new Set(['user', 'human', 'person', 'you']);
+
+/** Who edited something: those are persons, too. */
+const authors = new Set<string>();
 
 /** The colours of agents, in the order in which they come. */
 const AGENT_COLOURS = 5;
@@ -12,12 +14,15 @@ const known = new Map<string, number>();
 
 /** Whether somebody is a person. */
 export function isPerson(name: string): boolean {
-  return PERSONS.has(name.toLowerCase());
+  return PERSONS.has(name.toLowerCase()) || authors.has(name);
 }
 
+type Team = { readonly names: { readonly agents: readonly string[] }; readonly persons: ReadonlySet<string> };
+
 /** Gives agents their colours in the order in which a session names them, so that every screen has the same. */
-export function nameAgents(names: readonly string[]): void {
-  for (const name of names) {
+export function nameAgents({ names, persons }: Team): void {
+  for (const name of persons) authors.add(name);
+  for (const name of names.agents) {
     agentToken(name);
     agentLetter(name);
   }
@@ -59,8 +64,8 @@ export function AgentName({ name }: { name: string }) {
   return (
     <>
       <AgentSquare name={name} />
-      <span className="name clip" style={style} title={visible(name)}>
-        {visible(name)}
+      <span className="name clip" style={style} title={name}>
+        {name}
       </span>
     </>
   );

@@ -1,5 +1,4 @@
 import { useState } from 'react';
-import { visible } from '../data/format.ts';
 import { Icon } from './icon.tsx';
 
 /** Copies a text, and says for a moment that it did. */
@@ -37,7 +36,9 @@ async function copyText(text: string): Promise<void> {
 export function CommandLine({ command }: { command: string }) {
   return (
     <div className="cli">
-      <code>{visible(command)}</code>
+      <code title={command}>
+        {command.split(/ (?=-)/).flatMap((part, n) => [n === 0 ? '' : ' ', <span key={part}>{part}</span>])}
+      </code>
       <CopyButton text={command} label="Copy the command" />
     </div>
   );

@@ -1,6 +1,11 @@
 import { useLiveStatus } from '../data/live.ts';
 
-const WORDS = { connecting: 'Connecting', lost: 'Reconnecting', refused: 'No access' } as const;
+const WORDS = {
+  connecting: 'Connecting',
+  lost: 'Reconnecting',
+  gone: 'Reconnecting',
+  refused: 'No access',
+} as const;
 
 /** Whether the page follows, how much is new, and whether the server is there. */
 export function LiveChip({

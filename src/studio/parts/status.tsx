@@ -42,3 +42,17 @@ export function Status({ status, more = '' }: { status: string | undefined; more
     </span>
   );
 }
+
+/** Whether all that was read is what its digests say. */
+export function Integrity({ damaged }: { damaged: number }) {
+  const isWhole = damaged === 0;
+  return (
+    <span
+      className={`status ${isWhole ? 'ok' : 'danger'}`}
+      title={isWhole ? 'Every digest matches' : 'Run "savestate verify"'}
+    >
+      <Icon name={isWhole ? 'shield' : 'error'} small />
+      {isWhole ? 'Verified' : `${damaged} damaged`}
+    </span>
+  );
+}

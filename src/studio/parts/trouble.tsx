@@ -1,5 +1,4 @@
 import { ResponseError } from '../../server/client/client.ts';
-import { visible } from '../data/format.ts';
 import type { Asked } from '../data/server.ts';
 import { Icon } from './icon.tsx';
 
@@ -22,7 +21,7 @@ export function Trouble({ error, compact = false }: { error: Error; compact?: bo
     <div role="alert" className="note danger" style={compact ? {} : { margin: 16 }}>
       <Icon name="error" small />
       <div>
-        <p className="medium">{isGone ? 'The server does not answer.' : visible(error.message)}</p>
+        <p className="medium">{isGone ? 'The server does not answer.' : error.message}</p>
         {advice !== '' && <p className="t2">{advice}</p>}
       </div>
     </div>

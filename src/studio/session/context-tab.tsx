@@ -63,7 +63,9 @@ function Facts({ context, since }: { context: Context; since: string | undefined
             onChange={(event) => setQuery({ agent: event.target.value }, { replace: true })}
           >
             {agents.map((name) => (
-              <option key={name}>{name}</option>
+              <option key={name} value={name}>
+                {name}
+              </option>
             ))}
           </select>
         )}

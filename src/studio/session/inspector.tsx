@@ -1,4 +1,12 @@
-import { formatBytes, formatCost, formatCount, formatTime, quoteArgument, shortId, visible } from '../data/format.ts';
+import {
+  formatBytes,
+  formatCost,
+  formatCount,
+  formatInline,
+  formatTime,
+  quoteArgument,
+  shortId,
+} from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
 import { useReplyIf } from '../data/use-reply.ts';
 import { Link } from '../frame/link.tsx';
@@ -6,6 +14,7 @@ import { sessionAddress } from '../frame/place.ts';
 import { branchesWith } from '../graph/hover-card.tsx';
 import { CommandLine, CopyButton } from '../parts/command.tsx';
 import { Icon } from '../parts/icon.tsx';
+import { Integrity } from '../parts/status.tsx';
 import { Loaded } from '../parts/trouble.tsx';
 import type { Shared } from './session-screen.tsx';
 import { TagForm } from './tag-form.tsx';
@@ -83,7 +92,7 @@ function Facts({ view, selection, sessionId, checkpoint }: Shared & { checkpoint
     ],
     ['State', formatBytes(checkpoint.stateBytes)],
     ['Tokens', totals && `${formatCount(totals.inputTokens)} in, ${formatCount(totals.outputTokens)} out`],
-    ['Cost', totals && `${formatCost(totals.costUsd)} so far`],
+    ['Cost', totals && totals.costUsd > 0 && `${formatCost(totals.costUsd)} so far`],
     ['Model', models.join(', ')],
     ['User', checkpoint.userId],
     [
@@ -92,16 +101,18 @@ function Facts({ view, selection, sessionId, checkpoint }: Shared & { checkpoint
         {checkpoint.digest.slice(0, 12)}
       </span>,
     ],
+    ['Fingerprint', checkpoint.fingerprint === undefined ? undefined : formatInline(checkpoint.fingerprint)],
+    ['Integrity', <Integrity key="integrity" damaged={0} />], // it was read whole, and every digest matched
     ['Note', checkpoint.note],
   ];
   return (
     <div className="sect">
       <dl className="dl">
         {rows
-          .filter(([, value]) => value !== undefined && value !== '')
+          .filter(([, value]) => value !== undefined && value !== false && value !== '')
           .map(([name, value]) => (
             <Fact key={name} name={name}>
-              {typeof value === 'string' ? visible(value) : value}
+              {value}
             </Fact>
           ))}
       </dl>

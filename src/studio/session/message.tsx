@@ -1,16 +1,23 @@
-import { useState } from 'react';
-import { formatInline, visible } from '../data/format.ts';
+import { type ReactNode, useState } from 'react';
+import { formatInline } from '../data/format.ts';
+import { useReply } from '../data/use-reply.ts';
 import { AgentName } from '../parts/agent.tsx';
 import { Icon } from '../parts/icon.tsx';
+import { Trouble } from '../parts/trouble.tsx';
 import type { ShownMessage } from './messages-tab.tsx';
 
 /** More of a long text is shown on request. */
 const CLAMP_CHARACTERS = 3_000;
 
-type MessageProps = { message: ShownMessage; isSelected: boolean; onSelect: (checkpointId: string) => void };
+type MessageProps = {
+  message: ShownMessage;
+  isSelected: boolean;
+  onSelect: (checkpointId: string) => void;
+  children?: ReactNode;
+};
 
-/** One message: who, what, and the calls with their results. Stored text is shown as text only. */
-export function Message({ message, isSelected, onSelect }: MessageProps) {
+/** One message: who, what, and the calls with their results, or what is given instead. Stored text is shown as text only. */
+export function Message({ message, isSelected, onSelect, children }: MessageProps) {
   const { speaker, checkpointId, sequence, index } = message;
   return (
     <article className={`msg ${isSelected ? 'is-selected' : ''}`} aria-current={isSelected || undefined}>
@@ -27,8 +34,20 @@ export function Message({ message, isSelected, onSelect }: MessageProps) {
           )}
         </span>
       </header>
-      <MessageBody message={message} />
+      {children || <MessageBody message={message} />}
     </article>
+  );
+}
+
+/** A message as it is stored; of one height, so that nothing moves when it comes. */
+export function RawMessage({ checkpoint, path }: { checkpoint: string; path: string }) {
+  const asked = useReply('GET /v1/checkpoints/{checkpoint}/value', { params: { checkpoint }, query: { path } });
+  if (asked.error !== undefined) return <Trouble error={asked.error} compact />;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
+    <section className="raw" tabIndex={0} aria-label={path}>
+      <Clamped text={asked.value === undefined ? '' : JSON.stringify(asked.value.value, null, 2)} />
+    </section>
   );
 }
 
@@ -59,7 +78,7 @@ function Clamped({ text }: { text: string }) {
   const isLong = text.length > CLAMP_CHARACTERS;
   return (
     <div className="body" style={{ whiteSpace: 'pre-wrap' }} dir="auto">
-      {visible(isLong && !isOpen ? `${text.slice(0, CLAMP_CHARACTERS)}…` : text)}
+      {isLong && !isOpen ? `${text.slice(0, CLAMP_CHARACTERS)}…` : text}
       {isLong && (
         <div>
           <button type="button" className="btn sm quiet" onClick={() => setOpen(!isOpen)}>

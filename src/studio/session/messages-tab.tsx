@@ -2,7 +2,7 @@ import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useRef } from 'react';
 import type { Reply } from '../data/server.ts';
 import { Skeleton, Trouble } from '../parts/trouble.tsx';
-import { Message } from './message.tsx';
+import { Message, RawMessage } from './message.tsx';
 import type { Shared } from './session-screen.tsx';
 import { useMessages } from './use-messages.ts';
 
@@ -10,8 +10,9 @@ import { useMessages } from './use-messages.ts';
 export type ShownMessage = Reply<'GET /v1/checkpoints/{checkpoint}/messages'>['items'][number];
 
 /** The conversation of the branch, with the messages that the selected checkpoint brought marked. */
-export function MessagesTab({ view, selection, id }: Shared & { id: string }) {
+export function MessagesTab({ view, selection, query, id }: Shared & { query: URLSearchParams; id: string }) {
   const { timeline } = view;
+  const isRaw = query.get('raw') !== null;
   const count = timeline.messages[selection.at] ?? -1;
   const before = timeline.messages[timeline.parents[selection.at] ?? -1] ?? 0;
   const tip = timeline.tipOf(selection.branch);
@@ -21,8 +22,10 @@ export function MessagesTab({ view, selection, id }: Shared & { id: string }) {
     message.checkpointId === id || (count >= 0 && message.index >= before && message.index < count);
   return (
     <MessageList
+      key={String(isRaw)}
       source={source}
       selected={count > 0 ? count - 1 : undefined}
+      isRaw={isRaw}
       isOfStep={isOfStep}
       onSelect={(checkpointId) => selection.select(timeline.find(checkpointId))}
     />
@@ -33,12 +36,13 @@ type ListProps = {
   source: string;
   /** Which message to show; the last one if that is not known. */
   selected: number | undefined;
+  isRaw: boolean;
   isOfStep: (message: ShownMessage) => boolean;
   onSelect: (checkpointId: string) => void;
 };
 
 /** All messages of a state; those on the screen are read. */
-function MessageList({ source, selected, isOfStep, onSelect }: ListProps) {
+function MessageList({ source, selected, isRaw, isOfStep, onSelect }: ListProps) {
   const box = useRef<HTMLDivElement>(null);
   const { total, error, get, want } = useMessages(source);
   const rows = useVirtualizer({
@@ -68,7 +72,9 @@ function MessageList({ source, selected, isOfStep, onSelect }: ListProps) {
               {message === undefined ? (
                 <div className="msg" aria-busy="true" style={{ height: 72 }} />
               ) : (
-                <Message message={message} isSelected={isOfStep(message)} onSelect={onSelect} />
+                <Message message={message} isSelected={isOfStep(message)} onSelect={onSelect}>
+                  {isRaw && <RawMessage checkpoint={source} path={message.path} />}
+                </Message>
               )}
             </div>
           );

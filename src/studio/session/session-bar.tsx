@@ -1,5 +1,6 @@
 import { Link } from '../frame/link.tsx';
 import { sessionAddress, setQuery } from '../frame/place.ts';
+import { Crumbs } from '../parts/crumbs.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { LiveChip } from '../parts/live-chip.tsx';
 import { SearchButton } from '../parts/search-button.tsx';
@@ -18,15 +19,9 @@ export function SessionBar({ sessionId, view, selection, session, run, onSearch 
   const isRunning = session?.leases.some(({ branch }) => branch === selection.branch) === true;
   return (
     <header className="topbar">
-      <nav className="crumbs" aria-label="Place">
-        <Link href="/s">Sessions</Link>
-        <span className="sep">/</span>
-        <h1 className="clip" title={sessionId}>
-          {sessionId}
-        </h1>
-        <span className="sep">/</span>
-        <BranchSelect names={timeline.branchNames} branch={selection.branch} />
-      </nav>
+      <Crumbs sessionId={sessionId} />
+      <span className="t3">/</span>
+      <BranchSelect names={timeline.branchNames} branch={selection.branch} />
       {tip >= 0 && (
         <Status status={isRunning ? 'running' : timeline.statusOf(tip)} more={` at #${timeline.sequences[tip]}`} />
       )}
@@ -56,9 +51,11 @@ function BranchSelect({ names, branch }: { names: readonly string[]; branch: str
       value={branch}
       onChange={(event) => setQuery({ branch: event.target.value, at: undefined })}
     >
-      {!names.includes(branch) && <option>{branch}</option>}
+      {!names.includes(branch) && <option value={branch}>{branch}</option>}
       {names.map((name) => (
-        <option key={name}>{name}</option>
+        <option key={name} value={name}>
+          {name}
+        </option>
       ))}
     </select>
   );

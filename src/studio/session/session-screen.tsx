@@ -4,6 +4,7 @@ import { useSession } from '../data/use-timeline.ts';
 import { type KeyMap, useKeys } from '../frame/keys.ts';
 import { go, sessionAddress, setQuery } from '../frame/place.ts';
 import { nameAgents } from '../parts/agent.tsx';
+import { Crumbs } from '../parts/crumbs.tsx';
 import { NotThere, Trouble } from '../parts/trouble.tsx';
 import { RunBand } from '../runs/run-band.tsx';
 import { useRun } from '../runs/use-run.ts';
@@ -27,7 +28,7 @@ export function SessionScreen({ sessionId, query, onSearch }: ScreenProps) {
   );
   const run = useRun(sessionId, selected.value?.usage.kind);
   const { timeline } = view;
-  nameAgents(timeline.names.agents);
+  nameAgents(timeline);
   const tags = useMemo(
     () => new Map((session.value?.tags ?? []).map(({ name, checkpointId }) => [timeline.find(checkpointId), name])),
     [session.value, timeline],
@@ -36,7 +37,15 @@ export function SessionScreen({ sessionId, query, onSearch }: ScreenProps) {
   useKeys(sessionKeys(sessionId, selection));
   const error = session.error ?? view.error;
   const isMissing = !view.isLoading && session.value !== undefined && selection.at < 0 && timeline.length > 0;
-  if (timeline.length === 0 && error !== undefined) return <Trouble error={error} />;
+  if (timeline.length === 0 && error !== undefined)
+    return (
+      <>
+        <header className="topbar">
+          <Crumbs sessionId={sessionId} />
+        </header>
+        <Trouble error={error} />
+      </>
+    );
   const shared = { sessionId, view, selection, session: session.value, tags };
   return (
     <>

@@ -1,6 +1,6 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useMemo, useRef } from 'react';
-import { formatBytes, formatCount, formatInline, visible } from '../data/format.ts';
+import { formatBytes, formatCount, formatInline } from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
 import { server } from '../data/server.ts';
 import { useReplyIf } from '../data/use-reply.ts';
@@ -138,8 +138,8 @@ function TreeRow({ id, node, depth, isChanged, isOpen, onToggle }: TreeRowProps)
       ) : (
         <span style={{ width: 16 }} />
       )}
-      <span className="key" title={visible(String(node.key))}>
-        <span className="clip">{visible(String(node.key))}</span>
+      <span className="key" title={String(node.key)}>
+        <span className="clip">{String(node.key)}</span>
       </span>
       {isChanged && <span className="chip warn">changed</span>}
       <span className="t3">{isBranch ? `${node.type} of ${formatCount(node.count ?? 0)}` : node.type}</span>
@@ -154,7 +154,7 @@ function TreeRow({ id, node, depth, isChanged, isOpen, onToggle }: TreeRowProps)
 function Value({ node: { value, preview = '' } }: { node: Node }) {
   return (
     <span className="mono t2 clip grow" title={formatInline(value ?? preview, 2_000)}>
-      {value === undefined ? visible(preview) : formatInline(value)}
+      {value === undefined ? preview : formatInline(value)}
     </span>
   );
 }

@@ -24,9 +24,30 @@ export function StepPane(props: Shared & { query: URLSearchParams }) {
             <TabLink key={name} name={name} isOpen={name === tab} />
           ))}
         </div>
+        <span className="grow" />
+        {tab === 'messages' && <RawChoice isRaw={query.get('raw') !== null} />}
       </div>
       {id !== undefined && contentOf(tab, { ...props, id })}
     </section>
+  );
+}
+
+/** Messages as they are meant to be read, or as they are stored. */
+function RawChoice({ isRaw }: { isRaw: boolean }) {
+  return (
+    <fieldset className="seg sm" aria-label="Form of messages">
+      {(['Rendered', 'Raw'] as const).map((name) => (
+        <label key={name}>
+          <input
+            type="radio"
+            name="raw"
+            checked={isRaw === (name === 'Raw')}
+            onChange={() => setQuery({ raw: name === 'Raw' ? '1' : undefined }, { replace: true })}
+          />
+          {name}
+        </label>
+      ))}
+    </fieldset>
   );
 }
 

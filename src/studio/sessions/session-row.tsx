@@ -4,7 +4,7 @@ import { useReply, useReplyIf } from '../data/use-reply.ts';
 import { Link } from '../frame/link.tsx';
 import { sessionAddress } from '../frame/place.ts';
 import { Spark } from '../parts/spark.tsx';
-import { Status } from '../parts/status.tsx';
+import { Integrity, Status } from '../parts/status.tsx';
 import type { ListedSession } from './sessions-screen.tsx';
 
 /** Longer histories are read for drift on their own page, when somebody asks. */
@@ -45,7 +45,7 @@ export function SessionRow({
       </td>
       <td className="t2 clip">{figures?.usage.models.join(', ')}</td>
       <td className="num">{totals === undefined ? '' : formatShort(totals.inputTokens + totals.outputTokens)}</td>
-      <td className="num">{totals === undefined ? '' : formatCost(totals.costUsd)}</td>
+      <td className="num">{totals === undefined || totals.costUsd === 0 ? '' : formatCost(totals.costUsd)}</td>
       <td className="num">
         {figures && (
           <>
@@ -56,6 +56,7 @@ export function SessionRow({
       <td style={{ textOverflow: 'clip' }}>
         {drift !== undefined && drift.points.length > 1 && <Spark values={drift.points.map(worst)} mark={1} />}
       </td>
+      <td>{figures && <Integrity damaged={figures.damaged} />}</td>
     </tr>
   );
 }

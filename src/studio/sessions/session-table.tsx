@@ -10,15 +10,16 @@ const ROW_HEIGHT = 36;
 
 const COLUMNS: readonly (readonly [name: string, width: string, isNumber?: boolean])[] = [
   ['Name', 'auto'],
-  ['Status', '112px'],
-  ['Branches', '72px', true],
-  ['Checkpoints', '92px', true],
-  ['Activity', '104px'],
-  ['Model', '136px'],
-  ['Tokens', '72px', true],
-  ['Cost', '72px', true],
-  ['Unique / logical', '136px', true],
+  ['Status', '8%'],
+  ['Branches', '6%', true],
+  ['Checkpoints', '7%', true],
+  ['Activity', '8%'],
+  ['Model', '10%'],
+  ['Tokens', '6%', true],
+  ['Cost', '6%', true],
+  ['Unique / logical', '11%', true],
   ['Drift', '128px'],
+  ['Integrity', '112px'],
 ];
 
 type TableProps = { sessions: readonly ListedSession[]; damaged: readonly string[]; hasMore: boolean };

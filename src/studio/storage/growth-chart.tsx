@@ -7,7 +7,8 @@ import { useTheme } from '../frame/theme.ts';
 
 type Point = { readonly until: string; readonly logicalBytes: number; readonly uniqueBytes?: number | undefined };
 
-const HEIGHT = 240;
+/** At least so high, and the higher the window is, the higher. */
+const heightOf = () => Math.max(240, Math.round(innerHeight * 0.4));
 
 /** Logical and unique bytes over time, each on a scale of its own. */
 export function GrowthChart({ growth }: { growth: readonly Point[] }) {
@@ -23,8 +24,8 @@ export function GrowthChart({ growth }: { growth: readonly Point[] }) {
       growth.map(({ logicalBytes }) => logicalBytes),
       growth.map(({ uniqueBytes }) => uniqueBytes ?? null),
     ];
-    const chart = new uPlot(optionsOf(element.clientWidth), data, element);
-    const observer = new ResizeObserver(() => chart.setSize({ width: element.clientWidth, height: HEIGHT }));
+    const chart = new uPlot(optionsOf(widthOf(element)), data, element);
+    const observer = new ResizeObserver(() => chart.setSize({ width: widthOf(element), height: heightOf() }));
     observer.observe(element);
     return () => {
       observer.disconnect();
@@ -33,11 +34,16 @@ export function GrowthChart({ growth }: { growth: readonly Point[] }) {
   }, [growth, theme]);
   if (growth.length < 2)
     return (
-      <p className="empty" style={{ height: HEIGHT }}>
+      <p className="empty" style={{ height: heightOf() }}>
         Too little is stored to draw how it grew.
       </p>
     );
   return <div ref={box} style={{ padding: '8px 16px' }} />;
+}
+
+/** What is left between the paddings. */
+function widthOf({ clientWidth }: HTMLElement): number {
+  return clientWidth - 32;
 }
 
 function optionsOf(width: number): uPlot.Options {
@@ -45,7 +51,7 @@ function optionsOf(width: number): uPlot.Options {
   const bytes = (_: uPlot, values: number[]) => values.map((value) => formatBytes(value));
   return {
     width,
-    height: HEIGHT,
+    height: heightOf(),
     legend: { show: false },
     cursor: { show: false },
     scales: { unique: {} },

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react';
+import { Fragment, useEffect, useState } from 'react';
 import { formatBytes, formatCount, shortId } from '../data/format.ts';
 import { ask, type Reply, replies } from '../data/server.ts';
 import { CommandLine } from '../parts/command.tsx';
@@ -109,12 +109,19 @@ function Verdicts({ preview }: { preview: Preview }) {
           would be freed
         </p>
         <dl className="dl" style={{ gridTemplateColumns: '1fr auto' }}>
-          <dt>Would go</dt>
-          <dd className="num medium">{formatCount(preview.dropped)}</dd>
-          <dt>Would stay</dt>
-          <dd className="num medium">{formatCount(preview.kept)}</dd>
-          {preview.reasons.map(({ isKept, reason, checkpoints }) => (
-            <Reason key={`${isKept} ${reason}`} text={`${isKept ? 'stays' : 'goes'}: ${reason}`} count={checkpoints} />
+          {[false, true].map((isKept) => (
+            <Fragment key={String(isKept)}>
+              <dt className="medium" style={{ color: 'var(--text)' }}>
+                Would {isKept ? 'stay' : 'go'}
+              </dt>
+              <dd className="num medium">{formatCount(isKept ? preview.kept : preview.dropped)}</dd>
+              {preview.reasons
+                .filter((each) => each.isKept === isKept)
+                .toSorted((a, b) => b.checkpoints - a.checkpoints)
+                .map(({ reason, checkpoints }) => (
+                  <Reason key={reason} text={reason} count={checkpoints} />
+                ))}
+            </Fragment>
           ))}
         </dl>
       </div>
@@ -139,8 +146,10 @@ function Verdicts({ preview }: { preview: Preview }) {
 function Reason({ text, count }: { text: string; count: number | string }) {
   return (
     <>
-      <dt>{text}</dt>
-      <dd className="num">{typeof count === 'number' ? formatCount(count) : count}</dd>
+      <dt className="clip" style={{ paddingLeft: 12 }} title={text}>
+        {text}
+      </dt>
+      <dd className="num t2">{typeof count === 'number' ? formatCount(count) : count}</dd>
     </>
   );
 }
