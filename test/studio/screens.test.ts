@@ -210,7 +210,7 @@ test('[studio.1] stored text is shown as text, whatever is in it', async () => {
   await page.getByText('<script>').first().waitFor();
   await page.keyboard.press('h');
   await page.keyboard.press('s');
-  await page.getByText('<b>key</b>').waitFor();
+  await page.getByText('<b>key</b>', { exact: true }).waitFor();
   expect(await page.evaluate(() => 'isOwned' in globalThis)).toBe(false);
   // What would turn the text around, or colour a terminal, is spelled out.
   await page.keyboard.press('m');
