@@ -1,6 +1,8 @@
-/** One step into a value: a key, an index, or a note such as `<map key>`. */
+/** One step into a value: a key, an index, or a note such as `<element>`. */
 export type PathStep = string | number;
 
+/** What is said of a step that is no key: an element of a set, a key of a map, any element. Other keys may begin like it. */
+const NOTE = /^<(?:element|key .*|from element \d+ on|\[\*\])>$/s;
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
 
 /** Formats steps the way people write them in code: `$.messages[3].at`, `$["odd key"]`. */
@@ -10,7 +12,7 @@ export function formatPath(steps: readonly PathStep[]): string {
 
 function formatStep(step: PathStep): string {
   if (typeof step === 'number') return `[${step}]`;
-  if (step.startsWith('<')) return step;
+  if (NOTE.test(step)) return step;
   return IDENTIFIER.test(step) ? `.${step}` : `[${JSON.stringify(step)}]`;
 }
 

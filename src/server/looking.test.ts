@@ -54,6 +54,21 @@ describeOn(STORAGES)('looking at a %s storage', (_, create) => {
   });
 });
 
+test('a key that looks like markup has a path that can be asked for; a parameter that is not given is named', async () => {
+  const { client, manager } = await startServer({});
+  const session = await manager.session('report');
+  const before = await session.save({ '<b>': 'one word' });
+  const after = await session.save({ '<b>': 'another word' });
+  const { modified } = await client.request('GET /v1/diff', { query: { after } });
+  const path = modified[0]?.path ?? '';
+  const { changes } = await client.request('GET /v1/text-diff', { query: { before, after, path } });
+  expect(changes.map(({ op }) => op)).toContain('add');
+  const careless = client.request as (key: string) => Promise<unknown>;
+  await expect(careless('GET /v1/sessions/{session}')).rejects.toThrow(
+    'GET /v1/sessions/{session} needs params.session.',
+  );
+});
+
 test('one damaged checkpoint takes the words of no other', async () => {
   const path = join(temporaryFolder(), 'damaged.db');
   const { client, manager } = await startServer({ storage: new SqliteCheckpointStorage({ path }) });

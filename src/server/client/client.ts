@@ -85,9 +85,10 @@ export function createClient(baseUrl: string, options: ClientOptions = {}): Clie
 }
 
 function urlOf(baseUrl: string, key: string, { params = {}, query = {} }: AnyRequest = {}): string {
-  const path = key
-    .slice(key.indexOf(' ') + 1)
-    .replaceAll(/\{(\w+)\}/g, (_, field: string) => encodeURIComponent(String(params[field])));
+  const path = key.slice(key.indexOf(' ') + 1).replaceAll(/\{(\w+)\}/g, (_, field: string) => {
+    if (params[field] === undefined) throw new TypeError(`${key} needs params.${field}.`);
+    return encodeURIComponent(String(params[field]));
+  });
   const given = Object.entries(query).filter(([, value]) => value !== undefined);
   const search = new URLSearchParams(
     given.map(([field, value]): [string, string] => [field, String(value)]),

@@ -22,7 +22,7 @@ const TITLES: Readonly<Record<number, string>> = {
   401: 'A token is needed',
   403: 'This is not allowed',
   404: 'Not found',
-  409: 'Someone else was faster',
+  409: 'It conflicts with what is there',
   412: 'It changed meanwhile',
   413: 'The request is too large',
   421: 'This server does not answer for that host',

@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { memo, useState } from 'react';
 import { countOf, formatBytes, quoteArgument, shortId } from '../data/format.ts';
 import { ask, newKey } from '../data/server.ts';
 import type { Timeline } from '../data/timeline.ts';
@@ -16,13 +16,16 @@ type FormProps = {
   id: string;
   kind: string;
   edit: Edit;
+  /** The edit as it is now: what is sent has every letter. */
+  readEdit: () => Edit;
   preview: Preview;
   timeline: Timeline;
   at: number;
 };
 
 /** Name, reason, what would be called again, and the one button that does it. */
-export function ForkForm({ sessionId, id, kind, edit, preview, timeline, at }: FormProps) {
+export const ForkForm = memo(function ForkForm(props: FormProps) {
+  const { sessionId, id, kind, edit, readEdit, preview, timeline, at } = props;
   const [branch, setBranch] = useState('');
   const [reason, setReason] = useState('');
   const [error, setError] = useState<Error>();
@@ -31,13 +34,17 @@ export function ForkForm({ sessionId, id, kind, edit, preview, timeline, at }: F
   const run = useRun(sessionId, kind);
   const isTaken = timeline.branchNames.includes(branch);
   const isValid = edit.problem === undefined && preview.reply?.isValid !== false && !isTaken;
-  const body = { ...bodyOf(edit), ...(branch !== '' && { branch }), ...(reason !== '' && { reason }) };
   const fork = async (isRun: boolean) => {
     setError(undefined);
     try {
       const made = await ask('POST /v1/checkpoints/{checkpoint}/fork', {
         params: { checkpoint: id },
-        body: { ...body, ...(isRun && { switch: true }) },
+        body: {
+          ...bodyOf(readEdit()),
+          ...(branch !== '' && { branch }),
+          ...(reason !== '' && { reason }),
+          ...(isRun && { switch: true }),
+        },
         idempotencyKey: newKey(),
       });
       if (isRun && !(await run.start(mode === 'live' ? { rounds } : { at: made.headId, rounds, mode }))) return;
@@ -87,7 +94,7 @@ export function ForkForm({ sessionId, id, kind, edit, preview, timeline, at }: F
       </div>
     </aside>
   );
-}
+});
 
 function wordsOf({ state, set }: Edit): string {
   return state === undefined && set === undefined ? 'Fork' : 'Fork with the edit';

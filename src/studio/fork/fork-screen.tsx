@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react';
+import { useCallback, useDeferredValue, useEffect, useRef, useState } from 'react';
 import { shortId } from '../data/format.ts';
 import { useReplyIf } from '../data/use-reply.ts';
 import { useSession } from '../data/use-timeline.ts';
@@ -39,7 +39,12 @@ export function ForkScreen({ sessionId, query }: { sessionId: string; query: URL
     id === undefined ? undefined : { params: { checkpoint: id } },
   );
   const [edit, setEdit] = useState<Edit>({});
-  const preview = usePreview(id, edit);
+  const latest = useRef(edit);
+  latest.current = edit;
+  const readEdit = useCallback(() => latest.current, []);
+  // A key draws its field at once; what follows from it comes when there is time.
+  const following = useDeferredValue(edit);
+  const preview = usePreview(id, following);
   const back = sessionAddress(sessionId, { at: id });
   useKeys({ Escape: () => go(back) });
   return (
@@ -75,7 +80,8 @@ export function ForkScreen({ sessionId, query }: { sessionId: string; query: URL
                 sessionId={sessionId}
                 id={id}
                 kind={usage.kind}
-                edit={edit}
+                edit={following}
+                readEdit={readEdit}
                 preview={preview}
                 timeline={timeline}
                 at={at}

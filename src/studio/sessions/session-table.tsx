@@ -18,8 +18,8 @@ const COLUMNS: readonly (readonly [name: string, width: string, isNumber?: boole
   ['Tokens', '6%', true],
   ['Cost', '6%', true],
   ['Unique / logical', '11%', true],
-  ['Drift', '128px'],
-  ['Integrity', '112px'],
+  ['Drift', '120px'],
+  ['Integrity', '120px'],
 ];
 
 type TableProps = { sessions: readonly ListedSession[]; damaged: readonly string[]; hasMore: boolean };
