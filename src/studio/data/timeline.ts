@@ -161,11 +161,15 @@ export class Timeline {
     this.starts.push(isOnBranch ? (this.starts[parent] ?? at) : at);
     // A reply knows a fork only if it has the parent, too.
     this.flags.push((columns.flags[n] ?? 0) | (parent >= 0 && !isOnBranch ? FLAG.branches : 0));
-    if (((columns.flags[n] ?? 0) & FLAG.person) !== 0) this.persons.add(this.agentOf(at) ?? '');
-    const words = columns.words[String(n)];
-    if (words !== undefined) this.words.set(at, words);
     if (!this.firsts.has(branch)) this.firsts.set(branch, at);
     this.tips.set(branch, at);
+    this.#note(at, columns.words[String(n)]);
+  }
+
+  /** What was said about it, and by whom if a person made it. */
+  #note(at: number, words: string | undefined): void {
+    if (words !== undefined) this.words.set(at, words);
+    if (((this.flags[at] ?? 0) & FLAG.person) !== 0) this.persons.add(this.agentOf(at) ?? '');
   }
 
   #parentOf(columns: Columns, n: number, places: readonly number[]): number {

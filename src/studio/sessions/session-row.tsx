@@ -1,4 +1,5 @@
 import { formatAgo, formatBytes, formatCost, formatCount, formatShort } from '../data/format.ts';
+import type { Reply } from '../data/server.ts';
 import { useNow } from '../data/use-now.ts';
 import { useReply, useReplyIf } from '../data/use-reply.ts';
 import { Link } from '../frame/link.tsx';
@@ -27,7 +28,6 @@ export function SessionRow({
     'GET /v1/checkpoints/{checkpoint}/drift',
     isShort && headId !== undefined ? { params: { checkpoint: headId } } : undefined,
   ).value;
-  const totals = figures?.usage.totals;
   return (
     <tr aria-selected={isSelected} aria-rowindex={index + 1} className={isSelected ? 'is-focus' : ''}>
       <td>
@@ -43,9 +43,23 @@ export function SessionRow({
       <td className="t2" title={new Date(savedAt).toLocaleString()}>
         <Ago timeMs={Date.parse(savedAt)} />
       </td>
-      <td className="t2 clip">{figures?.usage.models.join(', ')}</td>
-      <td className="num">{totals === undefined ? '' : formatShort(totals.inputTokens + totals.outputTokens)}</td>
-      <td className="num">{totals === undefined || totals.costUsd === 0 ? '' : formatCost(totals.costUsd)}</td>
+      <Used figures={figures} />
+      <td style={{ textOverflow: 'clip' }}>
+        {drift !== undefined && drift.points.length > 1 && <Spark values={drift.points.map(worst)} mark={1} />}
+      </td>
+      <td>{figures && <Integrity damaged={figures.damaged} />}</td>
+    </tr>
+  );
+}
+
+/** What it used: models, tokens, money, bytes. */
+function Used({ figures }: { figures: Reply<'GET /v1/sessions/{session}/figures'> | undefined }) {
+  const { models = [], totals } = figures?.usage ?? {};
+  return (
+    <>
+      <td className="t2 clip">{models.join(', ')}</td>
+      <td className="num">{totals && formatShort(totals.inputTokens + totals.outputTokens)}</td>
+      <td className="num">{totals !== undefined && totals.costUsd > 0 && formatCost(totals.costUsd)}</td>
       <td className="num">
         {figures && (
           <>
@@ -53,11 +67,7 @@ export function SessionRow({
           </>
         )}
       </td>
-      <td style={{ textOverflow: 'clip' }}>
-        {drift !== undefined && drift.points.length > 1 && <Spark values={drift.points.map(worst)} mark={1} />}
-      </td>
-      <td>{figures && <Integrity damaged={figures.damaged} />}</td>
-    </tr>
+    </>
   );
 }
 
