@@ -54,9 +54,19 @@ function partLead(shadow: Shadow, at: number): string {
   return at === 0 ? '[' : '],[';
 }
 
-/** The parts of a collection that may be short enough to be written flat; undefined if it has too many elements for that. */
+/** The parts of a collection that may be short enough to be written flat; undefined if it has too many elements for that, or too long ones. */
 export function flatParts(shadow: Shadow): Part[] | undefined {
-  return shadow.children.length > FLAT_CHARS / 2 ? undefined : recordParts(shadow);
+  return isLong(shadow) ? undefined : recordParts(shadow);
+}
+
+/** Whether what is known of the elements is enough to tell: each has a character, and all but one a comma. */
+function isLong({ children }: Shadow): boolean {
+  let chars = 2 * children.length - 1;
+  for (let at = 0; at < children.length && chars <= FLAT_CHARS; at++) {
+    const child = children[at];
+    if (child instanceof Shadow) chars += child.textChars - 1;
+  }
+  return chars > FLAT_CHARS;
 }
 
 export function wrap(shadow: Shadow, text: string): string {

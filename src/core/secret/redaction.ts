@@ -81,12 +81,14 @@ export function createRedactor(options: RedactionOptions = {}): Redact {
   });
   const live = values.flatMap(liveForms);
   const own = extraPatterns.map(copyPattern);
+  const hasOwn = live.length + own.length > 0;
   return (text, key, onSecret) => {
     if (key !== undefined && keys.isSecret(key, text)) {
       onSecret?.(text);
       return secretJson(key);
     }
-    const found = [...findLive(text, live), ...findPatterns(text, own), ...findKnown(text, keys)];
+    const known = findKnown(text, keys);
+    const found = hasOwn ? [...findLive(text, live), ...findPatterns(text, own), ...known] : known;
     if (found.length === 0) return undefined;
     const spans = mergeSpans(found);
     if (onSecret !== undefined) for (const { start, end } of spans) onSecret(text.slice(start, end));
