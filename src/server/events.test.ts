@@ -122,6 +122,23 @@ describe('events', () => {
     expect(text.split('event: checkpoint').length).toBeLessThan(200);
   });
 
+  test('of many saves go to a client together, so that saving does not wait for hundreds of clients', async () => {
+    const started = await startServer();
+    const request = new Request(`${started.url}/v1/events`, { headers: { authorization: `Bearer ${started.token}` } });
+    const reader = ((await started.server.fetch(request)).body ?? new ReadableStream<Uint8Array>()).getReader();
+    const sessions = await Promise.all(Array.from({ length: 200 }, (_, n) => started.manager.session(`s-${n}`)));
+    const saved = Promise.all(sessions.map((session) => session.save({ n: 1 })));
+    const decoder = new TextDecoder();
+    let [text, parts] = ['', 0];
+    for (; text.split('event: checkpoint').length <= 200; parts++)
+      text += decoder.decode((await reader.read()).value ?? new Uint8Array());
+    await saved;
+    const numbers = [...text.matchAll(/^id: [^.]+\.(\d+)$/gm)].map(([, number]) => Number(number));
+    expect(numbers).toEqual([...new Set(numbers)].toSorted((a, b) => a - b));
+    expect(parts).toBeLessThan(100);
+    await reader.cancel();
+  });
+
   test('end with the server', async () => {
     const started = await startServer();
     const { next } = follow(started);

@@ -13,12 +13,14 @@ export type HubEvent = {
   readonly branch?: string;
 };
 
-type Listener = (event: HubEvent) => void;
+type Listener = (events: readonly HubEvent[]) => void;
 
 /** So many events can be gone back to. */
 const KEPT_EVENTS = 1_000;
 /** The pause between two looks: short beside what a page needs to show a checkpoint, longer where looking takes long. */
 const [SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS] = [50, 200];
+/** Listeners are told at most so often, of all that happened since: hundreds of them must not hold up whoever saves. */
+const TELL_EVERY_MS = 40;
 /** Names change seldom, and all of them are read. */
 const NAMES_EVERY_MS = 2_000;
 /** Whoever lost a connection comes back within this time, and misses nothing. */
@@ -42,6 +44,8 @@ export class EventHub {
   #stops: (() => unknown)[] = [];
   #timer: NodeJS.Timeout | undefined;
   #lingering: NodeJS.Timeout | undefined;
+  #untold: HubEvent[] = [];
+  #telling: NodeJS.Timeout | undefined;
   #namesReadMs = 0;
 
   constructor(manager: CheckpointManager, onError: (error: unknown) => void) {
@@ -153,13 +157,27 @@ export class EventHub {
     const event = { number: ++this.#last, ...what };
     this.#kept.push(event);
     if (this.#kept.length > KEPT_EVENTS) this.#kept = this.#kept.slice(-KEPT_EVENTS);
-    for (const listener of this.#listeners) listener(event);
+    if (this.#listeners.size === 0) return;
+    this.#untold.push(event);
+    this.#telling ??= setTimeout(() => this.#tellAll(), 0);
+  }
+
+  /** What comes within the pause after it waits for the next time. */
+  #tellAll(): void {
+    const events = this.#untold;
+    this.#untold = [];
+    this.#telling = events.length === 0 ? undefined : setTimeout(() => this.#tellAll(), TELL_EVERY_MS);
+    this.#telling?.unref();
+    for (const listener of this.#listeners) listener(events);
   }
 
   /** Ends the looking; the next listener begins a new stretch of time. Idempotent. */
   stop(): void {
     clearTimeout(this.#lingering);
     clearTimeout(this.#timer);
+    clearTimeout(this.#telling);
+    this.#telling = undefined;
+    this.#untold = [];
     for (const stop of this.#stops) stop();
     this.#stops = [];
     this.#starting = undefined;

@@ -22,7 +22,7 @@ export async function streamEvents(hub: EventHub, request: Request, closing: Abo
       message: `"${unknown}" is not a parameter of GET /v1/events; known: session, after.`,
     });
   const queue = new EventQueue(hub, search.get('session') ?? undefined);
-  const stop = await hub.listen((event) => queue.add(event));
+  const stop = await hub.listen((events) => queue.add(events));
   queue.begin(request.headers.get('last-event-id') ?? search.get('after') ?? undefined);
   const ping = setInterval(() => queue.ping(), PING_MS);
   ping.unref();
@@ -43,6 +43,8 @@ class EventQueue {
   readonly #sessionId: string | undefined;
   readonly #encoder = new TextEncoder();
   #queued: string[] = [];
+  /** What came before is known to the client, or was told to it when it came. */
+  #since = 0;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
 
   constructor(hub: EventHub, sessionId: string | undefined) {
@@ -55,14 +57,19 @@ class EventQueue {
     this.#write('retry: 1000\n\n');
     const [epoch, number] = lastId?.split('.') ?? [];
     const missed = epoch === this.#hub.epoch ? this.#hub.since(Number(number)) : undefined;
-    if (missed !== undefined) for (const event of missed) this.add(event);
+    if (missed !== undefined) this.add(missed);
     else this.#write(this.#format(lastId === undefined ? 'ready' : 'resync', this.#hub.last, {}));
+    this.#since = this.#hub.last;
   }
 
-  add({ number, event, ...data }: HubEvent): void {
-    const isWanted =
-      this.#sessionId === undefined || data.sessionId === undefined || data.sessionId === this.#sessionId;
-    if (isWanted) this.#write(this.#format(event, number, data));
+  add(events: readonly HubEvent[]): void {
+    for (const { number, event, ...data } of events)
+      if (number > this.#since && this.#isWanted(data)) this.#queue(this.#format(event, number, data));
+    this.#send();
+  }
+
+  #isWanted({ sessionId }: Pick<HubEvent, 'sessionId'>): boolean {
+    return this.#sessionId === undefined || sessionId === undefined || sessionId === this.#sessionId;
   }
 
   ping(): void {
@@ -89,23 +96,24 @@ class EventQueue {
           onCancel();
         },
       },
-      { highWaterMark: WINDOW },
+      { highWaterMark: 1 },
     );
   }
 
   #write(text: string): void {
+    this.#queue(text);
+    this.#send();
+  }
+
+  #queue(text: string): void {
     if (this.#queued.length >= MAX_QUEUED) this.#queued = [this.#format('resync', this.#hub.last, {})];
     else this.#queued.push(text);
-    this.#send();
   }
 
   #send(): void {
     const controller = this.#controller;
-    while (controller !== undefined && (controller.desiredSize ?? 0) > 0) {
-      const text = this.#queued.shift();
-      if (text === undefined) return;
-      controller.enqueue(this.#encoder.encode(text));
-    }
+    if (controller === undefined || this.#queued.length === 0 || (controller.desiredSize ?? 0) <= 0) return;
+    controller.enqueue(this.#encoder.encode(this.#queued.splice(0, WINDOW).join('')));
   }
 
   #format(event: string, number: number, data: object): string {

@@ -5,7 +5,7 @@ import { Holders } from '../ref.ts';
 import { checkExpectations, gone, taken } from '../refusal.ts';
 import type { LogContent } from './log-entry.ts';
 import { effectKey, refKey, type SessionLog } from './session-log.ts';
-import type { Store } from './store.ts';
+import { checkIsStore, type Store } from './store.ts';
 
 // Each lost race means that another process got its commit through, so this many in a row means something is wrong.
 const MAX_RACES = 1000;
@@ -13,6 +13,7 @@ const MAX_RACES = 1000;
 /** Takes one commit, durably. Only inside a shared section, and one at a time of each session in a process. */
 export async function commitDurably(store: Store, commit: Commit): Promise<CommitResult> {
   store.files.checkWritable();
+  await checkIsStore(store);
   for (let races = 0; races < MAX_RACES; races++) {
     const log = await store.sessions.get(commit.sessionId);
     const earlier = await checkCommit(store, log, commit);

@@ -308,6 +308,23 @@ test('[durability.8] chunks that are deleted or replaced while the storage is op
     await manager.close();
   }));
 
+test('[durability.8] a format file that is deleted or replaced while the storage is open is noticed before a save is acknowledged', () =>
+  withFolder(async (path) => {
+    const manager = new CheckpointManager({ storage: new FileCheckpointStorage({ path }) });
+    const session = await manager.session('s');
+    await session.save({ n: 0 });
+    const file = join(path, 'format.json');
+    for (const replace of [() => rm(file), () => writeFile(file, '{}')]) {
+      await replace();
+      const refused = { code: 'STORAGE', details: { path: file }, message: expect.stringContaining('Put it back') };
+      await expect(session.save({ n: 1 })).rejects.toMatchObject(refused);
+      await expect(session.step('call', () => 1)).rejects.toMatchObject(refused);
+      await writeFile(file, FORMAT_TEXT);
+      await session.save({ n: 2 });
+    }
+    await manager.close();
+  }));
+
 test.each(['removed', 'cut off'])(
   '[durability.8] a log whose end is %s while it is open is noticed before a save is acknowledged',
   async (what) => {

@@ -1,5 +1,5 @@
 import { dirname, resolve } from 'node:path';
-import { CorruptError, InvalidInputError, UnsupportedError } from '../../core/errors.ts';
+import { CorruptError, InvalidInputError, StorageError, UnsupportedError } from '../../core/errors.ts';
 import { ChunkFolder } from './chunk-folder.ts';
 import { DurableFiles, parseOwnedName } from './durable-files.ts';
 import { type FileSystem, hasFileCode } from './file-system.ts';
@@ -51,6 +51,16 @@ export async function openStore({ fileSystem, lockTimeoutMs, ...options }: Store
     sessions: new Sessions(files, `${root}/sessions`),
     markers: new Markers({ fileSystem, folder: `${root}/locks`, timeoutMs: lockTimeoutMs }),
   };
+}
+
+/** Throws if the format file is gone or was replaced: the next process would not know the folder for a store. */
+export async function checkIsStore({ fileSystem, root }: Store): Promise<void> {
+  const path = `${root}/${FORMAT_NAME}`;
+  if ((await fileSystem.statSize(path)) === FORMAT_TEXT.length) return;
+  throw new StorageError(
+    `${path} was deleted or changed while the storage was open, so nothing was saved. Put it back (${JSON.stringify(FORMAT_TEXT)}), then save again.`,
+    { details: { path } },
+  );
 }
 
 async function openRoot(fileSystem: FileSystem, path: string): Promise<string> {
