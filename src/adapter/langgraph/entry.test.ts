@@ -14,9 +14,14 @@ test(
       join(folder, 'a.mjs'),
       `await import('savestate/langgraph').catch(({ code, message }) => console.log(code, message));`,
     );
-    expect(execFileSync(process.execPath, ['a.mjs'], { cwd: folder, encoding: 'utf8' })).toMatch(
-      /^UNSUPPORTED savestate\/langgraph needs the package @langchain\/[-a-z]+\. Install it: npm install @langchain\/langgraph@1 @langchain\/core@1 @langchain\/langgraph-checkpoint@1\n$/,
+    writeFileSync(
+      join(folder, 'a.cjs'),
+      `try { require('savestate/langgraph') } catch ({ code, message }) { console.log(code, message) }`,
     );
+    for (const program of ['a.mjs', 'a.cjs'])
+      expect(execFileSync(process.execPath, [program], { cwd: folder, encoding: 'utf8' })).toMatch(
+        /^UNSUPPORTED savestate\/langgraph needs the package @langchain\/[-a-z]+\. Install it: npm install @langchain\/langgraph@1 @langchain\/core@1 @langchain\/langgraph-checkpoint@1\n$/,
+      );
     const whole = installWithout('nothing');
     writeFileSync(
       join(whole, 'b.mjs'),

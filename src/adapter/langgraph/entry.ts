@@ -1,6 +1,6 @@
 import { importWithPeers } from './peers.ts';
 
-/** `index.ts` as Node imports it. Bundlers and `require` do not take a top-level await, so they get `index.ts` itself. */
+/** `index.ts` as Node imports it. Bundlers do not take a top-level await, so they get `index.ts` itself. */
 export const {
   exportThreads,
   importThreads,
