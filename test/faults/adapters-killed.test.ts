@@ -48,7 +48,6 @@ const PLACES: readonly [kind: string, create: () => Place][] = [
 const KILLS = 6;
 const WRITERS = ['a', 'b'];
 const appenders = new WarmChildren('appender', 1);
-const runners = new WarmChildren('agent-runner', 1);
 const streamers = new WarmChildren('streamer', 0);
 
 const idsIn: Record<string, (storage: ChunkStorage) => Promise<unknown[]>> = {
@@ -58,7 +57,26 @@ const idsIn: Record<string, (storage: ChunkStorage) => Promise<unknown[]>> = {
     ),
   openai: async (storage) =>
     (await new SavestateSession(storage, 'one').getItems()).map((item) => ('id' in item ? item.id : undefined)),
+  chat: async (storage) =>
+    (await loadState<{ items: { id: string }[] }>(storage, 'ai-sdk/one')).items.map(({ id }) => id),
 };
+
+function loadState<State>(storage: ChunkStorage, sessionId: string): Promise<State> {
+  return new CheckpointManager({ storage }).load<State>({ sessionId, at: '@' });
+}
+
+/** Agents that are killed in the middle, and what is left of their runs. */
+const RUNNERS: Record<string, [children: WarmChildren, read: (storage: ChunkStorage) => Promise<readonly unknown[]>]> =
+  {
+    'OpenAI Agents': [
+      new WarmChildren('agent-runner', 1),
+      (storage) => new SavestateSession(storage, 'run').getItems(),
+    ],
+    'the AI SDK': [
+      new WarmChildren('ai-runner', 1),
+      async (storage) => (await loadState<{ messages: unknown[] }>(storage, 'run')).messages,
+    ],
+  };
 
 type Acknowledged = ReadonlyMap<string, Said[]>;
 
@@ -117,7 +135,8 @@ async function checkTranscripts(place: Place, acknowledged: Acknowledged): Promi
 }
 
 /** A run is killed again and again until one is left alone: nothing that was recorded is done again, and keys stay. */
-async function killRun(place: Place, random: Random): Promise<string[]> {
+async function killRun(place: Place, random: Random, of: string): Promise<string[]> {
+  const [runners, read] = RUNNERS[of] as (typeof RUNNERS)[string];
   const calls = 5;
   const keys = new Map<number, Set<unknown>>();
   let isDone = false;
@@ -139,7 +158,7 @@ async function killRun(place: Place, random: Random): Promise<string[]> {
   }
   const storage = place.open();
   try {
-    const items = await new SavestateSession(storage, 'run').getItems();
+    const items = await read(storage);
     const { findings } = await new CheckpointManager({ storage }).verify();
     const faults = findings.map(({ subject, problem }) => `${subject}: ${problem}`);
     if (items.length !== 2 + 2 * calls) faults.push(`the history has ${items.length} items`);
@@ -186,7 +205,7 @@ describe.each(PLACES)('in %s', (kind, create) => {
       const place = create();
       failures.push(...(await checkTranscripts(place, await killAppenders(place, random))));
     }
-    reportFaults(`transcripts of claude and openai, two writers killed, ${kind}`, {
+    reportFaults(`transcripts of three adapters, two writers killed, ${kind}`, {
       trials: n * (KILLS + WRITERS.length),
       failures,
       notes: `seed=${random.seed}`,
@@ -194,11 +213,11 @@ describe.each(PLACES)('in %s', (kind, create) => {
     expect(failures).toEqual([]);
   });
 
-  test('a run is killed again and again', async () => {
+  test.each(Object.keys(RUNNERS))('a run of %s is killed again and again', async (of) => {
     const [n, random] = [trials(10), seededRandom()];
     const failures: string[] = [];
-    for (let trial = 0; trial < n; trial++) failures.push(...(await killRun(create(), random)));
-    reportFaults(`recorded runs killed, ${kind}`, { trials: 3 * n, failures, notes: `seed=${random.seed}` });
+    for (let trial = 0; trial < n; trial++) failures.push(...(await killRun(create(), random, of)));
+    reportFaults(`recorded runs of ${of} killed, ${kind}`, { trials: 3 * n, failures, notes: `seed=${random.seed}` });
     expect(failures).toEqual([]);
   });
 

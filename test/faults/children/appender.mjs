@@ -1,7 +1,9 @@
 // Appends items to a transcript of each adapter, each under an id of its own, and says each after it was acknowledged, until it is killed.
 // It begins by repeating the last one that is there: its reply may have been lost with the process before.
+import { chatStore } from '../../../dist/adapter/ai-sdk/index.js';
 import { SavestateSessionStore } from '../../../dist/adapter/claude/index.js';
 import { SavestateSession } from '../../../dist/adapter/openai-agents/index.js';
+import { CheckpointManager } from '../../../dist/index.js';
 import { openAnyStorage, say, told } from './common.mjs';
 
 say({ ready: true });
@@ -31,4 +33,13 @@ const openai = {
     return session.applyHistoryTransaction({ operationId: id, transaction: { type: 'append_items', items } });
   },
 };
-await Promise.all([append('claude', claude), append('openai', openai)]);
+const chats = chatStore(storage);
+const manager = new CheckpointManager({ storage });
+const chat = {
+  ids: async () => {
+    const head = await manager.latest({ sessionId: 'ai-sdk/one' });
+    return head === undefined ? [] : (await manager.load(head.id)).items.map(({ id }) => id);
+  },
+  add: (id) => chats.save('one', [{ id, role: 'user', parts: [{ type: 'text', text: text(id) }] }]),
+};
+await Promise.all([append('claude', claude), append('openai', openai), append('chat', chat)]);
