@@ -71,6 +71,13 @@ test('transcripts of the Claude Agent SDK are read, forked and rewound', async (
   expect(lines.at(-1)).toBe('4. Verified: clean.');
 });
 
+test('traces of an agent that runs in circles come in, are judged, and go out as a trajectory', async () => {
+  const lines = await run('interchange/traces.mjs');
+  expect(part(lines, 1)).toEqual(['Session "otlp/order-1042": 12 checkpoints, 24 messages.']);
+  expect(part(lines, 2)).toEqual([expect.stringMatching(/^drifting: loop\b/)]);
+  expect(part(lines, 3)).toEqual(['ATIF-v1.7: 12 steps']);
+});
+
 test('a run of the OpenAI Agents SDK is killed, goes on elsewhere, waits for a person, and ends', async () => {
   const lines = await run('openai-agents/refund.mjs');
   expect(part(lines, 1)).toEqual([

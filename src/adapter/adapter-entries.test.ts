@@ -6,19 +6,30 @@ import { expect, test } from 'vitest';
 import { BUILT } from '../../test/support/built.ts';
 import { installWithout } from '../../test/support/install-without.ts';
 
-test.each(['claude', 'openai-agents', 'ai-sdk', 'opentelemetry'])(
-  'importing %s loads no framework, and nothing of other adapters',
-  async (name) => {
-    const entry = join(BUILT, 'adapter', name, 'index.js');
-    const { stderr: loaded } = await promisify(execFile)(process.execPath, ['-e', `import(${JSON.stringify(entry)})`], {
-      env: { ...process.env, NODE_DEBUG: 'esm' },
-      maxBuffer: 64 * 1024 * 1024,
-    });
-    const adapters = new Set(Array.from(loaded.matchAll(/\/adapter\/([a-z-]+)\//g), ([, found]) => found));
-    expect([...adapters]).toEqual([name]);
-    expect(loaded).not.toMatch(/@anthropic-ai|@openai|@opentelemetry|@langchain|node_modules\/ai\//);
-  },
-);
+/** The entries of adapters, and the adapters and frameworks that each loads. */
+const ENTRIES: readonly [entry: string, adapters: readonly string[], frameworks: RegExp][] = [
+  ...['claude', 'openai-agents', 'ai-sdk', 'opentelemetry'].map(
+    (name) => [`adapter/${name}/index.js`, [name], /^$/] as [string, string[], RegExp],
+  ),
+  ['adapter/langgraph/entry.js', ['langgraph'], /^@langchain$/],
+  ['server/mcp/index.js', [], /^$/],
+];
+
+test.each(ENTRIES)('importing %s loads nothing of other adapters and their frameworks', async (name, own, allowed) => {
+  const entry = join(BUILT, name);
+  const { stderr: loaded } = await promisify(execFile)(process.execPath, ['-e', `import(${JSON.stringify(entry)})`], {
+    env: { ...process.env, NODE_DEBUG: 'esm' },
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  const adapters = new Set(Array.from(loaded.matchAll(/\/adapter\/([a-z-]+)\//g), ([, found]) => found));
+  expect([...adapters]).toEqual(own);
+  const frameworks = loaded.matchAll(
+    /\/node_modules\/(@anthropic-ai|@openai|@opentelemetry|@langchain|@modelcontextprotocol|ai)\//g,
+  );
+  expect(
+    [...new Set(Array.from(frameworks, ([, found = '']) => found))].filter((found) => !allowed.test(found)),
+  ).toEqual([]);
+});
 
 test('without the API of OpenTelemetry the call that needs it says what to install', () => {
   const folder = installWithout('@opentelemetry');
