@@ -73,6 +73,7 @@ test('[studio.1] an enormous value is shown in part, and whole on request', asyn
   await page.getByText('Show all').first().waitFor();
   await page.keyboard.press('s');
   await page.getByRole('button', { name: 'Open $.list' }).click();
+  await page.getByRole('treeitem').getByText('3', { exact: true }).first().waitFor(); // what is not there yet cannot be scrolled
   await page.mouse.wheel(0, 30_000);
   await page.getByRole('treeitem').getByText('999', { exact: true }).first().waitFor();
   await page.getByRole('button', { name: 'Show more: 49,000 are left' }).click();
