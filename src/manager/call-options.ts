@@ -139,6 +139,7 @@ const CHECKS = {
   'prune()': { ...PRUNE_CHECKS, sessionId: name },
   'cleanupOldCheckpoints()': { maxAgeDays: { required: limit } },
   'delete()': { reason: is.anything },
+  'forgetUser()': { dryRun: is.flag },
   'gc()': { signal: is.signal },
   'verify()': { readData: is.flag },
   'on()': { await: is.flag, from: is.oneOf('here', 'everywhere') },

@@ -26,7 +26,7 @@ import type { StoredCheckpoint } from './engine/repository.ts';
 import type { SaveOptions } from './engine/save-options.ts';
 import { Groups } from './group/group.ts';
 import type { CheckpointManagerOptions } from './manager-options.ts';
-import { clearUserHistory, deleteSession } from './retention/forgetting.ts';
+import { deleteSession, type ForgottenUser, forgetUser } from './retention/forgetting.ts';
 import { type PruneOptions, type PruneResult, RetentionRunner } from './retention/retention-runner.ts';
 import { findRevision, type Revision } from './revision/revision.ts';
 import { openSession, Session, type SessionHost } from './session/session.ts';
@@ -289,9 +289,18 @@ export class CheckpointManager {
     return (await this.prune({ policy: { maxAgeDays: options.maxAgeDays } })).deleted.length;
   }
 
-  /** Deletes everything of a user; returns how many checkpoints that were. */
+  /** Deletes everything of a user, as `forgetUser` does; returns how many checkpoints that were. */
   async clearUserHistory(userId: GivenId): Promise<number> {
-    return clearUserHistory(this.engine, parseId(userId, 'A user id'));
+    return (await this.forgetUser(userId)).checkpoints;
+  }
+
+  /**
+   * Deletes everything of a user: checkpoints, sessions, and the memories of each `Memory` that is open with this manager. Returns what
+   * that was, and which checkpoints of others may still hold the user's words; with `dryRun` nothing is deleted.
+   */
+  async forgetUser(userId: GivenId, options: { readonly dryRun?: boolean } = {}): Promise<ForgottenUser> {
+    checkCall(options, 'forgetUser()');
+    return forgetUser(this.engine, parseId(userId, 'A user id'), options.dryRun ?? false);
   }
 
   /**

@@ -85,6 +85,9 @@ describeOn(STORAGES)('on %s', (_, create) => {
     const shared = await manager.session('shared');
     const kept = await shared.save({ n: 1 }, { userId: 'u10' });
     await shared.save({ n: 2, text: 'of u1 '.repeat(100) }, { userId: 'u1' });
+    const plan = await manager.forgetUser('u1', { dryRun: true });
+    expect(plan).toMatchObject({ checkpoints: 2, memories: 0, left: [] });
+    expect(plan.sessions.toSorted()).toEqual(['only', 'shared']);
     expect(await manager.clearUserHistory('u1')).toBe(2);
     expect(await manager.listByUser('u1')).toEqual([]);
     expect((await manager.listByUser('u10')).map(({ id }) => id)).toEqual([kept]);

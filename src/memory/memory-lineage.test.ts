@@ -120,14 +120,47 @@ test('[memory.7] what a session learned since its head belongs to its next check
 
 test('[memory.7] a new run sees the current branches of all sessions, and what belongs to none', async () => {
   const all = open();
-  const { memory, known } = all;
+  const { manager, memory, known } = all;
   const start = await teach(all, 'a', 'a knows');
   await teach(all, 'a', 'a forgot');
   await teach(all, 'b', 'b knows');
   await memory.add('everyone knows', { userId, infer: false });
   await memory.rewind(start);
   expect(await known()).toEqual(['a knows', 'b knows', 'everyone knows']);
-  expect(await known({ session: { id: 'c', branch: 'main' } })).toEqual(['a knows', 'b knows', 'everyone knows']);
+  const session = await manager.session('c');
+  expect(await known({ session })).toEqual(['a knows', 'b knows', 'everyone knows']);
+});
+
+test('[memory.7] a description of a session stands where the session does, and an unknown one is refused', async () => {
+  const { manager, memory, known } = open();
+  const session = await manager.session('s');
+  const first = await session.save({ n: 1 });
+  const place = { id: 's', branch: 'main' };
+  await memory.add('after the first', { userId, session: place, infer: false });
+  await memory.add('after the first, too', { userId, session: { id: 's' }, infer: false });
+  await memory.add('after the first', { userId, session, infer: false }); // the same source
+  await session.save({ n: 2 });
+  await memory.add('after the second', { userId, session: place, infer: false });
+  await session.close();
+  await memory.rewind(first);
+  expect(await known()).toEqual([]);
+  expect(await known({ session: place })).toEqual(['after the first', 'after the first, too', 'after the second']);
+  await memory.add('on the new branch', { userId, session: { id: 's' }, infer: false });
+  expect(await known()).toEqual(['on the new branch']);
+  expect(await known({ session: { id: 's' } })).toEqual(['on the new branch']);
+  const wrong = (session: object) => memory.add('lost', { userId, session } as never);
+  await expect(wrong({ id: 'S' })).rejects.toMatchObject({
+    code: 'NOT_FOUND',
+    message: expect.stringContaining('"S"'),
+  });
+  await expect(wrong({ id: 's', branch: 'mian' })).rejects.toMatchObject({
+    code: 'NOT_FOUND',
+    message: expect.stringMatching(/no branch "mian"; it has "main", .*Pass the open Session/),
+  });
+  for (const session of [{ id: 'S' }, { id: 's', branch: 'mian' }])
+    await expect(memory.search('lost', { userId, session })).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  await expect(wrong({ branch: 'main' })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  expect(await known()).toEqual(['on the new branch']);
 });
 
 test('[memory.6] in long histories too, however often one looks', async () => {

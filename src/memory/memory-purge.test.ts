@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { freshSchema, postgresUrl } from '../../test/support/postgres.ts';
 import { temporaryFolder } from '../../test/support/storages.ts';
+import { CheckpointManager, InMemoryCheckpointStorage } from '../index.ts';
 import { type AddOptions, Memory, type MemoryOptions, PostgresMemoryStorage } from './index.ts';
 
 const userId = 'ann';
@@ -109,6 +110,27 @@ describe.each([
     await say(memory, 'I live in Paris.', { runId: 'one' }); // said again, it holds again
     expect(await known(memory)).toContain('I live in Paris.');
   });
+});
+
+test('[memory.9] forgetting a user with the manager purges the memories that are open with it', async () => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const path = join(temporaryFolder(), 'history.db');
+  const memory = new Memory({ manager, path });
+  await say(memory, 'I live in Paris.');
+  await memory.add('I live in Rome.', { userId: 'bob' });
+  await manager.save({ n: 1 }, { sessionId: 's', userId });
+  const forgotten = { checkpoints: 1, sessions: ['s'], memories: 2, left: [] };
+  expect(await manager.forgetUser(userId, { dryRun: true })).toEqual(forgotten);
+  expect(await known(memory)).toHaveLength(2);
+  expect(await manager.forgetUser(userId)).toEqual(forgotten);
+  expect(await known(memory)).toEqual([]);
+  expect(await memory.getAll({ userId: 'bob' })).toHaveLength(2);
+  await say(memory, 'I live in Oslo.');
+  expect(await manager.clearUserHistory(userId)).toBe(0);
+  expect(await known(memory)).toEqual([]);
+  await memory.close();
+  expect(await manager.forgetUser('bob')).toMatchObject({ memories: 0 });
+  await manager.close();
 });
 
 test('[memory.9] after the purge of a fact the file holds none of its words', async () => {

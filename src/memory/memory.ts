@@ -7,7 +7,7 @@ import { redactionOf, type SecretsOption, secretsOption } from '../core/secret/r
 import type { ForkOptions } from '../manager/branch/branching.ts';
 import type { BranchHead } from '../manager/branch/history.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
-import { engineOf } from '../manager/engine/engine.ts';
+import { engineOf, type SessionKeeper } from '../manager/engine/engine.ts';
 import {
   type ChangeOptions,
   Editing,
@@ -16,7 +16,7 @@ import {
   type ScopeChangeOptions,
 } from './edit/editing.ts';
 import { explain, historyOf, type MemoryExplanation, type MemoryHistoryEntry } from './edit/explaining.ts';
-import { type PurgeResult, purge } from './edit/purging.ts';
+import { countOf, type PurgeResult, purge } from './edit/purging.ts';
 import { Finding, type SearchOptions, type SearchResult, type SelectOptions } from './find/finding.ts';
 import { type RenderOptions, type RenderResult, render } from './find/rendering.ts';
 import { type AddResult, Learning } from './learn/learning.ts';
@@ -60,11 +60,23 @@ const MEMORY_CHECKS: OptionChecks<MemoryOptions> = {
   now: callback,
 };
 
+/** Why memories go with their user. */
+const FORGOTTEN = 'its user was forgotten';
+
 /** Facts about users and earlier work that outlive a run and follow its branches: what a rewind abandons is no longer known. */
 export class Memory {
   readonly #context: MemoryContext;
   readonly #manager: CheckpointManager | undefined;
   readonly #learning: Learning;
+  /** Hears when the manager forgets a user. */
+  readonly #keeper: SessionKeeper = {
+    forget: () => undefined,
+    whileIdle: (_sessionId, end) => end(),
+    forgetUser: async (userId, isDryRun) =>
+      isDryRun
+        ? countOf(this.#context, { userId })
+        : (await this.purge({ userId }, { reason: FORGOTTEN })).purged.length,
+  };
   #isClosed = false;
 
   constructor(options: MemoryOptions = {}) {
@@ -85,6 +97,7 @@ export class Memory {
       newId: newMemoryId,
     };
     this.#learning = new Learning(this.#context);
+    if (manager !== undefined) engineOf(manager).keepers.add(this.#keeper);
   }
 
   // Learning
@@ -178,6 +191,7 @@ export class Memory {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    if (this.#manager !== undefined) engineOf(this.#manager).keepers.delete(this.#keeper);
     await this.#context.vectors.settle();
     await this.#context.storage.close();
   }

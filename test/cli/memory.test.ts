@@ -99,6 +99,23 @@ describe.concurrent('memory', () => {
     expect((await json('memory', ['list', '--user', 'bo'], { folder })) as Records).toHaveLength(2);
   });
 
+  test('[cli.15] forget --user takes memories along, and names what others saved after the user', async () => {
+    const folder = await folderWithMemory();
+    await ok(['run', '-s', 'other', '-n', '1', '--user', 'bo', 'I live in Rome.'], { folder });
+    await ok(['continue', '-s', 'trip', '-n', '1', '--user', 'bo'], { folder });
+    const plan = await run(['forget', ...ANN, '--dry-run'], { folder });
+    expect(plan.stdout).toMatch(/Would delete \d+ checkpoints of user "ann" in 1 session and 3 memories; nothing/);
+    const gone = (await json('forget', [...ANN, '--yes'], { folder })) as Output<'forget'>;
+    expect(gone).toMatchObject({ isDryRun: false, memories: 3, sessions: ['trip'] });
+    expect(gone.left).toMatchObject([{ sessionId: 'trip', checkpoints: expect.arrayContaining([expect.any(String)]) }]);
+    expect(plan.stderr).toContain('forget --whole-session trip');
+    expect(await list(folder)).toEqual([]);
+    expect((await json('memory', ['list', '--user', 'bo'], { folder })) as Records).not.toEqual([]);
+    expect((await run(['forget', ...ANN, '--yes'], { folder })).code).toBe(13);
+    await ok(['forget', '--user', 'bo', '--yes', '--memory', 'mem.db'], { folder });
+    expect((await run(['forget', '--user', 'bo', '--yes', '--memory', 'nowhere.db'], { folder })).code).toBe(10);
+  });
+
   test('[cli.28] a missing memory exits with 10 and is not made; damage with 4; wrong input with 2', async () => {
     const folder = newFolder();
     expect((await run(['memory', 'list', ...ANN], { folder })).code).toBe(10);

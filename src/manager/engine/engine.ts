@@ -91,6 +91,8 @@ export type SessionKeeper = {
   whileIdle(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean>;
   /** The branches that are open for saves: retention ends them only with their whole session. */
   readonly openBranches?: Iterable<{ readonly id: SessionId; readonly branch: string }>;
+  /** Deletes what it keeps of a user, or with `isDryRun` only counts; returns how much that is. */
+  forgetUser?(userId: string, isDryRun: boolean): Promise<number>;
 };
 
 /** What everything inside this package builds on: a storage, and the one way to read it, write to it and tell of it. */

@@ -10,21 +10,42 @@ import { groupOfPin, unpinGroups } from '../group/group-pins.ts';
 import { deleteCheckpoints } from './retention-records.ts';
 import type { RetentionRunner } from './retention-runner.ts';
 
+/** What was deleted of a user, and what could not be. */
+export type ForgottenUser = {
+  /** How many checkpoints were deleted, and in which sessions. */
+  readonly checkpoints: number;
+  readonly sessions: readonly SessionId[];
+  /** How many memories were purged, of each `Memory` that is open with this manager. */
+  readonly memories: number;
+  readonly left: readonly LeftInSession[];
+};
+
+/** What may hold a user's words in a session that others share: the states they saved after the user, and recorded steps. */
+type LeftInSession = {
+  readonly sessionId: SessionId;
+  readonly checkpoints: readonly CheckpointId[];
+  readonly steps: number;
+};
+
 /**
- * Deletes everything of a user: whole sessions where they are the user's alone, else the user's checkpoints in them; and the group
- * checkpoints that one of these is part of, for they hold messages. Returns how many.
+ * Deletes everything of a user: whole sessions where they are the user's alone, else the user's checkpoints in them; the group checkpoints
+ * that one of these is part of, for they hold messages; and what is remembered of the user. Says what is left.
  */
-export async function clearUserHistory(engine: Engine, userId: string): Promise<number> {
+export async function forgetUser(engine: Engine, userId: string, isDryRun: boolean): Promise<ForgottenUser> {
   await engine.settled();
   const sessions = await sessionsOf(engine, userId);
   const groups = await groupsOf(engine, sessions, userId); // before the pins go that tell
-  let count = 0;
-  for (const sessionId of sessions)
-    count += await clearSession(engine, sessionId, (checkpoint) => checkpoint.userId === userId);
+  const plans = [];
+  for (const id of sessions) plans.push(await planSession(engine, id, (checkpoint) => checkpoint.userId === userId));
   for (const { id, sessionId } of groups)
-    count += await clearSession(engine, sessionId, (checkpoint) => checkpoint.id === id);
-  if (count > 0) await engine.storage.collect();
-  return count;
+    plans.push(await planSession(engine, sessionId, (checkpoint) => checkpoint.id === id));
+  let checkpoints = 0;
+  for (const plan of plans) checkpoints += isDryRun ? plan.own.length : await clearSession(engine, plan);
+  if (checkpoints > 0 && !isDryRun) await engine.storage.collect();
+  let memories = 0;
+  for (const keeper of engine.keepers) memories += (await keeper.forgetUser?.(userId, isDryRun)) ?? 0;
+  const left = plans.map(({ left: one }) => one).filter(({ checkpoints: after, steps }) => after.length + steps > 0);
+  return { checkpoints, sessions: [...sessions], memories, left };
 }
 
 async function sessionsOf({ storage }: Engine, userId: string): Promise<Set<SessionId>> {
@@ -58,16 +79,37 @@ async function readGroupOf({ storage }: Engine, pin: Ref, userId: string): Promi
   return group?.isDeleted === false ? group : undefined;
 }
 
-async function clearSession(
+/** What goes of a session, and what stays that may hold the same words. */
+type SessionPlan = {
+  readonly sessionId: SessionId;
+  readonly entries: readonly LineageEntry[];
+  readonly own: readonly LineageEntry[];
+  readonly isWhole: boolean;
+  readonly left: LeftInSession;
+};
+
+async function planSession(
   engine: Engine,
   sessionId: SessionId,
   isDoomed: (checkpoint: Checkpoint) => boolean,
-): Promise<number> {
+): Promise<SessionPlan> {
   const entries: LineageEntry[] = [];
   for await (const entry of readSession(engine.storage, sessionId)) entries.push(entry);
   const live = entries.filter((entry) => entry.checkpoint !== undefined);
   const own = live.filter(({ checkpoint }) => checkpoint !== undefined && isDoomed(checkpoint));
-  if (own.length === live.length) {
+  const reached = new Set(own.map(({ id }) => id));
+  const doomed = new Set(reached);
+  const inOrder = entries.toSorted((a, b) => (a.id < b.id ? -1 : 1)); // ids sort by lineage
+  for (const { id, parentId } of inOrder) if (parentId !== undefined && reached.has(parentId)) reached.add(id);
+  const isAfter = ({ id, checkpoint }: LineageEntry) => checkpoint !== undefined && reached.has(id) && !doomed.has(id);
+  const isWhole = own.length === live.length;
+  const steps = isWhole ? 0 : (await engine.storage.readEffects({ sessionId })).length;
+  const left = { sessionId, checkpoints: inOrder.filter(isAfter).map(({ id }) => id), steps };
+  return { sessionId, entries, own, isWhole, left };
+}
+
+async function clearSession(engine: Engine, { sessionId, entries, own, isWhole }: SessionPlan): Promise<number> {
+  if (isWhole) {
     await deleteSession(engine, sessionId);
     return own.length;
   }

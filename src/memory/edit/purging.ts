@@ -49,6 +49,11 @@ async function eventsOfScope(context: MemoryContext, scope: MemoryScope): Promis
   return events.filter(({ operation }) => operation !== 'PURGE');
 }
 
+/** How many memories a purge of a scope would remove. */
+export async function countOf(context: MemoryContext, scope: MemoryScope): Promise<number> {
+  return new Set((await eventsOfScope(context, scope)).map(({ memoryId }) => memoryId)).size;
+}
+
 /** Everything that may hold the words of a memory or point at it. */
 async function eventsAround(context: MemoryContext, id: string): Promise<MemoryEvent[]> {
   const own = await context.storage.readEvents({ memoryIds: [id] });

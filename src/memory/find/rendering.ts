@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import * as is from '../../core/options.ts';
 import { checkOptions, checkValue, type OptionChecks } from '../../core/options.ts';
-import { EMPTY_BLOCK, formatBlock, formatEntry } from '../log/memory-block.ts';
+import { EMPTY_BLOCK, formatBlock, formatEntry, PLACEHOLDER, renderNothing } from '../log/memory-block.ts';
 import type { VectorStatus } from '../log/vector-index.ts';
 import { VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
 import { MEMORY_KINDS, type MemoryKind, type MemoryRecord, type MemoryScope } from '../storage/memory-record.ts';
@@ -48,9 +48,6 @@ const MAX_RECALLED = 200;
 /** What applies whatever is asked, the most wanted first. */
 const ALWAYS_WANTED: readonly MemoryKind[] = ['instruction', 'preference', 'fact'];
 
-/** `{memory}`, or `{memory:preferences}` and the like. Doubled braces stand for themselves. */
-const PLACEHOLDER = /\{\{memory(?::[a-z]+)?\}\}|\{memory(?::([a-z]+))?\}/g;
-
 /** `preferences` and the like: the kinds, in the plural. */
 const SECTIONS = new Map<string, MemoryKind>(MEMORY_KINDS.map((kind) => [`${kind}s`, kind]));
 
@@ -69,7 +66,7 @@ export async function render(finding: Finding, template: string, options: Render
     parts.push(template.slice(position, match.index));
     position = match.index + match[0].length;
     if (match[0].startsWith('{{')) {
-      parts.push(match[0].slice(1, -1));
+      parts.push(renderNothing(match[0]));
       continue;
     }
     const kinds = kindsOf(match[1]);

@@ -1,3 +1,4 @@
+import { NotFoundError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { isCheckpointId, type SessionId } from '../../core/record/id.ts';
@@ -38,9 +39,15 @@ export class Lineages {
     return { checkpoint, segments: await this.#segmentsOf(checkpoint) };
   }
 
-  /** The lineage of a branch that goes on: also what was learned since its head belongs to it. */
-  async ofBranch(sessionId: string, branch: string): Promise<readonly LineageSegment[]> {
-    return this.#openBranch(branch, await this.#engine.repository.readRef(sessionId, 'branch', branch));
+  /** Where a session stands. Its lineage goes on: also what was learned since its head belongs to it. */
+  async ofSession(place: SessionPlace): Promise<Standing> {
+    const refs = await this.#engine.repository.readRefs({ sessionId: place.id });
+    const { branch = findCurrentBranch(refs) } = place;
+    const stored = refs.find(({ kind, name }) => kind === 'branch' && name === branch)?.target;
+    const isOpen = 'save' in place; // a Session, which may not have been saved yet, on this branch or at all
+    if (stored === undefined && !isOpen) throw unknownPlace(place, refs);
+    const headId = isOpen ? place.head?.id : (place.head?.id ?? stored);
+    return { branch, headId, lineage: await this.#openBranch(branch, stored) };
   }
 
   /** The lineages of the current branches of these sessions; of a session that is gone, none. */
@@ -144,9 +151,28 @@ function extend(segments: readonly LineageSegment[], { id, branch, parentId }: S
     : [{ branch, base: parentId, to: id }, ...segments];
 }
 
-/** A session as writers and readers name it: an open Session, or a description of one. */
+/** A session as writers and readers name it: an open Session, or a description of one that was saved; without a branch its current one. */
 export type SessionPlace = {
   readonly id: SessionId | string;
-  readonly branch: string;
+  readonly branch?: string | undefined;
   readonly head?: { readonly id: string } | undefined;
 };
+
+/** Where a session stands: on which branch, at which checkpoint, if any, and what leads there. */
+export type Standing = {
+  readonly branch: string;
+  readonly headId: string | undefined;
+  readonly lineage: readonly LineageSegment[];
+};
+
+function unknownPlace({ id, branch }: SessionPlace, refs: readonly Ref[]): NotFoundError {
+  const branches = refs.filter(({ kind }) => kind === 'branch').map(({ name }) => `"${name}"`);
+  const found =
+    branches.length === 0
+      ? `There is no session "${id}" in the storage of the memory's manager.`
+      : `Session "${id}" has no branch "${branch}"; it has ${branches.join(', ')}.`;
+  return new NotFoundError(
+    `${found} Pass the open Session, { id, branch } of one that was saved, or { id } for its current branch.`,
+    { details: { sessionId: id, ...(branch !== undefined && { branch }) } },
+  );
+}

@@ -1,8 +1,9 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { accepts, date, filledString, isRecord, type OptionChecks } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { DEFAULT_BRANCH } from '../../manager/engine/records.ts';
 import type { EventPlace, LineageSegment, MemoryEvent } from '../storage/memory-storage.ts';
-import { Lineages, OPEN_END, type SessionPlace } from './lineages.ts';
+import { Lineages, OPEN_END, type SessionPlace, type Standing } from './lineages.ts';
 
 /** From where one looks. Default: from a new run, which sees the current branch of every session. */
 export type ViewOptions = {
@@ -13,8 +14,8 @@ export type ViewOptions = {
 };
 
 const place = accepts(
-  'a session, or { id, branch }',
-  (value) => isRecord(value) && typeof value.id === 'string' && typeof value.branch === 'string',
+  'a session, { id, branch } or { id }',
+  (value) => isRecord(value) && typeof value.id === 'string' && ['string', 'undefined'].includes(typeof value.branch),
 );
 
 export const VIEW_CHECKS = {
@@ -44,7 +45,7 @@ export class Views {
     const untilMs = asOf?.getTime();
     if (this.#lineages === undefined) return createView({ untilMs });
     const lineages = await this.#current(log, session?.id);
-    if (session !== undefined) lineages.set(session.id, await this.#lineages.ofBranch(session.id, session.branch));
+    if (session !== undefined) lineages.set(session.id, (await this.#lineages.ofSession(session)).lineage);
     return createView({ lineages, untilMs });
   }
 
@@ -64,9 +65,8 @@ export class Views {
       return { sessionId, branch, checkpointId: id, isAfter: false, lineage: segments };
     }
     if (session === undefined) return undefined;
-    const { id: sessionId, branch, head } = session;
-    const lineage = (await this.#lineages?.ofBranch(sessionId, branch)) ?? [{ branch, base: '', to: OPEN_END }];
-    return { sessionId, branch, checkpointId: head?.id ?? '', isAfter: true, lineage };
+    const { branch, headId = '', lineage } = (await this.#lineages?.ofSession(session)) ?? standsAlone(session);
+    return { sessionId: session.id, branch, checkpointId: headId, isAfter: true, lineage };
   }
 
   async statusOf(checkpointId: string) {
@@ -96,6 +96,11 @@ export class Views {
       `${what} needs to know the checkpoints. Give Memory the option "manager", a CheckpointManager.`,
     );
   }
+}
+
+/** Without a manager nobody knows better. */
+function standsAlone({ branch = DEFAULT_BRANCH, head }: SessionPlace): Standing {
+  return { branch, headId: head?.id, lineage: [{ branch, base: '', to: OPEN_END }] };
 }
 
 /** The sessions that taught what a log holds, each with the place where it learned last. */

@@ -25,7 +25,7 @@ export type ReplyContext = {
   readonly ask: (prompt: string) => Promise<string>;
   readonly signal?: AbortSignal | undefined;
   readonly onText?: ((delta: string) => void) | undefined;
-  /** Fills the `{memory}` blocks of its prompt; without it they stay as they are. */
+  /** Fills the `{memory}` blocks of its prompt; without it they become empty. */
   readonly recall?: Recall | undefined;
 };
 

@@ -4,6 +4,7 @@ import { freezeState } from '../../core/freeze.ts';
 import { checkValue, filledString } from '../../core/options.ts';
 import { COMPARES_CODE, type ComparedState } from '../../manager/agent/agent.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
+import { renderNothing } from '../../memory/log/memory-block.ts';
 import type { CodeBlock, CodeExecutionConfig } from '../code/code-executor.ts';
 import { narrowCode } from '../code/code-limits.ts';
 import { extractCodeBlocks } from '../code/extract-code-blocks.ts';
@@ -287,7 +288,8 @@ export class StandardAgent {
 
   async #fillPrompt({ recall, effects, partner, signal }: ReplyContext): Promise<FilledPrompt> {
     const { systemMessage: text, name } = this.#state;
-    return recall?.(text, { name, heard: this.history(partner), effects, signal }) ?? { text, ids: [] };
+    if (recall === undefined) return { text: renderNothing(text), ids: [] };
+    return recall(text, { name, heard: this.history(partner), effects, signal });
   }
 
   #sayDefault(partner: string): ReplyOutcome {

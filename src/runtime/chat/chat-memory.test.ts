@@ -60,6 +60,19 @@ test('[run.13] {memory} is filled anew in every turn, and the checkpoint says wi
   expect(model.requests[1]?.system).toContain('mango sorbet');
 });
 
+test('[run.13] without memory the placeholders of a prompt are empty', async () => {
+  const model = scriptedModel(() => 'Done.', { id: 'm' });
+  const waiter = new StandardAgent({
+    name: 'waiter',
+    model,
+    systemMessage: 'Known: {memory:facts}{memory}; {{memory}}',
+  });
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const chat = new GroupChat({ agents: [waiter], maxRounds: 1 });
+  await new CheckpointingGroupChatManager({ chat, manager, sessionId: 's', logs: false }).run({ message: 'Hello.' });
+  expect(model.requests[0]?.system).toBe('Known: ; {memory}');
+});
+
 test('[run.14] people teach, agents only with the store flag, and a resumed run teaches nothing twice', async () => {
   const { memory, hold } = setUp();
   await hold('one', false).run({ message: 'My table is number seven.' });

@@ -1,7 +1,12 @@
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { HOUR, type Life, World } from '../../../test/loop/world.ts';
 import { LATER } from '../../../test/support/later.ts';
-import type { LoopAgent, LoopAgentState } from './index.ts';
+import { temporaryFolder } from '../../../test/support/storages.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { Memory } from '../../memory/memory.ts';
+import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
+import { AgentLoop, type LoopAgent, type LoopAgentState } from './index.ts';
 
 /** Remembers its messages, and drifts for ever on those that say so. */
 const clerk = (): LoopAgent => ({
@@ -34,6 +39,43 @@ const restoredBy = (life: Life) => life.events.flatMap((event) => (event.kind ==
 const mailOf = ({ mailbox: { pending, recentIds } }: LoopAgentState) => ({
   pending: pending.map(({ id }) => id),
   handled: recentIds,
+});
+
+test('[loop.31] long-term memory goes back with a rewind, and stays when restoreFrom goes on in the same branch', async () => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  const memory = new Memory({ manager, path: join(temporaryFolder(), 'history.db') });
+  const scope = { userId: 'ann', session: { id: 'clerk-1' } };
+  const createAgent = (): LoopAgent => ({
+    async handle({ body }, turn) {
+      await turn.step('learn', () => memory.add(String(body), { ...scope, infer: false }));
+    },
+  });
+  const handle = async (bodies: readonly string[], restoreFrom?: string) => {
+    const from = restoreFrom === undefined ? {} : { restoreFrom };
+    const loop = await AgentLoop.open({ manager, agentId: 'clerk-1', createAgent, ...from });
+    const run = loop.run();
+    let last = '';
+    for (const body of bodies) {
+      const done = new Promise<void>((resolve) => void loop.on(({ kind }) => kind === 'turn' && resolve()));
+      await loop.deliver({ id: body, body });
+      await done;
+      last = await manager.save(loop, { type: 'manual' });
+    }
+    await loop.stop();
+    await run;
+    return last;
+  };
+  const known = async () => (await memory.getAll(scope)).map((one) => one.memory);
+  const good = await handle(['one']);
+  await handle(['two']);
+  await handle(['three'], good);
+  expect(await known()).toEqual(['one', 'two', 'three']);
+  await memory.rewind(good);
+  expect(await known()).toEqual(['one']);
+  await handle(['four']);
+  expect(await known()).toEqual(['one', 'four']);
+  await memory.close();
+  await manager.close();
 });
 
 describe('restoreFrom', () => {

@@ -149,6 +149,8 @@ const forget = z.strictObject({
   isDryRun: z.boolean(),
   checkpoints: count,
   sessions: z.array(z.string()),
+  memories: count.optional(),
+  left: z.array(z.strictObject({ sessionId: z.string(), checkpoints: z.array(z.string()), steps: count })).optional(),
   collected: z.strictObject({ chunks: count, bytes: count }).optional(),
 });
 

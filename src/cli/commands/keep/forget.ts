@@ -1,11 +1,22 @@
-import { ConflictError, InvalidInputError, isLost, NotFoundError } from '../../../core/errors.ts';
+import {
+  ConflictError,
+  hasErrorCode,
+  InvalidInputError,
+  isLost,
+  messageOf,
+  NotFoundError,
+} from '../../../core/errors.ts';
 import { parseSessionId, type SessionId } from '../../../core/record/id.ts';
 import { readSession } from '../../../manager/engine/records.ts';
+import type { ForgottenUser } from '../../../manager/retention/forgetting.ts';
+import type { Memory } from '../../../memory/memory.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import { readProtecting } from '../../../view/protecting.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
+import type { Context } from '../../base/context.ts';
 import { findNamedSession, type OpenStorage, withSubgraphs } from '../../base/open-storage.ts';
+import { openMemory } from '../../memory/open-memory.ts';
 import { parseRange, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import { formatCount, formatSize } from '../../terminal/format.ts';
 
@@ -15,6 +26,8 @@ type Plan = {
   readonly checkpoints: number;
   readonly sessions: readonly string[];
   readonly run: () => Promise<number>;
+  /** Of a user: what else goes, and what stays. */
+  readonly user?: Pick<ForgottenUser, 'memories' | 'left'>;
 };
 
 /** Deletes what was named. */
@@ -22,12 +35,18 @@ export const command: Command = {
   arguments: '[revision]',
   options: [
     ['--whole-session <id>', 'a session and everything in it'],
-    ['--user <id>', 'all data of a user, in all sessions'],
+    ['--user <id>', 'all data of a user, in all sessions and in long-term memory'],
+    [
+      '--memory <place>',
+      'with --user: the long-term memory; default: what savestate.yaml names, else memories/history.db',
+    ],
     ['--reason <text>', 'why; it stays in the tombstone'],
     ['--dry-run', 'only say what would be deleted'],
   ],
   details: `Content is deleted for good. A checkpoint leaves a tombstone without content, a session leaves nothing.
 A LangGraph thread is deleted with its subgraphs.
+With --user, memories go too. What others saved in a shared session after the user is kept and named: it may hold the user's words.
+Session files, exports and backups are not touched.
 A revision or range does not delete what a branch, a tag or a pin names. Shows the plan and asks first.`,
   examples: [
     ['savestate forget @~3 --reason "wrong customer"', 'one checkpoint'],
@@ -37,20 +56,62 @@ A revision or range does not delete what a branch, a tag or a pin names. Shows t
   ],
   run: async (context, input) => {
     const opened = await context.open();
-    const plan = await createPlan(opened, input);
-    const { what, sessions } = plan;
-    if (!(await context.confirm(`This deletes ${what} for good.`, input))) {
-      const output = { isDryRun: true, checkpoints: plan.checkpoints, sessions };
-      return context.answer(output, () => `Would delete ${what}; nothing was deleted.\n`);
+    const userId = input.text('user');
+    const memory = userId === undefined ? undefined : await openMemoryOf(context, input, opened);
+    try {
+      await forget(context, input, opened);
+    } finally {
+      await memory?.close();
     }
-    const checkpoints = await context.busy('deleting', plan.run());
-    const { chunks, bytes } = await context.busy('collecting', opened.manager.gc({ signal: context.signal }));
-    return context.answer(
-      { isDryRun: false, checkpoints, sessions, collected: { chunks, bytes } },
-      () => `${formatCount(checkpoints, 'checkpoint')} deleted; ${formatSize(bytes)} freed.\n`,
-    );
   },
 };
+
+async function forget(context: Context, input: CommandInput, opened: OpenStorage): Promise<void> {
+  const plan = await createPlan(opened, input);
+  const { what, sessions, user } = plan;
+  const isAgreed = await context.confirm(`This deletes ${what} for good.`, input);
+  const checkpoints = isAgreed ? await context.busy('deleting', plan.run()) : plan.checkpoints;
+  const output = { isDryRun: !isAgreed, checkpoints, sessions, ...user };
+  if (isAgreed) {
+    const { chunks, bytes } = await context.busy('collecting', opened.manager.gc({ signal: context.signal }));
+    const memories = user === undefined ? '' : ` and ${formatCount(user.memories, 'memory')}`;
+    await context.answer(
+      { ...output, collected: { chunks, bytes } },
+      () => `${formatCount(checkpoints, 'checkpoint')}${memories} deleted; ${formatSize(bytes)} freed.\n`,
+    );
+  } else await context.answer(output, () => `Would delete ${what}; nothing was deleted.\n`);
+  for (const left of user?.left ?? []) sayLeft(context, left);
+}
+
+function sayLeft(context: Context, { sessionId, checkpoints, steps }: ForgottenUser['left'][number]): void {
+  const what = [
+    ...(checkpoints.length > 0 ? [`${formatCount(checkpoints.length, 'checkpoint')} that others saved later`] : []),
+    ...(steps > 0 ? [formatCount(steps, 'recorded step')] : []),
+  ];
+  context.say(
+    `Session "${sessionId}" is shared. Left in it: ${what.join(' and ')}, which may hold words of this user. To remove words: ${context.command(`redact -s ${sessionId} --text-from <file>`)}; to delete it whole: ${context.command(`forget --whole-session ${sessionId}`)}`,
+  );
+}
+
+/** With the memory open, the manager forgets what it holds of a user. */
+async function openMemoryOf(
+  context: Context,
+  input: CommandInput,
+  { manager }: OpenStorage,
+): Promise<Memory | undefined> {
+  const named = input.text('memory');
+  if (named === undefined && (await context.address()).kind === 'remote') {
+    context.say('The long-term memory of the server is left. Run "savestate memory forget --user <id>" where it is.');
+    return undefined;
+  }
+  try {
+    return await openMemory(context, { named, manager });
+  } catch (error) {
+    if (named !== undefined || !hasErrorCode(error, 'NOT_FOUND')) throw error;
+    context.say(`No long-term memory was found to forget the user in. ${messageOf(error)}`);
+    return undefined;
+  }
+}
 
 async function createPlan(opened: OpenStorage, input: CommandInput): Promise<Plan> {
   const [revision, session, user] = [input.word(0), input.text('wholeSession'), input.text('user')];
@@ -94,16 +155,14 @@ async function countReadable(storage: ChunkStorage, sessionId: SessionId): Promi
   return count;
 }
 
-async function planUser(opened: OpenStorage, userId: string): Promise<Plan> {
-  const sessions = new Set<string>();
-  let checkpoints = 0;
-  for await (const { sessionId } of opened.list({ userId })) {
-    sessions.add(sessionId);
-    checkpoints++;
-  }
-  if (checkpoints === 0) throw new NotFoundError(`There are no checkpoints of user "${userId}" in this storage.`);
-  const what = `${formatCount(checkpoints, 'checkpoint')} of user "${userId}" in ${formatCount(sessions.size, 'session')}`;
-  return { what, checkpoints, sessions: [...sessions], run: () => opened.manager.clearUserHistory(userId) };
+async function planUser({ manager }: OpenStorage, userId: string): Promise<Plan> {
+  const { checkpoints, sessions, memories, left } = await manager.forgetUser(userId, { dryRun: true });
+  if (checkpoints + memories === 0)
+    throw new NotFoundError(`There are no checkpoints and no memories of user "${userId}" here.`);
+  const found = `${formatCount(checkpoints, 'checkpoint')} of user "${userId}" in ${formatCount(sessions.length, 'session')}`;
+  const what = `${found} and ${formatCount(memories, 'memory')}`;
+  const run = () => manager.clearUserHistory(userId);
+  return { what, checkpoints, sessions, run, user: { memories, left } };
 }
 
 async function planCheckpoints(opened: OpenStorage, revision: string, reason: string): Promise<Plan> {
