@@ -1,10 +1,17 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import * as is from '../../core/options.ts';
 import { checkOptions, checkValue, type OptionChecks } from '../../core/options.ts';
-import { EMPTY_BLOCK, formatBlock, formatEntry, PLACEHOLDER, renderNothing } from '../log/memory-block.ts';
+import { EMPTY_BLOCK, formatBlock, formatEntry } from '../log/memory-block.ts';
 import type { VectorStatus } from '../log/vector-index.ts';
 import { VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
-import { MEMORY_KINDS, type MemoryKind, type MemoryRecord, type MemoryScope } from '../storage/memory-record.ts';
+import {
+  MEMORY_KINDS,
+  type MemoryKind,
+  type MemoryRecord,
+  type MemoryScope,
+  PLACEHOLDER,
+  renderNothing,
+} from '../storage/memory-record.ts';
 import { wordsOf } from '../text/terms.ts';
 import type { Finding } from './finding.ts';
 

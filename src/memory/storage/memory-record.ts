@@ -24,6 +24,14 @@ export function parseKind(text: string): MemoryKind {
   throw new InvalidInputError(`There is no kind "${text}". There are: ${MEMORY_KINDS.join(', ')}.`);
 }
 
+/** What prompts have for what is remembered: `{memory}`, or `{memory:preferences}` and the like. Doubled braces stand for themselves. */
+export const PLACEHOLDER = /\{\{memory(?::[a-z]+)?\}\}|\{memory(?::([a-z]+))?\}/g;
+
+/** A template for whoever has no memory: its placeholders become empty. */
+export function renderNothing(template: string): string {
+  return template.replace(PLACEHOLDER, (found) => (found.startsWith('{{') ? found.slice(1, -1) : ''));
+}
+
 /** Where the words came from: the user, the agent, or outside of both. A memory is as trusted as the least of its sources. */
 export type MemoryTrust = 'user' | 'agent' | 'external';
 

@@ -4,7 +4,7 @@ import { freezeState } from '../../core/freeze.ts';
 import { checkValue, filledString } from '../../core/options.ts';
 import { COMPARES_CODE, type ComparedState } from '../../manager/agent/agent.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
-import { renderNothing } from '../../memory/log/memory-block.ts';
+import { renderNothing } from '../../memory/storage/memory-record.ts';
 import type { CodeBlock, CodeExecutionConfig } from '../code/code-executor.ts';
 import { narrowCode } from '../code/code-limits.ts';
 import { extractCodeBlocks } from '../code/extract-code-blocks.ts';
