@@ -112,6 +112,15 @@ describe.each([
   });
 });
 
+test('[memory.9] a purge of what is no scope and no id is refused', async () => {
+  const memory = new Memory({ path: join(temporaryFolder(), 'history.db') });
+  await say(memory, 'I live in Paris.');
+  for (const what of [{ userId, runID: 'one' }, '', undefined, ['mem_x'], 5])
+    await expect(memory.purge(what as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  expect(await known(memory)).toHaveLength(2);
+  await memory.close();
+});
+
 test('[memory.9] forgetting a user with the manager purges the memories that are open with it', async () => {
   const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
   const path = join(temporaryFolder(), 'history.db');

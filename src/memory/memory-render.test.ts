@@ -118,3 +118,19 @@ test('[memory.10] what is known and shares no word with the question follows wha
   expect(text).toContain('trains');
   expect(text).toContain('nuts');
 });
+
+test('[memory.10] what was taken from a turn is shown once, beside what else the turn says', async () => {
+  const memory = openMemory();
+  await memory.add('I live in Paris. We met in Rome. I like tea.', scope);
+  await memory.add('I work at Acme.', scope);
+  const count = (text: string, words: string) => text.split(words).length - 1;
+  for (const query of [undefined, 'Where do I live?', 'Rome', 'Paris Rome tea Acme'])
+    for (const template of ['{memory}', '{memory:facts} and {memory}', '{memory:episodes} and {memory}']) {
+      const { text } = await memory.render(template, { scope, query });
+      for (const words of ['live in Paris', 'like tea', 'work at Acme'])
+        expect([template, query, count(text, words)]).toEqual([template, query, 1]);
+      expect(count(text, 'met in Rome')).toBeLessThanOrEqual(1);
+    }
+  const { text } = await memory.render('{memory}', { scope });
+  expect(text).toContain('] \u2026 We met in Rome. \u2026');
+});

@@ -28,6 +28,8 @@ describe('what was superseded is not served as true', () => {
     ['My email is paris@example.org', 'My e-mail address is berlin@example.org', 'Which email do I use?'],
     ['My budget is 500 for Paris.', 'My budget is now 800, for Berlin.', 'What is my budget?'],
     ['Please call me Paris.', 'My name is Berlin.', 'What is my name?'],
+    ['I live in Paris.', 'No wait, I live in Berlin.', 'Where do I live?'],
+    ['I live in Paris.', "We've settled in Berlin now.", 'Where do I live?'],
     ['I work as a guide in Paris.', 'I was promoted to head of Berlin.', 'What do I do for a living?'],
   ])('[memory.3] %s %s %s', async (before, after, question) => {
     const memory = open();

@@ -2,7 +2,7 @@ import { NotFoundError } from '../../core/errors.ts';
 import { checkOptions, string } from '../../core/options.ts';
 import { sinceMs } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
-import { parseScope, redactWhy } from '../log/memory-input.ts';
+import { checkId, parseScope, redactWhy, SCOPE_CHECKS } from '../log/memory-input.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
 import type { MemoryEvent, NewMemoryEvent } from '../storage/memory-storage.ts';
 import { removeWords } from './removed-words.ts';
@@ -24,6 +24,8 @@ export async function purge(
   checkOptions(options, { reason: string }, 'purge()');
   const { reason } = redactWhy(options, context.codec);
   const isOne = typeof what === 'string';
+  if (isOne) checkId(what, 'purge');
+  else if (what !== undefined) checkOptions(what, SCOPE_CHECKS, 'the scope of purge()');
   const all = isOne ? await eventsAround(context, what) : await eventsOfScope(context, what);
   const doomed = isOne ? derivedFrom(all, what) : new Set(all.map(({ memoryId }) => memoryId));
   const { rewritten, turns, emptied } = removeWords(all, doomed);

@@ -1,6 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import * as is from '../../core/options.ts';
 import { checkOptions, checkValue, type OptionChecks } from '../../core/options.ts';
+import { ELLIPSIS } from '../log/current.ts';
 import { EMPTY_BLOCK, formatBlock, formatEntry } from '../log/memory-block.ts';
 import type { VectorStatus } from '../log/vector-index.ts';
 import { VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
@@ -58,14 +59,25 @@ const ALWAYS_WANTED: readonly MemoryKind[] = ['instruction', 'preference', 'fact
 /** `preferences` and the like: the kinds, in the plural. */
 const SECTIONS = new Map<string, MemoryKind>(MEMORY_KINDS.map((kind) => [`${kind}s`, kind]));
 
-type Filled = { readonly text: string; readonly ids: readonly string[]; readonly usedTokens: number };
+type Filled = {
+  readonly text: string;
+  readonly ids: readonly string[];
+  readonly usedTokens: number;
+  readonly shown: readonly MemoryRecord[];
+};
+
+/** What entries are chosen by: what they may take, and what the prompt shows before them. */
+type Room = Pick<RenderOptions, 'countTokens'> & {
+  readonly budgetTokens: number;
+  readonly before: readonly MemoryRecord[];
+};
 
 export async function render(finding: Finding, template: string, options: RenderOptions): Promise<RenderResult> {
   checkValue(template, is.string, 'The template of render()');
   checkRenderOptions(options);
   const { budgetTokens = DEFAULT_BUDGET_TOKENS } = options;
   const status: { now: VectorStatus } = { now: { vectors: 'none' } };
-  const used = { tokens: 0, ids: new Set<string>() };
+  const used = { tokens: 0, ids: new Set<string>(), shown: [] as MemoryRecord[] };
   const isSaid = compileSaid(options.said ?? []);
   const parts: string[] = [];
   let position = 0;
@@ -80,8 +92,9 @@ export async function render(finding: Finding, template: string, options: Render
     const { records, vectors } = await recall(finding, kinds, options);
     if (vectors !== undefined) status.now = vectors;
     const unused = records.filter(({ id, memory }) => !used.ids.has(id) && !isSaid(memory));
-    const filled = fill(unused, { ...options, budgetTokens: budgetTokens - used.tokens });
+    const filled = fill(unused, { ...options, budgetTokens: budgetTokens - used.tokens, before: used.shown });
     used.tokens += filled.usedTokens;
+    used.shown.push(...filled.shown);
     for (const id of filled.ids) used.ids.add(id);
     parts.push(filled.text);
   }
@@ -140,26 +153,37 @@ function kindsOf(section: string | undefined): readonly MemoryKind[] | undefined
 }
 
 /** Takes whole entries, the most wanted first, as far as the budget goes, and shows them oldest first. */
-function fill(
-  records: readonly MemoryRecord[],
-  { budgetTokens, countTokens = estimateTokens }: { budgetTokens: number; countTokens?: RenderOptions['countTokens'] },
-): Filled {
+function fill(records: readonly MemoryRecord[], { budgetTokens, countTokens = estimateTokens, before }: Room): Filled {
   const chosen = new Map<string, { record: MemoryRecord; line: string }>();
   const room = budgetTokens - countTokens(`${EMPTY_BLOCK}\n`);
   let taken = 0;
   for (const record of records) {
-    if (chosen.has(record.id)) continue;
-    const line = formatEntry(record);
+    const words = chosen.has(record.id)
+      ? undefined
+      : unshown(record, [...before, ...[...chosen.values()].map((one) => one.record)]);
+    if (words === undefined) continue;
+    const line = formatEntry({ ...record, memory: words });
     const tokens = countTokens(`${line}\n`);
     const limit = record.isPinned ? room * PINNED_SHARE : room;
     if (taken + tokens > limit) continue;
     taken += tokens;
     chosen.set(record.id, { record, line });
   }
-  if (chosen.size === 0) return { text: '', ids: [], usedTokens: 0 };
+  if (chosen.size === 0) return { text: '', ids: [], usedTokens: 0, shown: [] };
   const shown = [...chosen.values()].sort((a, b) => compareRecords(a.record, b.record));
   const text = formatBlock(shown.map(({ line }) => line));
-  return { text, ids: shown.map(({ record }) => record.id), usedTokens: countTokens(text) };
+  const entries = shown.map(({ record }) => record);
+  return { text, ids: entries.map(({ id }) => id), usedTokens: countTokens(text), shown: entries };
+}
+
+/** The words of an entry that no other shows: what was taken from a turn is not said again beside it. */
+function unshown({ id, memory, derivedFrom }: MemoryRecord, shown: readonly MemoryRecord[]): string | undefined {
+  let words = memory;
+  for (const other of shown) {
+    if (derivedFrom.includes(other.id) && joinWords(other.memory).includes(joinWords(memory))) return undefined;
+    if (other.derivedFrom.includes(id)) words = words.replace(other.memory, ELLIPSIS);
+  }
+  return words === memory || wordsOf(words).length > 0 ? words : undefined;
 }
 
 /** Pinned first, then oldest to newest. */

@@ -8,7 +8,7 @@ import { isExclusive } from './slots.ts';
 const SAID_FROM = 0.5;
 
 /** Stands where words were left out. */
-const ELLIPSIS = '\u2026';
+export const ELLIPSIS = '\u2026';
 
 /**
  * What is visible and holds at a moment: without what expired or was superseded, and without the words of turns that said so. A turn of

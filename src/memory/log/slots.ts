@@ -61,7 +61,7 @@ const SLOTS: Readonly<Record<string, Slot>> = {
   },
   home: {
     says: new RegExp(
-      `${I}(?:(?:live|living|reside|residing|based)${LATELY}\\s+in|(?:moved|relocated)(?:\\s+back|\\s+over)?(?:\\s+from\\s+[\\p{L}' -]{1,40}?)?\\s+to)\\b|${MY}(?:home(?: ?town)?|home address|address|city)${IS}`,
+      `${I}(?:(?:live|living|reside|residing|based|settled(?: down)?)${LATELY}\\s+in|(?:moved|relocated)(?:\\s+back|\\s+over)?(?:\\s+from\\s+[\\p{L}' -]{1,40}?)?\\s+to)\\b|${MY}(?:home(?: ?town)?|home address|address|city)${IS}`,
       'iu',
     ),
     fits: new RegExp(`${named('to')}|\\bin\\s+(?:${NAME}|${ALONE}|(?:an?|the|my|our)\\s+\\p{Ll})`, 'u'),
