@@ -20,6 +20,8 @@ type FormProps = {
   readEdit: () => Edit;
   preview: Preview;
   timeline: Timeline;
+  /** The timeline grows in place: this tells that it did. */
+  version: number;
   at: number;
 };
 

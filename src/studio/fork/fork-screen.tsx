@@ -84,6 +84,7 @@ export function ForkScreen({ sessionId, query }: { sessionId: string; query: URL
                 readEdit={readEdit}
                 preview={preview}
                 timeline={timeline}
+                version={version}
                 at={at}
               />
             </div>
