@@ -7,7 +7,7 @@ import { isFolder, makeFolder } from '../make-folder.ts';
 import { closeWithoutCopying } from './sqlite-close.ts';
 import { checkSqliteVersion, openDatabase, rollBack, type SqlDatabase, type SqlStatement } from './sqlite-driver.ts';
 import { isBusy, isDiskFailure, isWriteRefused, toSavestateError } from './sqlite-error.ts';
-import { type Looked, SqliteFiles } from './sqlite-files.ts';
+import { SqliteFiles } from './sqlite-files.ts';
 import { ReadOnlyFile } from './sqlite-read-only.ts';
 
 /** How a database is opened. */
@@ -53,6 +53,7 @@ const MAX_STATEMENTS = 100;
 const MAX_PAGED_READS = 3;
 /** Nobody replaces a file, opens the new one and saves to it sooner than this after a look. */
 const LOOK_AGAIN_MS = 10;
+const ALWAYS = -1;
 /** One open database file: prepared statements, transactions that wait for locks without blocking, errors of our own kind. */
 export class SqliteConnection {
   readonly path: string;
@@ -160,17 +161,16 @@ export class SqliteConnection {
 
   /** Runs a synchronous read, and again while another process has the file locked (at recovery, for instance). */
   read<T>(work: () => T): Promise<T> {
-    return this.#run(work);
+    return this.#run(work, LOOK_AGAIN_MS);
   }
 
-  /** Looks first whether the file is still the one that was opened: what is not must neither be read nor written. `again`: also right after a look. */
-  async #run<T>(work: () => T, again?: Looked): Promise<T> {
+  /** Looks first whether the file is still the one that was opened: what is not must neither be read nor written. */
+  async #run<T>(work: () => T, lookAgainMs: number): Promise<T> {
     const deadline = Date.now() + this.#busyTimeoutMs;
     for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, MAX_BACKOFF_MS)) {
       this.#checkOpen();
       try {
-        const looked = performance.now() - this.#lookedAtMs > LOOK_AGAIN_MS ? 'all' : again;
-        if (looked !== undefined) this.#checkFiles('none', looked);
+        if (performance.now() - this.#lookedAtMs > lookAgainMs) this.#checkFiles('none');
         const result = work();
         this.#readOnly?.check();
         return result;
@@ -210,9 +210,9 @@ export class SqliteConnection {
     return `${others} ${this.#writes}`;
   }
 
-  #checkFiles(outcome: 'none' | 'unknown', looked: Looked): void {
+  #checkFiles(outcome: 'none' | 'unknown'): void {
     this.#lookedAtMs = Number.NEGATIVE_INFINITY;
-    this.#files.check(outcome, looked);
+    this.#files.check(outcome);
     this.#lookedAtMs = performance.now();
   }
 
@@ -224,10 +224,10 @@ export class SqliteConnection {
     const isRelaxed = options.isRelaxed === true || this.#durability === 'process';
     const commit = (): T => {
       const result = this.#transact(work, isRelaxed ? 'NORMAL' : 'FULL');
-      this.#checkFiles('unknown', 'all'); // nothing is acknowledged that is gone with a file
+      this.#checkFiles('unknown'); // nothing is acknowledged that is gone with a file
       return result;
     };
-    return this.#run(commit, 'written'); // because SQLite would write on after a hole, and the log would have its length again
+    return this.#run(commit, ALWAYS); // because SQLite would write on after a hole, and the log would have its length again
   }
 
   /** Synchronous from begin to commit, so that no other call of this process can come in between. */

@@ -16,9 +16,6 @@ type Look = Pick<Stats, 'dev' | 'size' | 'mtimeMs'> & { readonly ino: number | b
 /** Whether what was asked for may be in a file: in the one that is gone, or in the one that is there. */
 type Outcome = 'none' | 'unknown';
 
-/** Which files are looked at: all, or only those that a write would go on in after a cut. */
-export type Looked = 'all' | 'written';
-
 /**
  * The files of an open database. One that is deleted or replaced still takes writes, and all of them are gone with the process; a log
  * that is cut is written on where it stopped, so that everything after the cut is lost at the next recovery; pages cut from the file itself
@@ -26,7 +23,7 @@ export type Looked = 'all' | 'written';
  */
 export class SqliteFiles {
   readonly #path: string;
-  readonly #opened: readonly { readonly suffix: string; readonly path: string; readonly found: Look }[];
+  readonly #opened: readonly { readonly suffix: string; readonly found: Look }[];
   readonly #pageBytes: number;
   readonly #selectFrames: SqlStatement;
   readonly #selectVersion: SqlStatement;
@@ -43,7 +40,7 @@ export class SqliteFiles {
     this.#path = path;
     this.#opened = ['', INDEX, LOG].flatMap((suffix) => {
       const found = lookAt(path + suffix);
-      return found === undefined ? [] : [{ suffix, path: path + suffix, found }];
+      return found === undefined ? [] : [{ suffix, found }];
     });
     const { page_size: pageBytes } = db.prepare('PRAGMA page_size').get() as { page_size: number };
     this.#pageBytes = pageBytes;
@@ -58,8 +55,8 @@ export class SqliteFiles {
    * Throws a StorageError if a file is not the one that was opened, or was cut. `none`: before anything is read or written; a log that
    * nobody touched since the last look is whole. `unknown`: after a write, which only we made. Not inside a transaction.
    */
-  check(outcome: Outcome, looked: Looked): void {
-    const { file, log } = this.#checkPlaces(outcome, looked);
+  check(outcome: Outcome): void {
+    const { file, log } = this.#checkPlaces(outcome);
     this.#checkFile(file, outcome);
     if (log === undefined) return;
     const isOwn = outcome === 'unknown' && log.size >= (this.#log?.size ?? 0);
@@ -107,21 +104,20 @@ export class SqliteFiles {
    * copies a log that nothing but its handle is left of; a log that was cut or replaced it would copy, too, and damage the file.
    */
   findMisplaced(): 'file' | 'log' | undefined {
-    for (const { suffix, path, found } of this.#opened) {
-      const now = lookAt(path);
+    for (const { suffix, found } of this.#opened) {
+      const now = lookAt(this.#path + suffix);
       if (suffix === '' && changeOf(found, now) !== undefined) return 'file';
       if (suffix !== '' && now !== undefined && changeOf(found, now) !== undefined) return 'log';
     }
     return undefined;
   }
 
-  #checkPlaces(outcome: Outcome, looked: Looked): Partial<Record<'file' | 'log', Look | undefined>> {
+  #checkPlaces(outcome: Outcome): Partial<Record<'file' | 'log', Look | undefined>> {
     let [file, log]: (Look | undefined)[] = [];
-    for (const { suffix, path, found } of this.#opened) {
-      if (suffix === '' && looked === 'written') continue;
-      const now = lookAt(path);
+    for (const { suffix, found } of this.#opened) {
+      const now = lookAt(this.#path + suffix);
       const change = changeOf(found, now);
-      if (change !== undefined) throw changedFile(path, change, outcome);
+      if (change !== undefined) throw changedFile(this.#path + suffix, change, outcome);
       if (suffix === '') file = now;
       if (suffix === LOG) log = now;
       if (suffix === INDEX) this.#checkIndex(now, outcome);
