@@ -34,11 +34,12 @@ type LeftInSession = {
 export async function forgetUser(engine: Engine, userId: string, isDryRun: boolean): Promise<ForgottenUser> {
   await engine.settled();
   const sessions = await sessionsOf(engine, userId);
-  const groups = await groupsOf(engine, sessions, userId); // before the pins go that tell
-  const plans = [];
-  for (const id of sessions) plans.push(await planSession(engine, id, (checkpoint) => checkpoint.userId === userId));
-  for (const { id, sessionId } of groups)
-    plans.push(await planSession(engine, sessionId, (checkpoint) => checkpoint.id === id));
+  const groups = [...(await groupsOf(engine, sessions, userId))]; // before the pins go that tell
+  const groupIds = new Set(groups.map(({ id }) => id));
+  const isDoomed = (checkpoint: Checkpoint) => checkpoint.userId === userId || groupIds.has(checkpoint.id);
+  const plans: SessionPlan[] = [];
+  for (const sessionId of new Set([...sessions, ...groups.map((group) => group.sessionId)]))
+    plans.push(await planSession(engine, sessionId, isDoomed));
   let checkpoints = 0;
   for (const plan of plans) checkpoints += isDryRun ? plan.own.length : await clearSession(engine, plan);
   if (checkpoints > 0 && !isDryRun) await engine.storage.collect();
