@@ -63,6 +63,7 @@ test('[cli.5] log --steps follows the history of the branch: after a rewind, too
   expect(await steps()).toEqual(['d!', 'a!']);
   expect(await steps('--branch', 'main')).toEqual(['c!', 'b!', 'a!']);
   expect(await ok(['log', '--steps', '-n', '1', '--storage', 'r.db'], { folder })).toMatch(/^#2\task/);
+  expect((await run(['continue', '--storage', 'r.db'], { folder })).stderr).toContain('saved by a program of yours');
   expect((await run(['log', 'r.db', '--storage', 'r.db'], { folder })).stderr).toContain('Use --storage r.db');
   for (const args of [['log'], ['log', '--steps'], ['sessions'], ['grep', 'a']])
     expect(await run([...args, '-n', '0', '--storage', 'r.db'], { folder })).toMatchObject({

@@ -264,6 +264,7 @@ describe('from a checkpoint', () => {
       'step_completed running',
       'workflow_completed completed',
     ]);
+    expect(checkpoints.map(({ metadata }) => metadata?.step)).toEqual([undefined, 'a', 'b', 'c', undefined]);
     const afterA = checkpoints[1]?.id ?? '';
     const result = await executor.run({ workflow, checkpointId: afterA });
     expect(result).toMatchObject({ status: 'completed', output: 1, sessionId, branch: 'fork-2' });
