@@ -42,9 +42,11 @@ const shared = {
 };
 const env = { SAVESTATE_TRIALS: isFull ? 'full' : 'tenth' };
 
-/** Files whose tests share the storages out in `npm test`. */
-function sharing(): string[] {
-  const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).map((name) => join('src', name));
+/** Files with tests that `npm test` leaves to the fault loops, wholly or on some storages. */
+function leavingSome(): string[] {
+  const files = ['src', 'test'].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
+  );
   return files.filter((file) => file.endsWith('.test.ts') && readFileSync(file, 'utf8').includes('/later.ts'));
 }
 
@@ -64,7 +66,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'rest',
-          include: sharing(),
+          include: leavingSome(),
           exclude: [...FAULT_LOOPS, ...SHORTENED],
           env: { ...env, SAVESTATE_STORAGES: 'rest' },
         },

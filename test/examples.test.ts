@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import './support/built.ts';
+import { LATER } from './support/later.ts';
 import { temporaryFolder } from './support/storages.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -23,32 +24,36 @@ function part(lines: readonly string[], number: number): string[] {
   return lines.slice(begin + 1, end < 0 ? undefined : end).map((line) => line.trim());
 }
 
-test('a LangGraph graph is killed, goes on elsewhere, waits for a person, and is looked at afterwards', async () => {
-  const lines = await run('langgraph/approval.mjs');
-  expect(part(lines, 1)).toEqual([
-    'agent runs: the model thinks',
-    'lookUp runs: the tool reads order 1042',
-    'agent runs: the model thinks',
-    'the model does not answer',
-    '(killed with SIGKILL)',
-  ]);
-  expect(part(lines, 2)).toEqual(['agent runs: the model thinks', 'waits for a person: Pay 39 back for order 1042?']);
-  expect(part(lines, 3)).toEqual([
-    'refund runs: Ann said yes',
-    'agent runs: the model thinks',
-    'done: You get 39 back.',
-  ]);
-  expect(part(lines, 4)).toHaveLength(7);
-  expect(part(lines, 5)).toEqual(['$.channel_values.messages[4]: {"paid":39}']);
-  expect(part(lines, 6).at(-1)).toBe('waits for a person: Pay 45 back for order 1042?');
-  expect(part(lines, 7)).toEqual([
-    expect.stringMatching(/^fork-.*: \{"item":"teapot","price":45\}$/),
-    'main: {"item":"teapot","price":39}',
-  ]);
-  expect(lines.at(-1)).toMatch(/^8\. Verified: \d+ checkpoints, clean\.$/);
-});
+test(
+  'a LangGraph graph is killed, goes on elsewhere, waits for a person, and is looked at afterwards',
+  LATER,
+  async () => {
+    const lines = await run('langgraph/approval.mjs');
+    expect(part(lines, 1)).toEqual([
+      'agent runs: the model thinks',
+      'lookUp runs: the tool reads order 1042',
+      'agent runs: the model thinks',
+      'the model does not answer',
+      '(killed with SIGKILL)',
+    ]);
+    expect(part(lines, 2)).toEqual(['agent runs: the model thinks', 'waits for a person: Pay 39 back for order 1042?']);
+    expect(part(lines, 3)).toEqual([
+      'refund runs: Ann said yes',
+      'agent runs: the model thinks',
+      'done: You get 39 back.',
+    ]);
+    expect(part(lines, 4)).toHaveLength(7);
+    expect(part(lines, 5)).toEqual(['$.channel_values.messages[4]: {"paid":39}']);
+    expect(part(lines, 6).at(-1)).toBe('waits for a person: Pay 45 back for order 1042?');
+    expect(part(lines, 7)).toEqual([
+      expect.stringMatching(/^fork-.*: \{"item":"teapot","price":45\}$/),
+      'main: {"item":"teapot","price":39}',
+    ]);
+    expect(lines.at(-1)).toMatch(/^8\. Verified: \d+ checkpoints, clean\.$/);
+  },
+);
 
-test("LangGraph's own server is killed; another one has its threads", async () => {
+test("LangGraph's own server is killed; another one has its threads", LATER, async () => {
   const lines = await run('langgraph/served.mjs');
   expect(part(lines, 1)).toEqual(['waits for a person: Pay 39 back for order 1042?']);
   expect(part(lines, 2)).toEqual(['interrupted: 4 messages']);
@@ -78,7 +83,7 @@ test('traces of an agent that runs in circles come in, are judged, and go out as
   expect(part(lines, 3)).toEqual(['ATIF-v1.7: 12 steps']);
 });
 
-test('a run of the OpenAI Agents SDK is killed, goes on elsewhere, waits for a person, and ends', async () => {
+test('a run of the OpenAI Agents SDK is killed, goes on elsewhere, waits for a person, and ends', LATER, async () => {
   const lines = await run('openai-agents/refund.mjs');
   expect(part(lines, 1)).toEqual([
     'the model thinks',
@@ -92,26 +97,30 @@ test('a run of the OpenAI Agents SDK is killed, goes on elsewhere, waits for a p
   expect(part(lines, 4)).toEqual(['the tool pays 39 back', 'the model thinks', 'done: You get 39 back.']);
 });
 
-test('an agent of the AI SDK is killed in the middle of a stream and goes on; a chat is answered twice', async () => {
-  const lines = await run('ai-sdk/orders.mjs');
-  expect(part(lines, 1)).toEqual([
-    'the model is asked',
-    'the tool reads order 1042',
-    'the model is asked with the result',
-    'it says: It left',
-    'the model does not go on',
-    '(killed with SIGKILL)',
-  ]);
-  expect(part(lines, 2)).toEqual([
-    'the model is asked with the result',
-    'it says: It left',
-    'it says: yesterday.',
-    'done: It left yesterday.',
-  ]);
-  expect(part(lines, 3)).toEqual(['run_completed', 'step_completed', 'run_started']);
-  expect(part(lines, 4)).toEqual(['a1: No idea.', 'a2: It left yesterday.', 'active: u1, a1']);
-  expect(lines.at(-1)).toBe('5. Verified: clean.');
-});
+test(
+  'an agent of the AI SDK is killed in the middle of a stream and goes on; a chat is answered twice',
+  LATER,
+  async () => {
+    const lines = await run('ai-sdk/orders.mjs');
+    expect(part(lines, 1)).toEqual([
+      'the model is asked',
+      'the tool reads order 1042',
+      'the model is asked with the result',
+      'it says: It left',
+      'the model does not go on',
+      '(killed with SIGKILL)',
+    ]);
+    expect(part(lines, 2)).toEqual([
+      'the model is asked with the result',
+      'it says: It left',
+      'it says: yesterday.',
+      'done: It left yesterday.',
+    ]);
+    expect(part(lines, 3)).toEqual(['run_completed', 'step_completed', 'run_started']);
+    expect(part(lines, 4)).toEqual(['a1: No idea.', 'a2: It left yesterday.', 'active: u1, a1']);
+    expect(lines.at(-1)).toBe('5. Verified: clean.');
+  },
+);
 
 test('a client of the AI SDK that was cut off gets the whole answer from another server', async () => {
   const lines = await run('ai-sdk/reconnect.mjs');
@@ -119,7 +128,7 @@ test('a client of the AI SDK that was cut off gets the whole answer from another
   expect(part(lines, 3)).toEqual(['null']);
 });
 
-test('mathchat solves its problem offline, and goes on from every checkpoint file', async () => {
+test('mathchat solves its problem offline, and goes on from every checkpoint file', LATER, async () => {
   const logs = join(temporaryFolder(), 'logs');
   const lines = await run('mathchat/mathchat.mjs', '--session-name', 'demo', '--logs', logs);
   expect(lines.join('\n')).toContain('and the program says 233168. SOLUTION_FOUND: 233168');
@@ -139,7 +148,7 @@ test('mathchat solves its problem offline, and goes on from every checkpoint fil
   expect(stripped).toContain('planner:');
 });
 
-test('mathchat goes on for the rounds it is given, and names a program that is there', async () => {
+test('mathchat goes on for the rounds it is given, and names a program that is there', LATER, async () => {
   const logs = join(temporaryFolder(), 'logs');
   const args = ['--session-name', 's', '--logs', logs];
   await run('mathchat/mathchat.mjs', ...args, '--rounds', '1');

@@ -7,6 +7,7 @@ import { FleetRestorer } from '../src/runtime/fleet/fleet-restorer.ts';
 import type { CheckpointQuery } from '../src/storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../src/storage/memory/memory-storage.ts';
 import { countReplies, createCrew, createRunner } from './fleet/crew.ts';
+import { LATER } from './support/later.ts';
 import { createTeam } from './support/team.ts';
 
 /** Counts the checkpoints that are read. */
@@ -40,7 +41,7 @@ test('[input.4] opening a checkpoint reads one', async () => {
   expect(await rowsOf(storage, () => manager.open(ids[19] ?? ''))).toBe(1);
 });
 
-test('[input.4] restoring a conversation reads as much after 3 rounds as after 30', async () => {
+test('[input.4] restoring a conversation reads as much after 3 rounds as after 30', LATER, async () => {
   const storage = new CountingStorage();
   const manager = new CheckpointManager({ storage });
   const [short, long] = await Promise.all(

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { installWithout } from './support/install-without.ts';
+import { LATER } from './support/later.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 const TEXT = readFileSync(join(ROOT, 'docs/TUTORIAL.md'), 'utf8');
@@ -43,6 +44,7 @@ function killAtLunch(folder: string): string[] {
 }
 
 test('the tutorial: killed, resumed, looked at, forked, compared and replayed as it says', {
+  ...LATER,
   timeout: 300_000,
 }, () => {
   const [killed, resumed, forked, replayed] = blocks('text').map(linesOf);

@@ -60,7 +60,7 @@ describe.concurrent('trial', () => {
     expect(stopped.stderr).toContain('--name trial-');
   });
 
-  test('[repair.8] wrong input is told', async () => {
+  test('[repair.8] wrong input is told', LATER, async () => {
     const folder = await folderWithRun();
     const judge = ['--judge-text', 'x'];
     for (const [args, code] of [

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createClient } from '../../src/server/client/client.ts';
+import { LATER } from '../support/later.ts';
 import { run } from './support/cli.ts';
 import { DATABASE, sharedChat } from './support/fixture.ts';
 
@@ -55,7 +56,7 @@ test('[cli.5] studio serves its page and prints the address with the token in th
   expect(code).toBe(0);
 });
 
-test('[cli.5] with --team, and only with it, a team is run by request', async () => {
+test('[cli.5] with --team, and only with it, a team is run by request', LATER, async () => {
   const team = join(import.meta.dirname, '../../examples/team/team.yaml');
   const params = { session: 'trip' };
   const { folder } = await chat.copy();

@@ -173,25 +173,29 @@ describe.concurrent('workflow.yaml at the command line', () => {
     expect((await attempt(1)).code).not.toBe(0);
   });
 
-  test('[settings.7] max_rounds, timeout_seconds and agents.*.runtime hold for a chat; what it cannot keep is refused', async () => {
-    const folder = createProject(
-      'workflow: { max_rounds: 2, human_in_the_loop: { require_approval_for: [charge] } }\nagents: { critic: { runtime: { checkpoint: false } } }\n',
-    );
-    const { stdout } = await run(['run', 'Plan a day', '--json', '-s', 'two'], { folder });
-    expect(JSON.parse(stdout)).toMatchObject({ newMessages: 3, reason: 'max_rounds' });
-    const state = JSON.parse(await ok(['show', '@:agents.critic.runtime', '--json'], { folder }));
-    expect(JSON.stringify(state)).toContain('"checkpoint":false');
-    for (const stray of ['workflow: { max_stalls: 1 }', 'fleet: { callbacks: { streaming: false } }']) {
-      writeFileSync(join(folder, 'workflow.yaml'), stray);
-      const { code, stderr } = await run(['run', 'Plan a day'], { folder });
-      expect([code, stderr]).toEqual([2, expect.stringMatching(/which a group chat does not have\. Take it out/)]);
-    }
-    writeFileSync(join(folder, 'workflow.yaml'), 'agents: { critc: {} }\n');
-    expect((await run(['run', 'Hello'], { folder })).stderr).toContain('Did you mean "critic"?');
-    writeFileSync(join(folder, 'workflow.yaml'), 'workflow: { timeout_seconds: 0.5 }\n');
-    const slow = await run(['run', 'Hello'], { folder, env: { DELAY_MS: '60000' } });
-    expect([slow.code, slow.stderr]).toEqual([130, expect.stringContaining('Stopped after 0.5 s (timeout_seconds)')]);
-  });
+  test(
+    '[settings.7] max_rounds, timeout_seconds and agents.*.runtime hold for a chat; what it cannot keep is refused',
+    LATER,
+    async () => {
+      const folder = createProject(
+        'workflow: { max_rounds: 2, human_in_the_loop: { require_approval_for: [charge] } }\nagents: { critic: { runtime: { checkpoint: false } } }\n',
+      );
+      const { stdout } = await run(['run', 'Plan a day', '--json', '-s', 'two'], { folder });
+      expect(JSON.parse(stdout)).toMatchObject({ newMessages: 3, reason: 'max_rounds' });
+      const state = JSON.parse(await ok(['show', '@:agents.critic.runtime', '--json'], { folder }));
+      expect(JSON.stringify(state)).toContain('"checkpoint":false');
+      for (const stray of ['workflow: { max_stalls: 1 }', 'fleet: { callbacks: { streaming: false } }']) {
+        writeFileSync(join(folder, 'workflow.yaml'), stray);
+        const { code, stderr } = await run(['run', 'Plan a day'], { folder });
+        expect([code, stderr]).toEqual([2, expect.stringMatching(/which a group chat does not have\. Take it out/)]);
+      }
+      writeFileSync(join(folder, 'workflow.yaml'), 'agents: { critc: {} }\n');
+      expect((await run(['run', 'Hello'], { folder })).stderr).toContain('Did you mean "critic"?');
+      writeFileSync(join(folder, 'workflow.yaml'), 'workflow: { timeout_seconds: 0.5 }\n');
+      const slow = await run(['run', 'Hello'], { folder, env: { DELAY_MS: '60000' } });
+      expect([slow.code, slow.stderr]).toEqual([130, expect.stringContaining('Stopped after 0.5 s (timeout_seconds)')]);
+    },
+  );
 
   test('[settings.7] a chat whose agents would act without the approvals of the file is refused', async () => {
     const folder = createProject('workflow: { human_in_the_loop: { require_approval_for: [charge] } }\n');

@@ -168,7 +168,7 @@ describe.concurrent('a run that was cut off', () => {
     expect(await json('continue', [], { folder })).toMatchObject({ status: 'ended', newMessages: 2 });
   });
 
-  test('[cli.25] a model that fails exits with 17, and continue tries again', async () => {
+  test('[cli.25] a model that fails exits with 17, and continue tries again', LATER, async () => {
     const folder = createTeamFolder();
     const failing = await run(['run', '-s', 'trip', '-n', '1', PROMPT], { folder, env: { FAIL: '1' } });
     expect(failing.code).toBe(17);

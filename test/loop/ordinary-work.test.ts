@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type DriftAssessment, DriftDetector, type DriftEvent } from '../../src/runtime/drift/index.ts';
+import { LATER } from '../support/later.ts';
 import { trials } from '../support/trials.ts';
 
 const MINUTE = 60_000;
@@ -160,7 +161,7 @@ function begin(turns: number) {
   return { detector, week, alarms };
 }
 
-test(`[drift.2] ${TURNS} turns of ordinary work raise no alarm`, () => {
+test(`[drift.2] ${TURNS} turns of ordinary work raise no alarm`, LATER, () => {
   const { alarms } = begin(TURNS);
   expect(alarms.slice(0, 3).map(({ index, summary }) => `${index}: ${summary}`)).toEqual([]);
 });

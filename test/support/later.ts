@@ -1,4 +1,4 @@
-import { beforeEach, describe, TestRunner } from 'vitest';
+import { beforeEach, describe, TestRunner, test } from 'vitest';
 import type { STORAGES } from './storages.ts';
 
 const part = process.env.SAVESTATE_STORAGES;
@@ -11,6 +11,15 @@ declare module 'vitest' {
 
 /** Options of a slow test whose rule has quicker ones: as a whole, `npm test` leaves it to the fault loops. */
 export const LATER = { skip: part === 'shared', meta: { isLater: true } };
+
+/** For a second contract of a storage: all of it is left to the fault loops. */
+export const describeLater = (title: string, body: () => void): void => describe(title, LATER, body);
+
+/** For a contract: what is slow on its storage is left to the fault loops. */
+export const testBut = (slow: RegExp) =>
+  Object.assign((title: string, body: () => Promise<void>): void => test(title, slow.test(title) ? LATER : {}, body), {
+    skip: test.skip,
+  });
 
 /** As a whole, `npm test` takes some of a list; the file runs again in the fault loops (SHORTENED). */
 export function few<Item>(all: readonly Item[], { from, count }: { from: number; count: number }): readonly Item[] {

@@ -69,7 +69,7 @@ describe('[value.6] reading has the limits of saving', () => {
     check.read(root, findAmong(chunks));
   }
 
-  test('a check counts what it knows already: what is too much for reading is too much for it', () => {
+  test('a check counts what it knows already: what is too much for reading is too much for it', LATER, () => {
     const { root, chunks } = codec.encode(LARGE);
     const find = findAmong(chunks);
     for (const name of ['maxNodes', 'maxDepth'] as const) {

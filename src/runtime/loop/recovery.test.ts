@@ -54,7 +54,7 @@ const rememberer = (): LoopAgent => ({
 });
 
 describe('errors', () => {
-  test('[loop.16] an error is saved for recovery, but a storm of errors is not', async () => {
+  test('[loop.16] an error is saved for recovery, but a storm of errors is not', LATER, async () => {
     const world = new World();
     const createAgent = (): LoopAgent => ({
       handle() {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Life, MINUTE, World } from '../../../test/loop/world.ts';
+import { LATER } from '../../../test/support/later.ts';
 import { STRIDE } from '../../../test/support/trials.ts';
 import type { DriftReading, DriftWatch, LoopAgent, Turn } from './index.ts';
 
@@ -206,7 +207,7 @@ describe('turns that a restore undoes', () => {
     expect(life.loop.state.context.notes[0]?.text).toContain('not handled again: m1. Done for them: pay.');
   });
 
-  test('[loop.18] a kill at any commit of the recovery and of the turns after it changes nothing', async () => {
+  test('[loop.18] a kill at any commit of the recovery and of the turns after it changes nothing', LATER, async () => {
     const run = async (dieAt: number): Promise<boolean> => {
       const world = new World();
       const outside = new Outside();

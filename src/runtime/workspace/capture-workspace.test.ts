@@ -273,7 +273,7 @@ describe('[workspace.3] a capture with a cache', () => {
     ]);
   });
 
-  test('sees every one of many quick changes', async () => {
+  test('sees every one of many quick changes', LATER, async () => {
     const cache = new WorkspaceCache();
     for (let round = 0; round < 300; round++) {
       write('a', String(1000 + round));

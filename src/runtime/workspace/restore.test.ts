@@ -17,6 +17,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { LATER } from '../../../test/support/later.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import { applyRestore } from './apply-restore.ts';
 import { captureWorkspace } from './capture-workspace.ts';
@@ -473,7 +474,7 @@ describe('[workspace.6] failures', () => {
     expect(readdirSync(folder).sort()).toEqual(['a', 'b', 'c']);
   });
 
-  test('stopped before any of its changes, a restore loses nothing and is completed by the next', async () => {
+  test('stopped before any of its changes, a restore loses nothing and is completed by the next', LATER, async () => {
     for (const path of ['a', 'b/c', 'b/d', 'kind/x/y', 'same']) write(path);
     const state = await captureWorkspace(folder);
     const mutate = () => {

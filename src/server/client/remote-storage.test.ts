@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { LATER, testBut } from '../../../test/support/later.ts';
 import { startServer } from '../../../test/support/server.ts';
 import { digestCheckpoint } from '../../core/record/checkpoint-header.ts';
 import type { SessionId } from '../../core/record/id.ts';
@@ -13,7 +14,8 @@ import { createRemoteStorage } from './remote-storage.ts';
 
 /** A server takes no header that no manager writes: metadata is in the codec's form. */
 const isRefused = (title: string) => title.includes('metadata keys and values may be any text');
-const register = (title: string, body: () => Promise<void>) => (isRefused(title) ? test.skip : test)(title, body);
+const later = testBut(/a thousand|no other session|filter values|megabyte|every kind of character/);
+const register = (title: string, body: () => Promise<void>) => (isRefused(title) ? test.skip : later)(title, body);
 
 const clients = new WeakMap<ChunkStorage, () => Promise<ChunkStorage>>();
 
@@ -118,16 +120,20 @@ describe('a reply has its bounds', () => {
     return { storage, sizeOf };
   }
 
-  test('however often a chunk is asked for, and however much can be reached; the client asks for the rest', async () => {
-    const { storage, sizeOf } = await open();
-    const most = 36 * 1024 ** 2; // 16 MiB, and what is read at once
-    expect(await sizeOf({ readChunks: [Array.from({ length: 20_000 }, () => digests[0])] })).toBeLessThan(most);
-    expect(await sizeOf({ readReachable: [[node.digest]] })).toBeLessThan(most);
-    const absent = 'f'.repeat(64) as Digest;
-    const asked = [...digests, absent, ...digests];
-    expect(await storage.readChunks(asked)).toEqual([...leaves, undefined, ...leaves]);
-    const reached = await storage.readReachable([absent, node.digest]);
-    expect(new Set(reached)).toEqual(new Set([...leaves, node]));
-    expect(reached).toHaveLength(41);
-  });
+  test(
+    'however often a chunk is asked for, and however much can be reached; the client asks for the rest',
+    LATER,
+    async () => {
+      const { storage, sizeOf } = await open();
+      const most = 36 * 1024 ** 2; // 16 MiB, and what is read at once
+      expect(await sizeOf({ readChunks: [Array.from({ length: 20_000 }, () => digests[0])] })).toBeLessThan(most);
+      expect(await sizeOf({ readReachable: [[node.digest]] })).toBeLessThan(most);
+      const absent = 'f'.repeat(64) as Digest;
+      const asked = [...digests, absent, ...digests];
+      expect(await storage.readChunks(asked)).toEqual([...leaves, undefined, ...leaves]);
+      const reached = await storage.readReachable([absent, node.digest]);
+      expect(new Set(reached)).toEqual(new Set([...leaves, node]));
+      expect(reached).toHaveLength(41);
+    },
+  );
 });

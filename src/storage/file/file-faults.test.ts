@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { LATER } from '../../../test/support/later.ts';
 import { SimulatedDisk } from '../../../test/support/simulated-disk.ts';
 import type { Operation } from '../../../test/support/simulated-file-system.ts';
 import type { SessionId } from '../../core/record/id.ts';
@@ -59,6 +60,7 @@ async function saveWithFailedSync(disk: SimulatedDisk, nth: number, isSticky: bo
 
 test.each([false, true])(
   'after a failed sync nothing is acknowledged until it is opened again (sticky: %s)',
+  LATER,
   async (isSticky) => {
     for (let nth = 1; nth <= 50; nth++) {
       const disk = new SimulatedDisk();

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, test } from 'vitest';
+import { describe } from 'vitest';
+import { testBut } from '../../../test/support/later.ts';
 import { SCRATCH_ROOT } from '../../../test/support/scratch-root.ts';
 import { storageContract } from '../../testing/storage-contract.ts';
 import type { ChunkStorage } from '../contract.ts';
@@ -14,9 +15,12 @@ function openAt(path: string): FileCheckpointStorage {
   return storage;
 }
 
+/** Of these, each makes hundreds of files. */
+const SLOW = /any depth|filter values|a thousand|no other session|any number of chunks|is reachable|may be any text/;
+
 storageContract('FileCheckpointStorage', {
   describe,
-  test,
+  test: testBut(SLOW),
   open: async () => {
     const path = await mkdtemp(join(SCRATCH_ROOT, 'savestate-file-'));
     return { storage: openAt(path), dispose: () => rm(path, { recursive: true }) };

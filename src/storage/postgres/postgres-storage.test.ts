@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { LATER } from '../../../test/support/later.ts';
 import { freshSchema, postgresUrl } from '../../../test/support/postgres.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { storageContract } from '../../testing/storage-contract.ts';
@@ -26,7 +27,7 @@ storageContract('PostgresCheckpointStorage', {
   },
 });
 
-test('[storage.6] a state with more chunks than one statement returns is read in several', async () => {
+test('[storage.6] a state with more chunks than one statement returns is read in several', LATER, async () => {
   const manager = new CheckpointManager({ storage: openAs(`tenant ${randomUUID()}`) });
   onTestFinished(() => manager.close());
   const documents = Array.from({ length: 12_000 }, (_, n) => ({ n, text: `document ${n} `.repeat(6) }));

@@ -3,7 +3,7 @@ import { Overwrite } from '@langchain/langgraph';
 import { DeltaSnapshot } from '@langchain/langgraph-checkpoint';
 import { describe, expect, test } from 'vitest';
 import { contents, deltaGraph, putValues, ROOT, tuples } from '../../../../test/support/langgraph.ts';
-import { describeOn } from '../../../../test/support/later.ts';
+import { describeOn, LATER } from '../../../../test/support/later.ts';
 import { STORAGES } from '../../../../test/support/storages.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { engineOf } from '../../../manager/engine/engine.ts';
@@ -80,7 +80,7 @@ test('[langgraph.4] a run that begins in the past has nothing of what was writte
 });
 
 describe('[langgraph.4] the history of delta channels', () => {
-  test('is read in a few calls, however long it is', async () => {
+  test('is read in a few calls, however long it is', LATER, async () => {
     const storage = new InMemoryCheckpointStorage();
     const graph = deltaGraph(new SavestateSaver(storage));
     for (let turn = 0; turn < 40; turn++) await graph.invoke({ messages: [human(`m${turn}`)] }, ROOT);

@@ -167,7 +167,7 @@ describe('[langgraph.8] what a save costs', () => {
     }
   });
 
-  test('what was saved or read before is not read again, and each state of a list is right', async () => {
+  test('what was saved or read before is not read again, and each state of a list is right', LATER, async () => {
     const storage = new InMemoryCheckpointStorage();
     const saver = new SavestateSaver(storage);
     let messages = Array.from({ length: 500 }, (_, at) => message(at));

@@ -15,7 +15,7 @@ import {
   threadConfig,
   tuples,
 } from '../../../../test/support/langgraph.ts';
-import { describeOn } from '../../../../test/support/later.ts';
+import { describeOn, LATER } from '../../../../test/support/later.ts';
 import { STORAGES, temporaryFolder } from '../../../../test/support/storages.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../../storage/sqlite/sqlite-storage.ts';
@@ -224,7 +224,7 @@ describeOn(STORAGES)('[langgraph.9] on %s lists', (_, create) => {
     expect(await tuples(saver, ROOT, { limit: 0 })).toEqual([]);
   });
 
-  test('go on over many pages, of one thread with all its namespaces, and of all threads', async () => {
+  test('go on over many pages, of one thread with all its namespaces, and of all threads', LATER, async () => {
     const saver = new SavestateSaver(create().storage);
     for (let n = 0; n < 120; n++)
       await saver.put(

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Pool } from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { installWithout } from '../../../../test/support/install-without.ts';
+import { LATER } from '../../../../test/support/later.ts';
 import { adminClient, createLogin, freshSchema, postgresUrl } from '../../../../test/support/postgres.ts';
 import type { SessionId } from '../../../core/record/id.ts';
 import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
@@ -208,7 +209,7 @@ describe('options', () => {
   });
 });
 
-test('[postgres.8] without the package pg everything loads, and what needs it says what to install', () => {
+test('[postgres.8] without the package pg everything loads, and what needs it says what to install', LATER, () => {
   const folder = installWithout('pg');
   writeFileSync(
     join(folder, 'a.mjs'),
