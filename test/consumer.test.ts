@@ -38,40 +38,38 @@ function createProject(): string {
   return folder;
 }
 
-test(
-  'projects type-check, libraries too, whatever their module resolution, without any optional peer',
-  LATER,
-  () => {
-    const folder = createProject();
-    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
-    for (const [module, moduleResolution] of [
-      ['nodenext', 'nodenext'],
-      ['esnext', 'bundler'],
-    ]) {
-      const compilerOptions = {
-        strict: true,
-        exactOptionalPropertyTypes: true,
-        module,
-        moduleResolution,
-        target: 'es2022',
-        lib: ['es2023', 'esnext.disposable'],
-        noEmit: true,
-        skipLibCheck: false,
-        types: ['node'],
-      };
-      writeFileSync(
-        join(folder, 'tsconfig.json'),
-        JSON.stringify({ compilerOptions, files: ['entries.ts', 'program.ts'] }),
-      );
-      const { status, stdout, stderr } = spawnSync(process.execPath, [tsc, '-p', '.'], {
-        cwd: folder,
-        encoding: 'utf8',
-      });
-      expect([moduleResolution, status, stdout, stderr]).toEqual([moduleResolution, 0, '', '']);
-    }
-  },
-  300_000,
-);
+test('projects type-check, libraries too, whatever their module resolution, without any optional peer', {
+  ...LATER,
+  timeout: 300_000,
+}, () => {
+  const folder = createProject();
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+  for (const [module, moduleResolution] of [
+    ['nodenext', 'nodenext'],
+    ['esnext', 'bundler'],
+  ]) {
+    const compilerOptions = {
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      module,
+      moduleResolution,
+      target: 'es2022',
+      lib: ['es2023', 'esnext.disposable'],
+      noEmit: true,
+      skipLibCheck: false,
+      types: ['node'],
+    };
+    writeFileSync(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({ compilerOptions, files: ['entries.ts', 'program.ts'] }),
+    );
+    const { status, stdout, stderr } = spawnSync(process.execPath, [tsc, '-p', '.'], {
+      cwd: folder,
+      encoding: 'utf8',
+    });
+    expect([moduleResolution, status, stdout, stderr]).toEqual([moduleResolution, 0, '', '']);
+  }
+});
 
 test('every entry can be required and imported', () => {
   const folder = createProject();

@@ -73,26 +73,30 @@ describe.concurrent('sessions whose process was killed', () => {
     expect((await run(TRIP, { folder })).stderr).not.toContain('interrupted');
   });
 
-  test('[settings.8] a run of a workflow that was killed is named by the next run and the REPL, until it is gone on with', async () => {
-    const folder = createTeamFolder();
-    const bag = ['run', 'packing.yaml', '-s', 'bag', '--input', '{"days":2}'];
-    const killed = await run(bag, {
-      folder,
-      env: { DELAY_MS: '60000', STARTED: '1' },
-      onOutput: (text, kill) => text.includes('looking') && kill('SIGKILL'),
-    });
-    expect(killed.code).toBeNull();
-    const named =
-      'Session bag, a run of a workflow, was interrupted. Continue it with: savestate continue --session bag\n';
-    expect((await run(OTHER, { folder })).stderr).toContain(named);
-    expect((await run(['repl', '--eval', 'where'], { folder })).stderr).toContain(named);
-    expect((await run(['run', 'packing.yaml', '-s', 'box', '--input', '{"days":2}'], { folder })).stderr).toContain(
-      'Session bag was interrupted. Continue it with: savestate continue --session bag\n',
-    );
-    const { code, stderr } = await run(['continue', '--session', 'bag'], { folder });
-    expect([code, stderr]).toEqual([3, expect.not.stringContaining('interrupted')]);
-    expect((await run(OTHER, { folder })).stderr).not.toContain('bag');
-  });
+  test(
+    '[settings.8] a run of a workflow that was killed is named by the next run and the REPL, until it is gone on with',
+    LATER,
+    async () => {
+      const folder = createTeamFolder();
+      const bag = ['run', 'packing.yaml', '-s', 'bag', '--input', '{"days":2}'];
+      const killed = await run(bag, {
+        folder,
+        env: { DELAY_MS: '60000', STARTED: '1' },
+        onOutput: (text, kill) => text.includes('looking') && kill('SIGKILL'),
+      });
+      expect(killed.code).toBeNull();
+      const named =
+        'Session bag, a run of a workflow, was interrupted. Continue it with: savestate continue --session bag\n';
+      expect((await run(OTHER, { folder })).stderr).toContain(named);
+      expect((await run(['repl', '--eval', 'where'], { folder })).stderr).toContain(named);
+      expect((await run(['run', 'packing.yaml', '-s', 'box', '--input', '{"days":2}'], { folder })).stderr).toContain(
+        'Session bag was interrupted. Continue it with: savestate continue --session bag\n',
+      );
+      const { code, stderr } = await run(['continue', '--session', 'bag'], { folder });
+      expect([code, stderr]).toEqual([3, expect.not.stringContaining('interrupted')]);
+      expect((await run(OTHER, { folder })).stderr).not.toContain('bag');
+    },
+  );
 
   test('[settings.8] with the setting the next run of the same workflow goes on with it, and other runs name it', async () => {
     const folder = createTeamFolder();

@@ -13,7 +13,9 @@ declare module 'vitest' {
 export const LATER = { skip: part === 'shared', meta: { isLater: true } };
 
 /** For a second contract of a storage: all of it is left to the fault loops. */
-export const describeLater = (title: string, body: () => void): void => describe(title, LATER, body);
+export function describeLater(title: string, body: () => void): void {
+  describe(title, LATER, body);
+}
 
 /** For a contract: what is slow on its storage is left to the fault loops. */
 export const testBut = (slow: RegExp) =>

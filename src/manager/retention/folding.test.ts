@@ -44,7 +44,7 @@ describeOn(FOLDING)('%s', (_, create) => {
     },
   );
 
-  test('[retention.2] a deleted checkpoint from which a branch goes on is not folded away', async () => {
+  test('[retention.2] a deleted checkpoint from which a branch goes on is not folded away', LATER, async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });
     const session = await manager.session('s');

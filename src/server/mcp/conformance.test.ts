@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
+import { LATER } from '../../../test/support/later.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { createServer } from '../server.ts';
@@ -35,7 +36,7 @@ beforeAll(async () => {
   };
 });
 
-test.each(SCENARIOS)('passes "%s" of the official conformance suite', async (scenario) => {
+test.each(SCENARIOS)('passes "%s" of the official conformance suite', LATER, async (scenario) => {
   const { stdout } = await promisify(execFile)(process.execPath, [
     RUNNER,
     'server',
