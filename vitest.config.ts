@@ -11,7 +11,7 @@ const setupFiles = ['test/support/end-of-file.ts'];
 const isWhole = process.argv.slice(2).every((arg) => arg === 'run' || arg.startsWith('-'));
 const env: Record<string, string> = isWhole ? { SAVESTATE_STORAGES: 'shared' } : {};
 const shared = {
-  testTimeout: 120_000,
+  testTimeout: 300_000,
   hookTimeout: 60_000,
   pool: 'forks',
   maxWorkers: WORKERS,

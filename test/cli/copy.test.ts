@@ -26,7 +26,7 @@ async function contentOf(folder: string, args: readonly string[] = []): Promise<
   };
 }
 
-describe.concurrent('copy', () => {
+describe('copy', () => {
   test('[cli.17] from SQLite to PostgreSQL and back everything is the same', async () => {
     const { folder } = await chat.copy();
     const tenant = randomUUID();
