@@ -92,6 +92,15 @@ test('[studio.1] messages are shown as they are stored on request, and the addre
   await page.waitForURL((url) => !url.searchParams.has('raw'));
 });
 
+/** Types letter by letter without a rest: no timer can end in between, however slow the machine is. */
+function typeAtOnce(field: EventTarget, text: string): void {
+  const setter = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), 'value')?.set;
+  for (let end = 1; end <= text.length; end++) {
+    setter?.call(field, text.slice(0, end));
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+  }
+}
+
 test('[studio.1] search asks once the typing rests, finds sessions, text, tags and ids, and says when it found nothing', async () => {
   const studio = await openStudio();
   const { page, troubles } = await visit(await browser.open(), studio, '/s/pricing-report');
@@ -108,12 +117,12 @@ test('[studio.1] search asks once the typing rests, finds sessions, text, tags a
     await page.getByRole('listbox', { name: 'Found' }).getByRole('option', { name: option }).first().waitFor();
   };
   await field.waitFor();
-  for (const letter of 'No progress') await page.keyboard.press(letter);
+  await field.evaluate(typeAtOnce, 'No progress');
   await page
     .getByRole('listbox', { name: 'Found' })
     .getByRole('option', { name: /No progress for a long time/ })
     .waitFor();
-  expect(asked.length).toBeLessThan('No progress'.length - 2); // with a request for each letter from the second on it is one less
+  expect(asked).toEqual(['No progress']);
   await find('lisbon', /lisbon-trip/);
   await find('outline', /outline-done/);
   await find('repair', /repair-search/);
