@@ -113,7 +113,8 @@ function lookUp(span: Span, what: 'session' | 'agent'): unknown {
 }
 
 function toRun(name: string, spans: readonly Span[]): ImportedRun {
-  const agent = String(spans.map((span) => lookUp(span, 'agent')).find(isSaid) ?? 'agent');
+  const said = spans.map((span) => lookUp(span, 'agent')).find(isSaid) ?? 'agent';
+  const agent = typeof said === 'object' ? JSON.stringify(said) : String(said);
   const conversation = new Conversation(agent);
   const steps = spans.map((span) =>
     kindOf(span) === 'model' ? conversation.takeModel(span) : conversation.takeTool(span),

@@ -69,6 +69,13 @@ describe('operations', () => {
     expect(patched).toEqual({ a: { n: [1, 2], x: 4 }, b: { n: [1, 2, 3] } });
   });
 
+  test('[diff.1] an operation whose name cannot be made a text is refused by its number', () => {
+    for (const op of [{ toString: 'test' }, [{ toString: 1 }], null, Object.create(null)])
+      expect(() => applyPatch({}, [{ op, path: '/a' }] as unknown as JsonPatchOperation[])).toThrow(
+        expect.objectContaining({ code: 'INVALID_INPUT', details: expect.objectContaining({ index: 0 }) }),
+      );
+  });
+
   test('[diff.1] prototypes are neither read nor written', () => {
     const patched = apply({}, { op: 'add', path: '/__proto__', value: { polluted: true } }) as Record<string, unknown>;
     expect(Object.keys(patched)).toEqual(['__proto__']);

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { InvalidInputError } from '../errors.ts';
-import { isObject } from '../options.ts';
+import { describeValue, isObject } from '../options.ts';
 import { parsePointer } from '../path.ts';
 import { setField } from '../value/grammar.ts';
 import type { JsonPatchOperation } from './change.ts';
@@ -24,7 +24,8 @@ export function applyPatch(state: unknown, patch: readonly JsonPatchOperation[])
 
 function describe(operation: unknown, index: number, cause: PatchProblem): InvalidInputError {
   const { op, path } = Object(operation) as Partial<JsonPatchOperation>;
-  const name = `operation ${index} (${String(op)} ${JSON.stringify(path)})`;
+  const named = typeof op === 'string' ? op : describeValue(op);
+  const name = `operation ${index} (${named} ${JSON.stringify(path)})`;
   return new InvalidInputError(`Cannot apply ${name}: ${cause.message}`, { details: { index, op, path }, cause });
 }
 

@@ -11,12 +11,16 @@ import {
 } from 'node:crypto';
 import { type Digest, splitDigests } from '../../core/tree/chunk.ts';
 import { deriveKey } from './keyring.ts';
+import { Recent } from './recent.ts';
 
 const ALGORITHM = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const NONCE_CHARS = 16;
 const HEAD_CHARS = NONCE_CHARS + 24;
+const MAX_HIDDEN = 10_000;
+/** Far fewer than are remembered, so that none is forgotten before it is returned. */
+const MAX_AT_ONCE = 1_000;
 
 /** AES-256-GCM under one key. What is sealed opens only with the same `place`, so that it cannot be moved. */
 export class Sealer {
@@ -33,7 +37,9 @@ export class Sealer {
     const cipher = createCipheriv(ALGORITHM, this.#key, nonce).setAAD(Buffer.from(place));
     const content = cipher.update(text, 'utf8');
     cipher.final();
-    return nonce.toString('base64') + cipher.getAuthTag().toString('base64') + content.toString('base64');
+    // The twelve bytes of a nonce end where a group of base64 does, so that both are one text as they are two.
+    const head = Buffer.concat([nonce, cipher.getAuthTag()], NONCE_BYTES + TAG_BYTES);
+    return head.toString('base64') + content.toString('base64');
   }
 
   /** Undefined if it was not sealed by this key for this place, or was changed since. */
@@ -104,6 +110,7 @@ export class DigestCipher {
   /** Every block is by itself, so that one object serves for ever. */
   readonly #cipher: Cipher;
   readonly #decipher: Decipher;
+  readonly #hidden = new Recent<Digest, Digest>(MAX_HIDDEN);
 
   constructor(secret: string, purpose: string) {
     const key = deriveKey(secret, purpose);
@@ -111,7 +118,16 @@ export class DigestCipher {
     this.#decipher = createDecipheriv('aes-256-ecb', key, null).setAutoPadding(false);
   }
 
+  /** Those that were hidden lately are remembered: most references of a checkpoint are those of the one before. */
   hide(digests: readonly Digest[]): Digest[] {
+    if (digests.length > MAX_AT_ONCE) return this.#hide(digests);
+    const fresh = digests.filter((digest) => this.#hidden.find(digest) === undefined);
+    const names = this.#hide(fresh);
+    for (const [at, digest] of fresh.entries()) this.#hidden.set(digest, names[at] as Digest);
+    return digests.map((digest) => this.#hidden.find(digest) as Digest);
+  }
+
+  #hide(digests: readonly Digest[]): Digest[] {
     return digests.length === 0 ? [] : splitDigests(this.#cipher.update(digests.join(''), 'hex', 'hex'));
   }
 
