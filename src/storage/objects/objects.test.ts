@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { describeLater, LATER } from '../../../test/support/later.ts';
+import { describeLater } from '../../../test/support/later.ts';
 import { startS3 } from '../../../test/support/s3-double.ts';
 import { SCRATCH_ROOT } from '../../../test/support/scratch-root.ts';
 import { temporaryFolder } from '../../../test/support/storages.ts';
@@ -87,32 +87,28 @@ describe.each(['folder', 's3'])('in a %s', (kind) => {
           })),
         );
 
-  test(
-    '[objects.1] a large value is one object, small ones stay, and all come back, encrypted too',
-    LATER,
-    async () => {
-      const objects = await create();
-      const inner = new InMemoryCheckpointStorage();
-      const storage = encrypted(withObjects(inner, objects), { keys: Keyring.create() });
-      const manager = new CheckpointManager({ storage });
-      const session = await manager.session('s', { initial: { picture: image(1), note: 'small' } });
-      const first = await session.save();
-      session.state.note = 'other';
-      const second = await session.save();
-      const listed: StoredObject[] = [];
-      for await (const object of objects.list()) listed.push(object);
-      expect(listed).toMatchObject([{ name: expect.stringMatching(/^[0-9a-f]{64}-/), bytes: expect.any(Number) }]);
-      expect(listed[0]?.bytes).toBeGreaterThan(200_000);
-      expect((await inner.stats()).bytes).toBeLessThan(50_000);
-      for (const id of [first, second])
-        expect(((await new CheckpointManager({ storage }).load(id)) as { picture: Uint8Array }).picture).toEqual(
-          image(1),
-        );
-      expect((await manager.verify()).status).toBe('clean');
-      const copy = new InMemoryCheckpointStorage();
-      expect(await backup(withObjects(inner, objects), copy)).toMatchObject({ status: 'complete', checkpoints: 2 });
-    },
-  );
+  test('[objects.1] a large value is one object, small ones stay, and all come back, encrypted too', async () => {
+    const objects = await create();
+    const inner = new InMemoryCheckpointStorage();
+    const storage = encrypted(withObjects(inner, objects), { keys: Keyring.create() });
+    const manager = new CheckpointManager({ storage });
+    const session = await manager.session('s', { initial: { picture: image(1), note: 'small' } });
+    const first = await session.save();
+    session.state.note = 'other';
+    const second = await session.save();
+    const listed: StoredObject[] = [];
+    for await (const object of objects.list()) listed.push(object);
+    expect(listed).toMatchObject([{ name: expect.stringMatching(/^[0-9a-f]{64}-/), bytes: expect.any(Number) }]);
+    expect(listed[0]?.bytes).toBeGreaterThan(200_000);
+    expect((await inner.stats()).bytes).toBeLessThan(50_000);
+    for (const id of [first, second])
+      expect(((await new CheckpointManager({ storage }).load(id)) as { picture: Uint8Array }).picture).toEqual(
+        image(1),
+      );
+    expect((await manager.verify()).status).toBe('clean');
+    const copy = new InMemoryCheckpointStorage();
+    expect(await backup(withObjects(inner, objects), copy)).toMatchObject({ status: 'complete', checkpoints: 2 });
+  });
 });
 
 test('[objects.2] gc deletes objects that nothing needs, and no others, and none that are young', async () => {
