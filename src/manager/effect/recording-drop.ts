@@ -1,9 +1,10 @@
 import { hasErrorCode } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { EffectRow } from '../../storage/contract.ts';
+import type { ChunkStorage, EffectRow } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
 import { eachSession, parseRow, readPages } from '../engine/records.ts';
-import { type EffectRecord, formatEffect, parseEffect } from './effect-record.ts';
+import { type EffectRecord, effectKey, formatEffect, parseEffect, type RecordedEffect } from './effect-record.ts';
 import { droppedMark, readDropped } from './effect-refs.ts';
 
 const BATCH = 200;
@@ -91,8 +92,7 @@ async function dropResults(engine: Engine, sessionId: SessionId, drop: Drop): Pr
   const read = await storage.readEffects({ sessionId, branch, fromOrdinal: Math.max(0, from - 1) });
   const rows = read.filter((row) => row.ordinal < ordinal);
   const doomed = rows.flatMap(withoutResult);
-  for (let at = 0; at < doomed.length; at += BATCH)
-    await storage.commit({ sessionId, effects: doomed.slice(at, at + BATCH) });
+  await replaceRows(storage, sessionId, doomed);
   const isNoted = await noteDropped(engine, sessionId, drop);
   const isKept = (row: EffectRow) => row.ordinal < from || isNeededLater(parseEffect(row));
   const first = rows.find(isKept)?.ordinal ?? ordinal;
@@ -137,4 +137,69 @@ function withoutResult(row: EffectRow): EffectRow[] {
   if (row.result === undefined) return [];
   const { branch, result: _, ...record } = parseEffect(row);
   return [formatEffect({ sessionId: row.sessionId, branch }, { ...record, status: 'dropped' })];
+}
+
+async function replaceRows(storage: ChunkStorage, sessionId: SessionId, rows: readonly EffectRow[]): Promise<void> {
+  for (let at = 0; at < rows.length; at += BATCH)
+    await storage.commit({ sessionId, effects: rows.slice(at, at + BATCH) });
+}
+
+/**
+ * Empties steps for good: their places stay, with nothing that was asked or brought, so that no step finds them and each of the same name
+ * runs, under a key of its own.
+ */
+export async function emptySteps(
+  { storage }: Engine,
+  sessionId: SessionId,
+  steps: readonly RecordedEffect[],
+): Promise<void> {
+  const emptied = steps.map(({ branch, ordinal, attempt, afterId, startedAtMs }) => {
+    const idempotencyKey = effectKey(sessionId, branch, { ordinal, name: '' });
+    const record = { ordinal, name: '', status: 'dropped', attempt, idempotencyKey, startedAtMs } as const;
+    return formatEffect({ sessionId, branch }, { ...record, ...(afterId !== undefined && { afterId }) });
+  });
+  await replaceRows(storage, sessionId, emptied);
+}
+
+type Place = { readonly branch: string; readonly ordinal: number };
+
+const nameOf = ({ branch, ordinal }: Place) => `${ordinal} ${branch}`;
+
+/**
+ * The steps that belong to some of a session's checkpoints, which are given in order: begun after one, first held by one, or taken over
+ * from such a step.
+ */
+export function findStepsOf(
+  steps: readonly RecordedEffect[],
+  { inOrder, isOwn }: { readonly inOrder: readonly Checkpoint[]; readonly isOwn: (id: CheckpointId) => boolean },
+): Set<RecordedEffect> {
+  const held = placesHeldBy(inOrder, isOwn);
+  const isBegun = ({ afterId }: RecordedEffect) => afterId !== undefined && isOwn(afterId);
+  const found = new Set(steps.filter((step) => isBegun(step) || held.has(nameOf(step))));
+  const places = new Set([...found].map(nameOf));
+  for (let count = -1; count < found.size; ) {
+    count = found.size;
+    for (const step of steps) {
+      if (step.replayedFrom === undefined || !places.has(nameOf(step.replayedFrom))) continue;
+      found.add(step);
+      places.add(nameOf(step));
+    }
+  }
+  return found;
+}
+
+/** The places of the steps that were over when one of these checkpoints was saved, and at no earlier one of the branch. */
+function placesHeldBy(inOrder: readonly Checkpoint[], isOwn: (id: CheckpointId) => boolean): Set<string> {
+  const places = new Set<string>();
+  const waiting = new Map<string, { from: number; inFlight: readonly number[] }>();
+  for (const { id, branch, header } of inOrder) {
+    const { from, inFlight } = waiting.get(branch) ?? { from: 0, inFlight: [] };
+    const { effectCount = from, effectsInFlight = [] } = header;
+    const since = Array.from({ length: Math.max(0, effectCount - from) }, (_, index) => from + index);
+    const isRunning = new Set(effectsInFlight);
+    const held = [...inFlight, ...since].filter((ordinal) => !isRunning.has(ordinal));
+    if (isOwn(id)) for (const ordinal of held) places.add(nameOf({ branch, ordinal }));
+    waiting.set(branch, { from: Math.max(from, effectCount), inFlight: effectsInFlight });
+  }
+  return places;
 }

@@ -10,6 +10,7 @@ describe.each(STORAGES)('%s', (_name, create) => {
     await shared.save({ messages: ['of ann'] }, { userId: 'ann' });
     await shared.step('reply', () => 'a reply to ann');
     const after = await shared.save({ messages: ['of ann', 'of bob'] }, { userId: 'bob' });
+    await shared.step('reply', () => 'a reply to bob, who quotes ann');
     const last = await shared.save({ messages: ['of ann', 'of bob', 'more'] });
     const left = [{ sessionId: 'shared', checkpoints: [after, last], steps: 1 }];
     const forgotten = { checkpoints: 1, sessions: ['shared'], memories: 0, left };
@@ -17,6 +18,39 @@ describe.each(STORAGES)('%s', (_name, create) => {
     expect(await manager.forgetUser('ann')).toEqual(forgotten);
     expect(await manager.forgetUser('ann')).toEqual({ checkpoints: 0, sessions: [], memories: 0, left: [] });
     await expect(manager.forgetUser('ann', { dryrun: true } as never)).rejects.toThrow('dryRun');
+    await manager.close();
+  });
+
+  test('[retention.15] the steps of a user go, and nobody is given what they returned', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const shared = await manager.session('shared', { initial: { t: ['bob'] } });
+    await shared.step('ask', () => 'of bob');
+    await shared.save({ t: ['bob'] }, { userId: 'bob' });
+    await shared.step('ask', () => 'ELM before'); // its outcome is in what the user saved
+    await shared.save({ t: ['bob', 'ELM'] }, { userId: 'ann' });
+    await shared.close();
+    await manager.fork({ sessionId: 'shared', at: '@~1' }, { branch: 'copy' });
+    const copy = await manager.session('shared', { branch: 'copy', mode: 'recorded' });
+    expect(await copy.step('ask', () => 'not run')).toBe('ELM before');
+    await copy.close();
+    const other = await manager.session('shared', { branch: 'main' });
+    await other.step('ask', () => 'ELM after'); // before anything else is saved
+    await other.step('fail', () => Promise.reject(new Error('ELM'))).catch(() => undefined);
+    await other.close();
+    expect(await manager.clearUserHistory('ann')).toBe(1);
+    await manager.gc();
+    for (const branch of ['main', 'copy']) {
+      const session = await manager.session('shared', { branch });
+      expect(session.state).toEqual({ t: ['bob'] });
+      expect(await session.step('ask', () => 'fresh')).toBe('fresh');
+      await session.close();
+    }
+    const lines: string[] = [];
+    for await (const line of manager.exportSession('shared')) lines.push(String(line));
+    expect(lines.join()).toContain('of bob');
+    expect(lines.join()).not.toContain('ELM');
+    expect((await manager.verify()).findings).toEqual([]);
     await manager.close();
   });
 });

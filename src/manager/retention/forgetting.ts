@@ -2,6 +2,8 @@ import { isLost } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { CheckpointRow, Ref } from '../../storage/contract.ts';
+import { parseEffect, type RecordedEffect } from '../effect/effect-record.ts';
+import { emptySteps, findStepsOf } from '../effect/recording-drop.ts';
 import type { Engine } from '../engine/engine.ts';
 import { draftOf } from '../engine/import-claim.ts';
 import { type LineageEntry, parseRow, readPages, readSession } from '../engine/records.ts';
@@ -20,7 +22,7 @@ export type ForgottenUser = {
   readonly left: readonly LeftInSession[];
 };
 
-/** What may hold a user's words in a session that others share: the states they saved after the user, and recorded steps. */
+/** What may hold a user's words in a session that others share: the states they saved after the user, and steps recorded after those. */
 type LeftInSession = {
   readonly sessionId: SessionId;
   readonly checkpoints: readonly CheckpointId[];
@@ -28,8 +30,8 @@ type LeftInSession = {
 };
 
 /**
- * Deletes everything of a user: whole sessions where they are the user's alone, else the user's checkpoints in them; the group checkpoints
- * that one of these is part of, for they hold messages; and what is remembered of the user. Says what is left.
+ * Deletes everything of a user: whole sessions where they are the user's alone, else the user's checkpoints and steps in them; the group
+ * checkpoints that one of these is part of, for they hold messages; and what is remembered of the user. Says what is left.
  */
 export async function forgetUser(engine: Engine, userId: string, isDryRun: boolean): Promise<ForgottenUser> {
   await engine.settled();
@@ -85,6 +87,7 @@ type SessionPlan = {
   readonly sessionId: SessionId;
   readonly entries: readonly LineageEntry[];
   readonly own: readonly LineageEntry[];
+  readonly steps: readonly RecordedEffect[];
   readonly isWhole: boolean;
   readonly left: LeftInSession;
 };
@@ -104,17 +107,26 @@ async function planSession(
   for (const { id, parentId } of inOrder) if (parentId !== undefined && reached.has(parentId)) reached.add(id);
   const isAfter = ({ id, checkpoint }: LineageEntry) => checkpoint !== undefined && reached.has(id) && !doomed.has(id);
   const isWhole = own.length === live.length;
-  const steps = isWhole ? 0 : (await engine.storage.readEffects({ sessionId })).length;
-  const left = { sessionId, checkpoints: inOrder.filter(isAfter).map(({ id }) => id), steps };
-  return { sessionId, entries, own, isWhole, left };
+  const recorded = isWhole ? [] : (await engine.storage.readEffects({ sessionId })).map(parseEffect);
+  const checkpoints = inOrder.flatMap(({ checkpoint }) => checkpoint ?? []);
+  const steps = findStepsOf(recorded, { inOrder: checkpoints, isOwn: (id) => doomed.has(id) });
+  const isLeft = (step: RecordedEffect) =>
+    !steps.has(step) && step.result !== undefined && step.afterId !== undefined && reached.has(step.afterId);
+  const left = {
+    sessionId,
+    checkpoints: inOrder.filter(isAfter).map(({ id }) => id),
+    steps: recorded.filter(isLeft).length,
+  };
+  return { sessionId, entries, own, steps: [...steps], isWhole, left };
 }
 
-async function clearSession(engine: Engine, { sessionId, entries, own, isWhole }: SessionPlan): Promise<number> {
+async function clearSession(engine: Engine, { sessionId, entries, own, steps, isWhole }: SessionPlan): Promise<number> {
   if (isWhole) {
     await deleteSession(engine, sessionId);
     return own.length;
   }
   const doomed = new Set(own.map((entry) => entry.id));
+  await emptySteps(engine, sessionId, steps); // first: who is interrupted finds the checkpoints that tell which
   await moveHeads(engine, sessionId, { entries, doomed });
   const reason = 'the history of its user was cleared';
   const named = own.map(({ id }) => ({ id, reason }));
