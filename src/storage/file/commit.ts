@@ -16,11 +16,13 @@ export async function commitDurably(store: Store, commit: Commit): Promise<Commi
   await checkIsStore(store);
   for (let races = 0; races < MAX_RACES; races++) {
     const log = await store.sessions.get(commit.sessionId);
+    // The place behind what is checked now: whoever reads the log meanwhile may fold in what others wrote, and then it is taken.
+    const number = log?.next ?? 1;
     const earlier = await checkCommit(store, log, commit);
     if (earlier !== undefined) return { status: 'duplicate', id: earlier };
     // Everything the entry refers to is durable before the entry exists; after a lost race it is there already.
     if (races === 0) await writeChunks(store, commit);
-    if (await publish(store, log, commit)) return { status: 'stored' };
+    if (await publish(store, { log, number }, commit)) return { status: 'stored' };
   }
   throw new StorageError(`Session "${commit.sessionId}" lost ${MAX_RACES} races against other processes. Retry later.`);
 }
@@ -54,11 +56,14 @@ async function checkCommit(
   return undefined;
 }
 
-/** Whether the commit's entry got the next number; a commit without rows needs none. */
-async function publish({ sessions }: Store, log: SessionLog | undefined, commit: Commit): Promise<boolean> {
+/** The log of a session that was checked, and the number of the entry after it. */
+type Checked = { readonly log: SessionLog | undefined; readonly number: number };
+
+/** Whether the commit's entry got its number; a commit without rows needs none. */
+async function publish({ sessions }: Store, { log, number }: Checked, commit: Commit): Promise<boolean> {
   const content = contentOf(commit);
   if (content === undefined) return true;
-  return log === undefined ? sessions.create(commit.sessionId, content) : sessions.append(log, content);
+  return log === undefined ? sessions.create(commit.sessionId, content) : sessions.append(log, content, number);
 }
 
 function findEarlier(log: SessionLog | undefined, { checkpoint }: Commit): CheckpointId | undefined {
@@ -148,7 +153,7 @@ function logOf({ refs }: SessionLog, id: CheckpointId): readonly Ref[] {
 }
 
 async function writeDeletion({ sessions }: Store, { log, deletions, refs }: Plan): Promise<void> {
-  const isFirst = await sessions.append(log, { deletions, ...(refs.length > 0 && { refs }) });
+  const isFirst = await sessions.append(log, { deletions, ...(refs.length > 0 && { refs }) }, log.next);
   if (!isFirst)
     throw new StorageError(`Another process wrote to session "${log.sessionId}" during a deletion. Retry it.`);
 }

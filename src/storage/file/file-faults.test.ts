@@ -348,3 +348,29 @@ test.each(['removed', 'cut off'])(
     await manager.close();
   },
 );
+
+test('[storage.2] [save.3] a commit is refused if another process moved the branch and this one read that while it was under way', async () => {
+  const disk = new SimulatedDisk();
+  const make = new Builders(7);
+  const other = new FileCheckpointStorage({ path: PATH, fileSystem: disk.fileSystem() });
+  const first = make.checkpoint();
+  await other.commit(commitOf(first, { refs: [moveBranch('main', first)] }));
+  const moved = make.checkpoint();
+  const { sessionId } = first.header;
+  const fileSystem = disk.fileSystem();
+  const storage = new FileCheckpointStorage({ path: PATH, fileSystem });
+  const rename = fileSystem.rename.bind(fileSystem);
+  fileSystem.rename = async (from, to) => {
+    await rename(from, to); // of the chunk, before the entry
+    await other.commit(commitOf(moved, { refs: [moveBranch('main', moved, first.header.id)] }));
+    await storage.readRefs({ sessionId });
+  };
+  const chunk = make.chunk();
+  const late = make.checkpoint({ root: contentOf(chunk) });
+  const refs = [moveBranch('main', late, first.header.id)];
+  await expect(storage.commit(commitOf(late, { chunks: [chunk], refs }))).rejects.toMatchObject({
+    code: 'CONFLICT',
+    details: { expected: first.header.id, found: moved.header.id },
+  });
+  expect(await storage.readRefs({ sessionId, kind: 'branch' })).toMatchObject([{ target: moved.header.id }]);
+});

@@ -243,9 +243,8 @@ export class Sessions {
     return true;
   }
 
-  /** Writes the next entry of a log, durably; `false` if another process took its number. */
-  async append(log: SessionLog, content: LogContent): Promise<boolean> {
-    const number = log.next;
+  /** Writes an entry of a log, durably; `false` if another process took its number. */
+  async append(log: SessionLog, content: LogContent, number: number): Promise<boolean> {
     const text = formatEntry({ sessionId: log.sessionId, incarnation: log.incarnation, number, ...content });
     await this.#checkLast(log);
     await this.makeDurable(log, number - 1);
@@ -259,8 +258,8 @@ export class Sessions {
       await this.#files.discard(temp);
     }
     await this.#files.syncFolder(log.folder);
-    log.syncedThrough = number;
-    log.last = { number, bytes: Buffer.byteLength(text) };
+    log.syncedThrough = Math.max(log.syncedThrough, number);
+    if (number > log.last.number) log.last = { number, bytes: Buffer.byteLength(text) };
     this.#apply(log, number, parseEntry(Buffer.from(text), log.folder));
     return true;
   }

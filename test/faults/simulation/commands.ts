@@ -99,13 +99,21 @@ export const retry: Command = async (world, model, process) => {
   if (attempt === undefined) return;
   const { sessionId, branch, state } = attempt;
   dropSession(process, placeOf(sessionId, branch));
-  const opened = await process.call(() => openSession(process, sessionId, branch));
+  // A session of its own: while the save is under way its state is the one that may be stored already.
+  const opened = await process.call(() => process.manager.session(sessionId, { branch }));
   if (opened.kind !== 'done') return judge(world, 'open', opened);
   const head = opened.value.state as LineState | undefined;
-  // Stored, or nothing came since: otherwise the state would forget what others saved.
-  const isKnown = head !== undefined && [...head.line, head.n].includes(state.n);
-  if (isKnown || head?.n === state.line.at(-1)) await commit(world, model, { process, session: opened.value, attempt });
+  // Stored and not pruned, which ends its key, or nothing came since: otherwise the state would forget what others saved.
+  const known = await process.call(() => isStored(process, attempt));
+  if (known.kind !== 'done') return judge(world, 'list', known);
+  if (known.value || head?.n === state.line.at(-1))
+    await commit(world, model, { process, session: opened.value, attempt });
 };
+
+async function isStored({ manager }: SimulatedProcess, { sessionId, key }: Attempt): Promise<boolean> {
+  const { checkpoints } = await manager.list({ sessionId });
+  return checkpoints.some(({ header }) => header.idempotencyKey === key);
+}
 
 function pickAcknowledged(world: World, model: Model): Acknowledged | undefined {
   const known = model.acknowledged();
@@ -177,7 +185,8 @@ export async function takeLease(world: World, model: Model, { process, sessionId
   const outcome = await process.call(() => opened.value.lease({ ttlMs: LEASE_MS, renew }));
   process.leasing.delete(place);
   judge(world, 'lease', outcome);
-  if (outcome.kind !== 'done') return;
+  // An answer that comes later than the lease lasts is of one that is over.
+  if (outcome.kind !== 'done' || !outcome.value.isHeld) return;
   const before = model.leases.get(place);
   const held = before?.process.leases.get(place);
   const isOther = before !== undefined && before.process !== process && !before.process.isDead;
