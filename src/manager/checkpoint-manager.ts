@@ -117,6 +117,11 @@ export class CheckpointManager {
     return this.#saving.reportOf(agent);
   }
 
+  /** @internal Whether an object was saved or restored here. */
+  knows(agent: object): boolean {
+    return this.#saving.knows(agent);
+  }
+
   /**
    * Opens a session: resumes it at its head if it exists, begins it otherwise. A schema checks the state that is loaded and gives it its
    * type; without `initial` a session that does not exist is then refused.

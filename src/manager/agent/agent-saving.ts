@@ -84,6 +84,7 @@ export class AgentSaving {
   readonly #reports = new WeakMap<object, RestoreReport>();
   /** Who an object was when it was saved or restored: the options of `save` may say so, and not the object. */
   readonly #identities = new WeakMap<object, AgentIdentity>();
+  readonly #saved = new WeakSet<object>();
 
   constructor(
     engine: Engine,
@@ -124,13 +125,23 @@ export class AgentSaving {
       throw error;
     }
     const { state, encoded } = read;
-    if (session !== undefined) return session.save(state, whole);
+    if (whole.after === undefined) this.#saved.add(agentOrState); // else it may come to nothing
     const isRestored = before !== undefined;
-    return this.#agentSessions.whenOpen(agentOrState, (opened) =>
-      encoded === undefined
-        ? opened.save(state, whole)
-        : opened.saveEncoded(state, isRestored ? this.#complete(state, encoded, opened) : encoded, whole),
-    );
+    const saving =
+      session?.save(state, whole) ??
+      this.#agentSessions.whenOpen(agentOrState, (opened) =>
+        encoded === undefined
+          ? opened.save(state, whole)
+          : opened.saveEncoded(state, isRestored ? this.#complete(state, encoded, opened) : encoded, whole),
+      );
+    const id = await saving;
+    this.#saved.add(agentOrState);
+    return id;
+  }
+
+  /** Whether an object was saved or restored here: it goes on from its session, and not beside it. */
+  knows(agent: object): boolean {
+    return isSelfSaving(agent) || this.#saved.has(agent) || this.#reports.has(agent);
   }
 
   /** Reads a state, and encodes it if its session is not open yet: the caller may go on changing it. */

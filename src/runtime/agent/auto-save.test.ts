@@ -36,6 +36,79 @@ class Counter {
   count = 0;
 }
 
+class Note {
+  readonly id = 'note';
+  log: string[] = [];
+}
+
+/** One run of a program: a fresh note under an orchestrator, over what the runs before left. */
+function beginRun(storage = new InMemoryCheckpointStorage(), options: object = {}) {
+  const checkpointManager = new CheckpointManager({ storage });
+  const note = new Note();
+  const parts = { agents: [note], checkpointManager, autoCheckpoint: true, userId: 'u', ...options };
+  return { storage, note, checkpointManager, orchestrator: new Orchestrator(parts) };
+}
+
+describe('an agent whose session an earlier run saved', () => {
+  const workOnce = async () => {
+    const first = beginRun();
+    first.note.log.push('work');
+    await first.orchestrator.close();
+    return first.storage;
+  };
+
+  test('[orchestrator.2] is not saved before it is restored, and restore brings back that run', async () => {
+    const storage = await workOnce();
+    for (let run = 1; run < 5; run++) {
+      const { note, orchestrator } = beginRun(storage);
+      await orchestrator.flush();
+      orchestrator.changed(note);
+      await nextTick();
+      expect((await orchestrator.restore()).note?.status).toBe('complete');
+      expect(note.log).toHaveLength(run);
+      note.log.push('more');
+      await orchestrator.close();
+    }
+  });
+
+  test('[orchestrator.2] is not saved by flush and close alone, and with the first look neither', async () => {
+    const storage = await workOnce();
+    const clock = new TestClock();
+    const checkpointManager = new CheckpointManager({ storage, now: clock.now, setTimer: clock.setTimer });
+    const before = await checkpointManager.latest({ sessionId: 'note' });
+    const orchestrator = new Orchestrator({ agents: [new Note()], checkpointManager, autoCheckpoint: true });
+    await clock.pass(5_000);
+    await orchestrator.flush();
+    await orchestrator.close();
+    expect((await checkpointManager.latest({ sessionId: 'note' }))?.id).toBe(before?.id);
+  });
+
+  test('[orchestrator.2] that changes before it is restored is a CONFLICT, until it is restored or saved by hand', async () => {
+    const failures: unknown[] = [];
+    const options = { onSaveFailed: ({ error }: { error: unknown }) => failures.push(error) };
+    const storage = await workOnce();
+    const early = beginRun(storage, options);
+    early.note.log.push('too', 'early');
+    const refused = {
+      code: 'CONFLICT',
+      message: expect.stringContaining('"note" changed before it was restored'),
+    };
+    await expect(early.orchestrator.flush()).rejects.toMatchObject(refused);
+    expect(failures).toMatchObject([refused]);
+    early.orchestrator.changed(early.note);
+    await early.orchestrator.restore();
+    expect(early.note.log).toEqual(['work']);
+    await early.orchestrator.close();
+    const anew = beginRun(storage);
+    anew.note.log.push('anew');
+    await anew.checkpointManager.save(anew.note);
+    anew.note.log.push('on');
+    await anew.orchestrator.close();
+    const saved = await savedOf<Note>(anew.checkpointManager, 'note');
+    expect(saved.map(({ log }) => log)).toEqual([['work'], ['anew'], ['anew', 'on']]);
+  });
+});
+
 describe('automatic checkpointing', () => {
   test('[orchestrator.1] an object with an id and without a name is known by its id', async () => {
     const counter = new Counter();

@@ -86,6 +86,7 @@ export class Orchestrator {
     this.#saves = new AutoSaves({
       manager: options.checkpointManager,
       agents: () => this.agents.filter((agent) => this.runtimeOf(nameOf(agent)).checkpoint),
+      findLatest: (agent) => findLatest(agent as NamedAgent, options.checkpointManager).catch(unlessUnsupported),
       onFailure: (failed) => {
         this.#failed.push(failed);
         options.onSaveFailed?.(failed);
@@ -169,8 +170,8 @@ export class Orchestrator {
   }
 
   /**
-   * Brings every agent back as it was last saved; returns what each restore did. Agents that were never saved stay as they are, and with
-   * `onDifference: 'fail'` all do if one is refused.
+   * Brings every agent back as it was last saved; returns what each restore did. Call it before the agents work: until then nothing is
+   * saved over an earlier run. Agents that were never saved stay as they are, and with `onDifference: 'fail'` all do if one is refused.
    */
   async restore(options: OrchestratorRestore = {}): Promise<Readonly<Record<string, RestoreReport>>> {
     checkOptions(options, RESTORE, 'restore()');
@@ -228,6 +229,7 @@ export class Orchestrator {
       madeFields(agent); // before it works
     }
     this.#equip(agent);
+    this.#saves.begin(agent);
     if (this.#options.autoCheckpoint === true && isWatchable(agent))
       this.#unwatch.push(agent.onChange(() => this.changed(agent)));
   }
@@ -303,6 +305,11 @@ async function findLatest(agent: NamedAgent, checkpoints: CheckpointManager): Pr
     const found = page.find((checkpoint) => checkpoint.sessionId === sessionId);
     if (found !== undefined || page.length < USER_PAGE) return found;
   }
+}
+
+/** Where nothing can be found, every run of an agent begins a history of its own. */
+function unlessUnsupported(error: unknown): undefined {
+  if (!(error instanceof UnsupportedError)) throw error;
 }
 
 function isWatchable(agent: object): agent is Watchable {

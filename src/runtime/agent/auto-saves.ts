@@ -1,4 +1,7 @@
 import { setImmediate } from 'node:timers';
+import { ConflictError } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { stateOf } from '../../manager/agent/agent.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 
 /** How a failed save is told. */
@@ -8,8 +11,13 @@ type AutoSavesParts = {
   readonly manager: CheckpointManager;
   /** Those that are saved by themselves. */
   readonly agents: () => Iterable<object>;
+  /** The last checkpoint of an agent, by whichever process. */
+  readonly findLatest: (agent: object) => Promise<Checkpoint | undefined>;
   readonly onFailure: (failed: FailedSave) => void;
 };
+
+/** What a new agent was made as, and whether an earlier run left a session of it, once somebody asked. */
+type Beginning = { readonly digest: string | undefined; earlier?: Promise<Checkpoint | undefined> };
 
 /** How often agents are looked at that do not tell of their changes; and how much of the time that may take. */
 const LOOK_EVERY_MS = 1_000;
@@ -23,6 +31,7 @@ const MAX_SHARE = 0.05;
 export class AutoSaves {
   readonly #parts: AutoSavesParts;
   readonly #changed = new Set<object>();
+  readonly #beginnings = new Map<object, Beginning>();
   readonly #unsaved = new Map<object, unknown>();
   readonly #underWay = new Set<Promise<void>>();
   #isScheduled = false;
@@ -30,6 +39,20 @@ export class AutoSaves {
 
   constructor(parts: AutoSavesParts) {
     this.#parts = parts;
+  }
+
+  /** Notes what an agent is before it works: that alone is not saved over what an earlier run left. */
+  begin(agent: object): void {
+    if (!this.#parts.manager.knows(agent)) this.#beginnings.set(agent, { digest: this.#digestOf(agent) });
+  }
+
+  #digestOf(agent: object): string | undefined {
+    const { codec } = this.#parts.manager.engine;
+    try {
+      return codec.encode(stateOf(agent, codec)).root.digest;
+    } catch {
+      return undefined; // its save says why
+    }
   }
 
   /** Looks at all agents from time to time, until it is stopped. Does not keep the process alive. */
@@ -79,7 +102,7 @@ export class AutoSaves {
 
   async #save(agent: object): Promise<void> {
     try {
-      await this.#parts.manager.save(agent, { type: 'auto', trigger: 'state_changed', ifChanged: true });
+      await this.#saveChanged(agent);
       this.#unsaved.delete(agent);
     } catch (error) {
       const isKnown = this.#unsaved.has(agent) && String(this.#unsaved.get(agent)) === String(error);
@@ -87,6 +110,41 @@ export class AutoSaves {
       if (!isKnown) this.#parts.onFailure({ agent, error });
     }
   }
+
+  async #saveChanged(agent: object): Promise<void> {
+    const { manager } = this.#parts;
+    const options = { type: 'auto', trigger: 'state_changed', ifChanged: true };
+    if (manager.knows(agent)) this.#beginnings.delete(agent);
+    const beginning = this.#beginnings.get(agent);
+    if (beginning === undefined) return void (await manager.save(agent, options));
+    const isAsMade = () => beginning.digest !== undefined && beginning.digest === this.#digestOf(agent);
+    if (isAsMade()) {
+      if ((await this.#findEarlier(agent, beginning)) === undefined && isAsMade()) await manager.save(agent, options);
+      return;
+    }
+    const after = this.#findEarlier(agent, beginning).then((earlier) => {
+      const isSavedByHand = manager.knows(agent) && manager.reportOf(agent) === undefined;
+      if (earlier !== undefined && !isSavedByHand) throw earlyChange(earlier);
+    });
+    after.catch(() => undefined); // the save rejects with it, if it gets that far
+    await manager.save(agent, { ...options, after }); // the state is read now
+  }
+
+  /** Asks once: what this run saves is not of an earlier one. */
+  #findEarlier(agent: object, beginning: Beginning): Promise<Checkpoint | undefined> {
+    beginning.earlier ??= this.#parts.findLatest(agent).catch((error) => {
+      delete beginning.earlier;
+      throw error;
+    });
+    return beginning.earlier;
+  }
+}
+
+function earlyChange({ sessionId, id }: Checkpoint): ConflictError {
+  return new ConflictError(
+    `Agent "${sessionId}" changed before it was restored, and an earlier run saved it in ${id}. Nothing was saved over that. Call restore() before the agent works, which brings back the earlier run; or save the agent with checkpointManager.save(agent) to go on from what it is now.`,
+    { details: { sessionId, id } },
+  );
 }
 
 /** Later than what was to be done at the end of the turn before it was called. */
