@@ -75,6 +75,8 @@ function checkOwner({ id, head }: SessionWriter, agentType: string | undefined):
   );
 }
 
+type ReadState = { readonly state: unknown; readonly encoded: EncodedState | undefined };
+
 /** Saves and restores live objects, and remembers which session each belongs to. */
 export class AgentSaving {
   readonly #engine: Engine;
@@ -116,7 +118,7 @@ export class AgentSaving {
     const whole: SaveOptions = { ...defaults, ...described };
     this.#identities.set(agentOrState, { agentId: toText(whole.agentId), agentType: whole.agentType });
     const session = this.#agentSessions.openSession(agentOrState);
-    let read: { readonly state: unknown; readonly encoded: EncodedState | undefined };
+    let read: ReadState;
     try {
       read = this.#read(agentOrState, session === undefined);
     } catch (error) {
@@ -124,19 +126,21 @@ export class AgentSaving {
       await this.#engine.events.emit('save_failed', error, { sessionId: place, branch });
       throw error;
     }
-    const { state, encoded } = read;
     if (whole.after === undefined) this.#saved.add(agentOrState); // else it may come to nothing
-    const isRestored = before !== undefined;
-    const saving =
-      session?.save(state, whole) ??
-      this.#agentSessions.whenOpen(agentOrState, (opened) =>
-        encoded === undefined
-          ? opened.save(state, whole)
-          : opened.saveEncoded(state, isRestored ? this.#complete(state, encoded, opened) : encoded, whole),
-      );
-    const id = await saving;
+    const id = await this.#store(agentOrState, read, { whole, isRestored: before !== undefined });
     this.#saved.add(agentOrState);
     return id;
+  }
+
+  #store(agent: object, read: ReadState, { whole, isRestored }: { whole: SaveOptions; isRestored: boolean }) {
+    const { state, encoded } = read;
+    const session = this.#agentSessions.openSession(agent);
+    if (session !== undefined) return session.save(state, whole);
+    return this.#agentSessions.whenOpen(agent, (opened) =>
+      encoded === undefined
+        ? opened.save(state, whole)
+        : opened.saveEncoded(state, isRestored ? this.#complete(state, encoded, opened) : encoded, whole),
+    );
   }
 
   /** Whether an object was saved or restored here: it goes on from its session, and not beside it. */
@@ -145,7 +149,7 @@ export class AgentSaving {
   }
 
   /** Reads a state, and encodes it if its session is not open yet: the caller may go on changing it. */
-  #read(agent: object, isEncoded: boolean): { state: unknown; encoded: EncodedState | undefined } {
+  #read(agent: object, isEncoded: boolean): ReadState {
     const { codec } = this.#engine;
     const state = stateOf(agent, codec);
     if (!isEncoded) return { state, encoded: undefined };
