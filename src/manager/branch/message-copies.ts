@@ -4,6 +4,7 @@ import { align } from '../../core/diff/align.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { isRecord } from '../../core/options.ts';
 import { formatPath } from '../../core/path.ts';
+import { checkEditKeys } from './edit-keys.ts';
 
 /** Who changed a message, and why. */
 export type MessageEdit = { readonly reason?: string; readonly author?: string; readonly originalChars: number };
@@ -86,6 +87,8 @@ export type CarriedEdit = { readonly state: unknown; readonly copies: readonly s
 /** Changes the agents' own copies of the messages that an edit changed, except where it changed the copy, too. */
 export function carryEdit(before: unknown, after: unknown, editor: Editor): CarriedEdit {
   const [was, is] = [readConversation(before), readConversation(after)];
+  if (was !== undefined && Object(after).kind === Object(before).kind)
+    checkEditKeys(was.key, Object(before), Object(after));
   if (was !== undefined && is === undefined) refuseBroken(was.key, before, after);
   if (was === undefined || is === undefined) return { state: after, copies: [] };
   const edits = findEdits(was, is, editor);

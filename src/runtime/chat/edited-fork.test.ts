@@ -103,6 +103,25 @@ describe('a fork with an edited message', () => {
     await manager.fork(id, { edit: () => ({ note: 'something else' }) });
   });
 
+  test('[session.2] that misspells a field is refused with its path, and what was meant', async () => {
+    const { manager, id } = await talk();
+    for (const [path, value, named] of [
+      ['/agents/ann/systemMesage', 'NEW', /\$\.agents\.ann\.systemMesage: .* "systemMessage"\?/],
+      ['/agnts', {}, /\$\.agnts: .* "agents"\?/],
+      ['/agents/anne', {}, /\$\.agents\.anne: /],
+      ['/chat/maxRound', 1, /\$\.chat\.maxRound: nothing reads this field/],
+      ['/chat/settings/maxRound', 1, /\$\.chat\.settings\.maxRound: .* "maxRounds"\?/],
+      ['/chat/messages/1/conent', 'x', /\$\.chat\.messages\[1\]\.conent: .* "content"\?/],
+      ['/chat/messages/1/name', 'anna', /\$\.chat\.messages\[1\]\.name: "anna" is nobody in it\. Did you mean "ann"\?/],
+    ] as const)
+      await expect(manager.fork(id, { edit: [{ op: 'add', path, value }] })).rejects.toThrow(named);
+    expect((await manager.branches('trip')).length).toBe(1);
+    const edit = [{ op: 'add', path: '/agents/ann/custom', value: { own: 1 } }] as const;
+    const { headId } = await manager.fork(id, { edit });
+    const more = await manager.fork(headId, { edit: [{ op: 'add', path: '/agents/ann/custom/more', value: 2 }] });
+    expect((await load(manager, more.headId)).agents.ann?.custom).toEqual({ own: 1, more: 2 });
+  });
+
   test('[chat.3] is replayed with what was recorded before it, as long as the edit changes no call', async () => {
     const { manager, asked, model } = await talk();
     const edit = (state: ChatState) => void Object.assign(state.agents.ann?.totals ?? {}, { costUsd: 1 });
