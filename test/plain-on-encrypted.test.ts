@@ -79,6 +79,26 @@ test.each(STORAGES)(
   },
 );
 
+/** What would find nothing, because names are hidden. */
+const LOOKS: Readonly<Record<string, (manager: CheckpointManager) => Promise<unknown>>> = {
+  clearUserHistory: (manager) => manager.clearUserHistory('ann'),
+  forgetUser: (manager) => manager.forgetUser('ann', { dryRun: true }),
+  deleteSession: (manager) => manager.deleteSession('chat'),
+  listByUser: (manager) => manager.listByUser('ann'),
+  latest: (manager) => manager.latest({ userId: 'ann' }),
+  list: (manager) => manager.list({ userId: 'ann' }),
+};
+
+test.each(Object.entries(LOOKS))(
+  '[encryption.3] without keys nobody is told that nothing is there: %s',
+  async (_, look) => {
+    const below = new InMemoryCheckpointStorage();
+    await open(encrypted(below, { keys: Keyring.create() })).save({ n: 1 }, { sessionId: 'chat', userId: 'ann' });
+    await expect(look(open(below))).rejects.toMatchObject(REFUSED);
+    await look(open(new InMemoryCheckpointStorage()));
+  },
+);
+
 test('[encryption.3] a server without keys begins nothing, and says why', async () => {
   const below = new InMemoryCheckpointStorage();
   await open(encrypted(below, { keys: Keyring.create() })).save({ n: 1 }, { sessionId: 'chat' });

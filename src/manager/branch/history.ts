@@ -100,6 +100,12 @@ export class History {
   }
 
   async list(filter: ListFilter, page: ListPage = {}): Promise<CheckpointPage> {
+    const found = await this.#list(filter, page);
+    if (found.checkpoints.length === 0) await this.#engine.repository.checkKeys(); // encrypted names fit no filter
+    return found;
+  }
+
+  async #list(filter: ListFilter, page: ListPage): Promise<CheckpointPage> {
     await this.#engine.settled();
     const { limit = DEFAULT_LIMIT } = page;
     const named = parseNames(filter);

@@ -36,6 +36,7 @@ type LeftInSession = {
 export async function forgetUser(engine: Engine, userId: string, isDryRun: boolean): Promise<ForgottenUser> {
   await engine.settled();
   const sessions = await sessionsOf(engine, userId);
+  if (sessions.size === 0) await engine.repository.checkKeys(); // or an erasure that erased nothing would seem done
   const groups = [...(await groupsOf(engine, sessions, userId))]; // before the pins go that tell
   const groupIds = new Set(groups.map(({ id }) => id));
   const isDoomed = (checkpoint: Checkpoint) => checkpoint.userId === userId || groupIds.has(checkpoint.id);
@@ -166,6 +167,7 @@ export async function deleteSession(
   await engine.settled();
   const id = parseSessionId(sessionId);
   const live = await readLive(engine, id);
+  if (live.length === 0) await engine.repository.checkKeys();
   const wasThere = await engine.storage.deleteSession(id);
   await engine.storage.deleteSession(draftOf(id)); // or the next opening would bring it back
   for (const keeper of engine.keepers) keeper.forget(id);
