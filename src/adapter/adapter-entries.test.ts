@@ -50,7 +50,7 @@ test('without the OpenAI Agents SDK the call that needs it says what to install'
     `import { InMemoryCheckpointStorage } from 'savestate';
     import { SavestateSession } from 'savestate/openai-agents';
     const session = new SavestateSession(new InMemoryCheckpointStorage(), 'a');
-    const model = session.recordedModel({ getResponse: async () => ({ output: [], usage: {} }) });
+    const model = session.recordedModel({ getResponse: async () => ({ output: [], usage: {} }), getStreamedResponse: () => [] });
     await model.getResponse({ input: 'Hi' }).catch(({ code, message }) => console.log(code, message));`,
   );
   expect(execFileSync(process.execPath, ['a.mjs'], { cwd: folder, encoding: 'utf8' })).toBe(

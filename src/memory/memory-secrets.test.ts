@@ -171,7 +171,7 @@ test('[input.1] what is no name, no scope and no text is refused for what it is'
   const memory = open(new SqliteMemoryStorage({ path: join(temporaryFolder(), 'history.db') }));
   for (const given of [5, Number.NaN, {}])
     await expect(memory.add('Hello', { userId: given as never })).rejects.toThrow('userId must be a string');
-  for (const scope of [undefined, null])
-    await expect(memory.purge(scope as never)).rejects.toThrow('Whose memory is it?');
+  await expect(memory.purge(undefined as never)).rejects.toThrow('Whose memory is it?');
+  await expect(memory.purge(null as never)).rejects.toThrow('must be an object; found null');
   await expect(memory.add('a\0b', { userId })).rejects.toThrow('found a NUL or half a character in it');
 });

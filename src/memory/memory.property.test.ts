@@ -147,6 +147,7 @@ class World {
           { sessionId, path: naive.pathOf(node.id), branch: undefined },
         );
       case 'learn since':
+        if (headId === undefined) return; // a session that was never saved is not found
         return this.#learn(words, { kind: 'since', sessionId, branch, id: headId }, naive.lookFrom(sessionId));
       case 'share':
         return this.#learn(words, undefined, undefined);
@@ -184,7 +185,7 @@ class World {
       case 'promote': {
         const seen = [...naive.see(naive.lookFrom(sessionId))];
         const [id, old] = seen[pick % Math.max(1, seen.length)] ?? [];
-        if (id === undefined || old === undefined) return;
+        if (id === undefined || old === undefined || headId === undefined) return;
         return this.#edit(does, { id, old: old.words, words: `${words} ${this.#names++}`, sessionId, branch });
       }
     }
@@ -231,7 +232,8 @@ class World {
     await this.#compare({}, naive.see(undefined));
     for (const id of SESSIONS) {
       const names = [...(naive.heads.get(id)?.keys() ?? [])];
-      const branch = names[pick % Math.max(1, names.length)] ?? 'main';
+      const branch = names[pick % Math.max(1, names.length)];
+      if (branch === undefined) continue;
       await this.#compare({ session: { id, branch } }, naive.see(naive.lookFrom(id, branch)));
     }
     const nodes = [...naive.nodes.values()].filter(({ isDeleted }) => !isDeleted);
