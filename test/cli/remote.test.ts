@@ -32,8 +32,10 @@ const plain = ({ code, stdout, stderr }: Ran) => ({
   stdout: withoutPlace(stdout),
   stderr: withoutPlace(stderr),
 });
+/** The memory of a server is not at hand, and both say so in their own words. */
 const withoutPlace = (text: string) =>
   text
+    .replaceAll(/^(?:No long-term memory was found|The long-term memory of the server).*\n/gm, '<memory>\n')
     .replaceAll(/(sqlite:|https?:)[^\s"]+/g, '<storage>')
     .replaceAll(' --remote <storage>', '')
     .replaceAll(/chk_\w+/g, 'chk_')
