@@ -407,6 +407,17 @@ describe('running', () => {
     expect(prompts).toEqual(['{"question":"why"}', '1 plain']);
   });
 
+  test('[workflow.13] a reply with content is a text; what holds none fails the step, and says what was found', async () => {
+    const replies: unknown[] = [{ content: 'c' }, { answer: 'x' }, ['a'], undefined, null, 7];
+    for (const reply of replies) {
+      const agents = { Odd: { reply: async () => reply as string } };
+      const { status, output, failure } = await setUp([{ id: 'a', agent: 'Odd', input: 'go' }], { agents }).run();
+      if (reply === replies[0]) expect([status, output]).toEqual(['completed', 'c']);
+      else
+        expect([status, failure?.error.message]).toEqual(['failed', expect.stringContaining('must return a string')]);
+    }
+  });
+
   test('[workflow.2] names that the registry does not have are told, all of them, before anything runs', async () => {
     let calls = 0;
     const sub = defineWorkflow({ workflow: { name: 'sub' }, steps: [{ id: 'x', function: 'nothere' }] });

@@ -1,5 +1,7 @@
+import { InvalidInputError } from '../../../core/errors.ts';
 import type { Lookup } from '../../../core/expression/evaluate.ts';
 import { freezeState } from '../../../core/freeze.ts';
+import { describeValue, isRecord } from '../../../core/options.ts';
 import { MAX_DELAY_MS, sleep } from '../../../core/time/timer.ts';
 import type { ManagerPorts } from '../../../manager/engine/engine.ts';
 import { StandardAgent } from '../../agent/standard-agent.ts';
@@ -109,8 +111,13 @@ async function ask(agent: WorkflowAgent | StandardAgent | undefined, prompt: str
     const options = { partner: `${sessionId}/${step}`, remembers: false, idempotencyKey, signal };
     return (await agent.reply(prompt, options)).content;
   }
-  const reply = await agent?.reply(prompt, context);
-  return typeof reply === 'object' ? reply.text : reply;
+  const reply: unknown = await agent?.reply(prompt, context);
+  const said = isRecord(reply) ? (reply.text ?? reply.content) : reply;
+  if (typeof said === 'string') return said;
+  throw new InvalidInputError(
+    `reply() of the agent of step "${context.step}" must return a string, or an object with one as text or content; found ${describeValue(reply)}.`,
+    { details: { step: context.step } },
+  );
 }
 
 /** What waiting needs. */
