@@ -4,6 +4,7 @@ import { STORAGES } from '../../../test/support/storages.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
+import { answerBranch } from '../revision/ref-name.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -86,6 +87,53 @@ describeOn(STORAGES)('limits on %s', (_, create) => {
     await manager.prune({ policy: { maxCheckpoints: 1 } });
     expect(await idsOf(manager)).not.toContain('asked');
     expect((await manager.verify()).findings).toEqual([]);
+    await manager.close();
+  });
+
+  test('[retention.7] an answer goes only with its branch; a run that was answered waits to be resumed', async () => {
+    let now = Date.now();
+    const manager = new CheckpointManager({ storage: create().storage, now: () => now });
+    const branchesOf = async (id: string) => (await manager.branches(id)).map(({ branch }) => branch).sort();
+    const answer = (at: string, branch: string) =>
+      manager.fork(at, { branch: answerBranch(branch, 'step/ok'), edit: (state) => ({ ...(state as object), ok: 1 }) });
+    const killed = await manager.save({ n: 1 }, { sessionId: 'killed', status: 'running' });
+    await answer(killed, 'main');
+    await answer(await manager.save({ n: 1 }, { sessionId: 'over' }), 'main');
+    await manager.save({ n: 2 }, { sessionId: 'over', status: 'completed' });
+    const tagged = await manager.save({ n: 1 }, { sessionId: 'tagged' });
+    await manager.tag(tagged, 'v1');
+    await answer(tagged, 'main');
+    await manager.fork(tagged, { branch: 'a/b', edit: [{ op: 'add', path: '/x', value: 1 }] });
+    const [side] = (await manager.list({ sessionId: 'tagged', branch: 'a/b' })).checkpoints;
+    await answer(side?.id ?? '', 'a/b');
+    for (const branch of ['a/b', 'main']) {
+      const session = await manager.session('tagged', { branch });
+      await session.save({ n: 3 });
+      await session.close();
+    }
+    now += 40 * DAY_MS;
+    const { verdicts } = await manager.prune({ policy: { maxAgeDays: 30 } });
+    expect(verdicts.find(({ id }) => id === killed)?.reason).toBe(
+      'head of branch main; still waits: answered, and not resumed since',
+    );
+    expect(await branchesOf('killed')).toEqual(['answer/main/step/ok', 'main']);
+    expect(await branchesOf('tagged')).toEqual(['answer/main/step/ok', 'main']);
+    expect(await idsOf(manager)).not.toContain('over');
+    await manager.close();
+  });
+
+  test('[retention.8] in the session saved to last a limit takes no answer that is newer than its run', async () => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    const asked = await manager.save({ n: 1 }, { sessionId: 's', status: 'waiting' });
+    const answer = (at: string, requestId: string) =>
+      manager.fork(at, { branch: answerBranch('main', requestId), edit: () => ({ [requestId]: 'no' }) });
+    for (const requestId of ['a', 'b']) await answer(asked, requestId);
+    await manager.prune({ policy: { maxCheckpoints: 1 } });
+    expect(await manager.branches('s')).toHaveLength(3);
+    await answer(await manager.save({ n: 2 }, { sessionId: 's' }), 'c');
+    await manager.prune({ policy: { maxCheckpoints: 1 } });
+    const left = (await manager.branches('s')).map(({ branch }) => branch).sort();
+    expect(left).toEqual(['answer/main/c', 'main']); // the run went on with the others
     await manager.close();
   });
 

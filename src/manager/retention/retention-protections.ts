@@ -5,13 +5,14 @@ import type { Engine } from '../engine/engine.ts';
 import { findCurrentBranch } from '../engine/records.ts';
 import { groupOfPin } from '../group/group-pins.ts';
 import { parseDue, parseHolder } from '../lease/lease-refs.ts';
+import { answeredBranches } from '../revision/ref-name.ts';
 import type { RetentionCase } from './retention.ts';
 import { MAX_REASONS } from './retention-groups.ts';
 import { DAY_MS } from './retention-policy.ts';
 
 /** What the refs of some sessions say about what must stay. */
 export type Protections = Required<
-  Pick<RetentionCase, 'protections' | 'heads' | 'current' | 'completed' | 'cleared' | 'held' | 'groups'>
+  Pick<RetentionCase, 'protections' | 'heads' | 'current' | 'answers' | 'completed' | 'cleared' | 'held' | 'groups'>
 > & {
   /** The refs this was read from. */
   readonly refs: ReadonlyMap<SessionId, readonly Ref[]>;
@@ -38,6 +39,7 @@ class ProtectionReader {
   readonly protections = new Map<CheckpointId, string[]>();
   readonly heads = new Map<CheckpointId, string[]>();
   readonly current = new Set<CheckpointId>();
+  readonly answers = new Map<CheckpointId, CheckpointId[]>();
   readonly completed = new Set<CheckpointId>();
   readonly cleared = new Set<CheckpointId>();
   readonly held = new Set<SessionId>();
@@ -101,8 +103,14 @@ class ProtectionReader {
     for (const ref of refs) {
       const isHeld = ref.kind === 'lease' && this.#isHeld(ref.target, dues.get(ref.name));
       const target = branches.get(ref.name);
+      if (ref.kind === 'branch') this.#addAnswer(ref, branches);
       if (isHeld && target !== undefined) this.#protect({ ...ref, target }, describeLease(ref));
     }
+  }
+
+  #addAnswer({ name, target }: Ref, branches: ReadonlyMap<string, string>): void {
+    const asking = [...answeredBranches(name)].flatMap((branch) => branches.get(branch) ?? []);
+    if (asking.length > 0) this.answers.set(target as CheckpointId, asking as CheckpointId[]);
   }
 
   /** What a crashed worker left waits a day for its recovery. */

@@ -165,7 +165,7 @@ export class RetentionRunner {
       peers: sessionId === undefined ? [] : await this.#readPeers(sessionId, headers, policy),
       policy,
       ...held,
-      ...(policy.maxAgeDays !== undefined && { waiting: await findWaiting(this.#engine, headers, held.refs) }),
+      ...(policy.maxAgeDays !== undefined && { waiting: await findWaiting(this.#engine, headers, held) }),
       sparedFromMs: Math.min(sinceMs, review.cutsSinceMs),
       slack,
       nowMs: this.#engine.ports.now(),

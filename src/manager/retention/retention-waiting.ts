@@ -14,14 +14,14 @@ const NO_MESSAGE = 'null';
 /** What the reason of a verdict says of whoever waits. */
 export const STILL_WAITS = 'still waits';
 
-/** Heads that somebody waits for, each with the reason: a run that asks a person, an agent with messages. Age alone does not end them. */
+/** Heads that somebody waits for, each with the reason: a run that asks a person or was answered, an agent with messages. Age alone does not end them. */
 export async function findWaiting(
   engine: Engine,
   headers: readonly CheckpointHeader[],
-  sessions: Protections['refs'],
+  { refs: sessions, answers }: Pick<Protections, 'refs' | 'answers'>,
 ): Promise<Map<CheckpointId, string>> {
   const byId = new Map(headers.map((header) => [header.id, header]));
-  const found = new Map<CheckpointId, string>();
+  const found = findAnswered(answers);
   const breather = new Breather();
   for (const refs of sessions.values())
     for (const { kind, name, target } of refs) {
@@ -31,6 +31,12 @@ export async function findWaiting(
       if (breather.isDue) await breather.breathe();
     }
   return found;
+}
+
+/** Heads that somebody answered, with nothing saved since. */
+function findAnswered(answers: Protections['answers']): Map<CheckpointId, string> {
+  const answered = [...answers].flatMap(([answer, asking]) => asking.filter((id) => id < answer));
+  return new Map(answered.map((id) => [id, `${STILL_WAITS}: answered, and not resumed since`]));
 }
 
 /** How a run says that it asked somebody. A single agent says the same when it has replied: it rests. */

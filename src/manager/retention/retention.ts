@@ -34,6 +34,8 @@ export type RetentionCase = {
   readonly heads?: ReadonlyMap<CheckpointId, readonly string[]>;
   /** Heads that go only with their whole session: those of branches that are current, or open here. */
   readonly current?: ReadonlySet<CheckpointId>;
+  /** Heads that hold a person's answer, and those of the branches that asked: while one of these stays, age does not end the answer. */
+  readonly answers?: ReadonlyMap<CheckpointId, readonly CheckpointId[]>;
   /** Heads that somebody waits for, and why: age ends neither them nor their sessions. */
   readonly waiting?: ReadonlyMap<CheckpointId, string>;
   /** Sessions that must stay for the sake of checkpoints that are not among these. */
@@ -220,14 +222,14 @@ class Verdicts {
   endIdle([sessionId, headers]: readonly [SessionId, readonly CheckpointHeader[]], maxAgeDays: number): void {
     const since = `was not saved to for ${formatCount(maxAgeDays, 'day')}`;
     const old = headers.filter((header) => this.#isOlder(header, maxAgeDays));
-    const isWaiting = ({ id }: CheckpointHeader): boolean => this.#input.waiting?.has(id) === true;
+    const { waiting, answers } = this.#input;
+    const isWaiting = ({ id }: CheckpointHeader): boolean => waiting?.has(id) === true;
     const isOver = old.length === headers.length && !old.some(isWaiting) && !this.#isHeld(sessionId);
-    if (isOver) this.#end(old, `its session ${since}`);
-    else
-      this.#end(
-        old.filter((header) => this.#isForgettable(header) && !isWaiting(header)),
-        `its branch ${since}`,
-      );
+    if (isOver) return void this.#end(old, `its session ${since}`);
+    const idle = old.filter((header) => this.#isForgettable(header) && !isWaiting(header));
+    const going = new Set(idle.map(({ id }) => id));
+    const isLeft = ({ id }: CheckpointHeader): boolean => answers?.get(id)?.every((one) => going.has(one)) ?? true;
+    this.#end(idle.filter(isLeft), `its branch ${since}`);
   }
 
   readonly #isForgettable = ({ id }: CheckpointHeader): boolean => {
@@ -274,7 +276,8 @@ class Verdicts {
       const kept = this.#kept(headers);
       if (kept.length > 0 && !spared.has(sessionId) && this.#isFree(sessionId, kept)) end(sessionId, kept);
     }
-    const branches = latest?.[1].slice(1).filter(this.#isForgettable) ?? [];
+    const isOpen = ({ id }: CheckpointHeader) => this.#input.answers?.get(id)?.some((asking) => asking < id) === true;
+    const branches = latest?.[1].slice(1).filter((header) => this.#isForgettable(header) && !isOpen(header)) ?? [];
     const surplus = branches.slice(Math.max(0, branches.length - Math.max(0, wanted)));
     this.#end(surplus, `${beyond}: its branch was idle longest`, counted);
   }

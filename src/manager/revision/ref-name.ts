@@ -46,3 +46,10 @@ export function answerBranch(branch: string, requestId: string): string {
 
 /** Whether a branch only holds an answer: nothing goes on there. Its name has what the request is called. */
 export const isAnswerBranch = (branch: string): boolean => branch.startsWith(ANSWERS);
+
+/** Names of the branches that one may hold an answer for, most of which there is none of: both parts of its name may have slashes. */
+export function* answeredBranches(name: string): Generator<string> {
+  if (!isAnswerBranch(name)) return;
+  for (let at = name.indexOf('/', ANSWERS.length); at >= 0; at = name.indexOf('/', at + 1))
+    yield name.slice(ANSWERS.length, at);
+}

@@ -14,6 +14,8 @@ import { APPROVALS } from '../workflow/step/approvals.ts';
 import { WorkflowExecutor } from '../workflow/workflow-executor.ts';
 import { type AnyRequest, RequestAnswers } from './request-answers.ts';
 
+const DAY_MS = 86_400_000;
+
 /** Runs until a person is asked; `resume` says whether it went on with a yes. */
 type Begin = (manager: CheckpointManager) => Promise<{
   readonly request: { readonly sessionId: string; readonly requestId: string };
@@ -108,6 +110,21 @@ describe.each<[string, Open, Begin]>([
       await manager.close();
     },
   );
+
+  test('[retention.7] keeps an answer that nobody resumed yet when age deletes the rest', async () => {
+    let nowMs = Date.now();
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: () => nowMs });
+    const { request, resume } = await begin(manager);
+    const inbox = open(manager);
+    await inbox.give({ ...request, answer: 'reject', by: 'Ann' });
+    nowMs += 2 * DAY_MS;
+    const { verdicts } = await manager.prune({ policy: { maxAgeDays: 1 } });
+    expect(verdicts.map(({ reason }) => reason)).toContainEqual(expect.stringContaining('still waits: status waiting'));
+    const late = inbox.give({ ...request, answer: 'approve', by: 'Bob' });
+    await expect(late).rejects.toThrow('already answered by Ann: "reject"');
+    expect(await resume()).toBe(false);
+    await manager.close();
+  });
 
   test('looks for an answer on the branch where it is left: the current one, if none is named', async () => {
     const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
