@@ -23,7 +23,7 @@ test.each(STORAGES)(
   '[input.1] an error names the line of the caller, also out of a queue or a deep state: %s',
   async (_, create) => {
     const manager = new CheckpointManager({ storage: create().storage });
-    const [first, second, third] = [await manager.session('s'), await manager.session('s'), await manager.session('s')];
+    const [first, second] = [await manager.session('s'), await manager.session('s')];
     const headId = await first.save({ n: 1 });
     await manager.fork(headId, { branch: 'taken' });
     let deep: unknown = () => 1;
@@ -32,7 +32,6 @@ test.each(STORAGES)(
       () => first.save(deep),
       () => first.update((state) => Object.assign(state as object, { deep })),
       () => second.save({ n: 2 }),
-      () => third.step('ask', () => 1),
       () => manager.fork(headId, { branch: 'taken' }),
       () => manager.save({ id: 'a', deep }),
     ];

@@ -139,7 +139,7 @@ export class Session<State = unknown> {
     run: (attempt: StepAttempt) => Promise<Result> | Result,
     options?: StepOptions,
   ): Promise<Result> {
-    return withCallSite(this.#writer.step(name, run, options));
+    return this.#writer.step(name, run, options); // nothing in between: a save there would count a result that nobody has yet
   }
 
   /** The checkpoint of a revision, without its state; throws a NotFoundError if there is none. */
