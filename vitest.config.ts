@@ -9,7 +9,7 @@ const exclude = [...FAULT_LOOPS, 'node_modules/**'];
 const setupFiles = ['test/support/end-of-file.ts'];
 /** Whether every test runs. In a run of a part, each runs on all storages. */
 const isWhole = process.argv.slice(2).every((arg) => arg === 'run' || arg.startsWith('-'));
-const env: Record<string, string> = isWhole ? { SAVESTATE_STORAGES: 'shared' } : {};
+const env: Record<string, string> = isWhole ? { TEST_STORAGES: 'shared' } : {};
 const shared = {
   testTimeout: 300_000,
   hookTimeout: 60_000,

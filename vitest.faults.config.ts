@@ -70,7 +70,7 @@ export default defineConfig({
           name: 'rest',
           include: leavingSome(),
           exclude: [...FAULT_LOOPS, ...SHORTENED],
-          env: { ...env, SAVESTATE_STORAGES: 'rest' },
+          env: { ...env, TEST_STORAGES: 'rest' },
         },
       },
     ],

@@ -15,7 +15,10 @@ test('[studio.1] find where a run went wrong, fork it there with an edit, and se
   await page.getByRole('link', { name: 'pricing-report' }).click();
   await page.getByRole('link', { name: 'Fork there' }).click();
   await page.getByText('Begins at').waitFor();
-  await page.getByRole('textbox').first().fill('Compare list prices of two vendors.');
+  await page
+    .getByLabel(/\.content$/)
+    .first()
+    .fill('Compare list prices of two vendors.');
   await page.getByText('1 change,').waitFor();
   await page.getByLabel('Branch').fill('two-vendors');
   await page.getByLabel('Reason').fill('Six are too many');
