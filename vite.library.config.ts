@@ -51,6 +51,14 @@ function emitLicenses(this: { emitFile: (file: { type: 'asset'; fileName: string
   }
 }
 
+/** Commander loads what starts processes, and with it sockets, for programs whose subcommands are programs of their own. Ours are none. */
+function withoutProcesses(code: string, id: string): string | undefined {
+  if (!id.endsWith('commander/lib/command.js')) return undefined;
+  const found = "require('node:child_process')";
+  if (!code.includes(found)) throw new Error(`Commander no longer has ${found}: see whether it still loads it.`);
+  return code.replace(found, '{}');
+}
+
 /** Text beyond ASCII is escaped: with one such character Node holds a whole file as 16-bit text, and reads it in three times the time. */
 function toAscii(
   _: unknown,
@@ -73,6 +81,7 @@ export default defineConfig({
   plugins: [
     { name: 'licenses', generateBundle: emitLicenses },
     { name: 'ascii', generateBundle: toAscii },
+    { name: 'without-processes', transform: withoutProcesses },
   ],
   build: {
     ssr: true,

@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config';
-import { WORKERS } from './test/support/workers.ts';
+import { MODULE_CACHE, WORKERS } from './test/support/workers.ts';
 import { FAULT_LOOPS } from './vitest.faults.config.ts';
 
 /** Folders whose tests leave nothing running. */
@@ -24,6 +24,7 @@ const globalSetup = ['test/support/on-demand-global.ts'];
 export default defineConfig({
   test: {
     maxWorkers: WORKERS,
+    experimental: MODULE_CACHE,
     projects: [
       // Files that leave nothing running share processes, and load the modules they share once. Each folder begins with an empty heap.
       ...SHARED.map((name) => ({

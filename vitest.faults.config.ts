@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
-import { WORKERS } from './test/support/workers.ts';
+import { MODULE_CACHE, WORKERS } from './test/support/workers.ts';
 
 /** Files that kill, damage, cut or draw at random, again and again. */
 export const FAULT_LOOPS = [
@@ -23,10 +23,10 @@ export const FAULT_LOOPS = [
 export const SHORTENED = [
   'src/adapter/langgraph/{record/graph-ids,store/savestate-store,store/store-trie}.test.ts',
   'src/adapter/openai-agents/savestate-session.test.ts',
-  'src/core/{codec/near-state,codec/plain-json,codec/state-check,diff/align,tree/list-trace,tree/text-pieces}.test.ts',
+  'src/core/{codec/near-state,codec/plain-json,codec/state-check,diff/align,pattern/linear-pattern,tree/list-trace,tree/text-pieces}.test.ts',
   'src/manager/retention/retention.test.ts',
   'src/runtime/loop/{clock-jumps,recovery,retry,turn/operation,undone-turns}.test.ts',
-  'src/runtime/{chat/linear-pattern,drift/drift-snapshot,drift/odd-events,repair/intervene,run/work,workspace/ignore-list}.test.ts',
+  'src/runtime/{drift/drift-snapshot,drift/odd-events,repair/intervene,run/work,workspace/ignore-list}.test.ts',
   'test/cli/remote.test.ts',
   'test/loop/ordinary-work.test.ts',
 ];
@@ -59,6 +59,7 @@ function leavingSome(): string[] {
 export default defineConfig({
   test: {
     maxWorkers: WORKERS,
+    experimental: MODULE_CACHE,
     fileParallelism: !isFull,
     reporters: isFull ? ['verbose'] : ['default'],
     passWithNoTests: true,

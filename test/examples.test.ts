@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
@@ -158,8 +158,43 @@ test('mathchat goes on for the rounds it is given, and names a program that is t
   expect(existsSync(program)).toBe(true);
 });
 
+test('mathchat refuses another problem for a session that has one', async () => {
+  const folder = temporaryFolder();
+  const file = join(folder, 'task.txt');
+  writeFileSync(file, 'What is 12*13?\n');
+  const args = ['--session-name', 'demo', '--logs', join(folder, 'logs')];
+  await run('mathchat/mathchat.mjs', ...args, '--problem-file', file);
+  const again = await run('mathchat/mathchat.mjs', ...args, '--problem-file', file);
+  expect(again).toContain('Going on with session demo.');
+  writeFileSync(file, 'What is 100-1?\n');
+  await expect(run('mathchat/mathchat.mjs', ...args, '--problem-file', file)).rejects.toMatchObject({
+    code: 2,
+    stderr: `Error: Session demo has another problem than ${file}: "What is 12*13?". Leave out --problem-file to go on with it, or name another session with --session-name.\n`,
+  });
+});
+
+test(
+  'mathchat continues a checkpoint file without being told where the others are, and says what it could not write',
+  LATER,
+  async () => {
+    const folder = temporaryFolder();
+    const logs = join(folder, 'kept');
+    await run('mathchat/mathchat.mjs', '--rounds', '1', '--logs', logs);
+    const [session = ''] = readdirSync(logs).filter((name) => name.startsWith('session_'));
+    const [file = ''] = readdirSync(join(logs, session, 'checkpoints'));
+    const source = join(logs, session, 'checkpoints', file);
+    writeFileSync(join(folder, 'taken'), '');
+    const more = await run('mathchat/continue.mjs', source, '--rounds', '1', '--output-root', join(folder, 'taken'));
+    expect(more.join('\n')).toMatch(/^Files: {2}not written: .*taken/m);
+  },
+);
+
 test('mathchat says what is wrong with its options', async () => {
   const logs = join(temporaryFolder(), 'logs');
+  await expect(run('mathchat/mathchat.mjs', '--problem-file', '.', '--logs', logs)).rejects.toMatchObject({
+    code: 2,
+    stderr: 'Error: --problem-file . cannot be read: EISDIR: illegal operation on a directory, read\n',
+  });
   await expect(run('mathchat/mathchat.mjs', '--rounds', 'many', '--logs', logs)).rejects.toMatchObject({
     code: 2,
     stderr: 'Error: --rounds must be a whole number from 1; found "many".\n',

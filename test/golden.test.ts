@@ -47,7 +47,7 @@ async function checkHistory(manager: CheckpointManager): Promise<void> {
   await manager.close();
 }
 
-test.each(['format-1.db', 'format-1-compressed.db', 'format-1-files'])(
+test.each(['format-1.db', 'format-1-compressed.db', 'format-2.db', 'format-2-compressed.db', 'format-1-files'])(
   '[format.1] %s is read and written on',
   async (name) => {
     await checkHistory(new CheckpointManager({ storage: await openCopy(name) }));

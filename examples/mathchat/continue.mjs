@@ -1,6 +1,6 @@
 // Continues a conversation from any of its checkpoints, as a new branch.
 //   node examples/mathchat/continue.mjs <checkpoint id or file> [--rounds 5] [--output-root folder] [--strip-signal] [--logs folder]
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { CheckpointRestorer } from 'savestate/agents';
 import { DEFAULT_LOGS, fail, openCheckpoints, showMessage, showResult, stopOnInterrupt } from './report.mjs';
@@ -16,7 +16,7 @@ function readOptions() {
       rounds: { type: 'string', short: 'r', default: '5' },
       'output-root': { type: 'string' },
       'strip-signal': { type: 'boolean', default: false },
-      logs: { type: 'string', default: DEFAULT_LOGS },
+      logs: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   });
@@ -24,16 +24,22 @@ function readOptions() {
   const [source, ...others] = positionals;
   if (source === undefined || others.length > 0) throw new Error(USAGE);
   const outputRoot = values['output-root'];
+  const logs = values.logs ?? logsOf(source);
   return {
     source: existsSync(source) ? { file: source } : source,
-    logs: values.logs,
+    logs,
     run: {
       rounds: Number(values.rounds),
       stripSignal: values['strip-signal'],
-      logs: values.logs,
+      logs,
       ...(outputRoot !== undefined && { outputRoot }),
     },
   };
+}
+
+/** The folder that a checkpoint file's session is in; the usual one for an id. */
+function logsOf(source) {
+  return /^(.+?)[\\/]session_\d+_\d+[^\\/]*[\\/]/.exec(source)?.[1] ?? DEFAULT_LOGS;
 }
 
 async function main() {
@@ -42,7 +48,6 @@ async function main() {
     console.log(USAGE);
     return;
   }
-  mkdirSync(options.logs, { recursive: true });
   const manager = openCheckpoints(options.logs);
   try {
     const restorer = new CheckpointRestorer({ manager, registry: createRegistry(process.env, options.logs) });

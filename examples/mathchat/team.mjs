@@ -1,5 +1,4 @@
 // A planner, a runner that executes the planner's programs, and a checker with a calculator.
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { AgentRegistry, GroupChat, StandardAgent } from 'savestate/agents';
 import { calculator } from './calculator.mjs';
@@ -32,7 +31,6 @@ export function createRegistry(env, folder) {
 
 export function createTeam({ env, folder }) {
   const workDir = join(folder, 'work');
-  mkdirSync(workDir, { recursive: true });
   const model = chooseModel(env);
   return new GroupChat({
     agents: [

@@ -5,6 +5,15 @@ import { CheckpointManager, SqliteCheckpointStorage } from 'savestate';
 import { parseWorkflow, WorkflowExecutor } from 'savestate/workflow';
 
 const VENDORS = ['Acme', 'Borealis', 'Cobalt', 'Delta', 'Ember', 'Fjord'];
+/** What each page says, how the table got it, and what the critic checked: no two alike. */
+const FOUND = {
+  Acme: ['starter plan, billed yearly, taxes apart', 'First row of the second half.', 'Matches the invoice of March.'],
+  Borealis: ['public sector tariff, minimum ten users', 'Sorted by amount now.', 'Cited from the tender itself.'],
+  Cobalt: ['team edition, price held until June', 'New file with four columns.', 'The page is dated last week, good.'],
+  Delta: ['business tier including support hours', 'Currency column added.', 'Two resellers quote the same.'],
+  Ember: ['volume discount begins at fifty licences', 'Footnote about discounts below.', 'Archive copy agrees.'],
+  Fjord: ['flat fee, storage counted separately', 'Totals computed for each quarter.', 'Signed datasheet attached.'],
+};
 const TEAM = {
   planner: { model: 'gpt-4o', system: 'Plan in small steps and hand over.' },
   researcher: {
@@ -56,13 +65,14 @@ class Recorder {
 
   /** One vendor: looked up, said, written down, checked. */
   async research(vendor, price) {
-    const found = `${vendor}: list price ${price} EUR a seat`;
+    const [page, table, check] = FOUND[vendor];
+    const found = `${vendor}: list price ${price} EUR a seat, ${page}`;
     await this.say('researcher', '', { calls: [call('web_search', { query: `${vendor} list price` }, found)] });
-    await this.say('researcher', `${vendor} asks ${price} EUR a seat and month, says its price page.`);
+    await this.say('researcher', `${vendor} asks ${price} EUR: ${page}.`);
     this.state = { ...this.state, prices: { ...this.state.prices, [vendor]: price } };
-    const write = call('write_file', { path: 'prices.csv', rows: Object.keys(this.state.prices).length }, 'written');
-    await this.say('coder', 'The table is up to date.', { calls: [write] });
-    await this.say('critic', `${vendor}: plausible, and it has a source.`);
+    const write = call('write_file', { path: 'prices.csv', vendor, price }, `${table.length} bytes written`);
+    await this.say('coder', table, { calls: [write] });
+    await this.say('critic', check);
   }
 }
 

@@ -1,5 +1,16 @@
+import { withoutUndefined } from '../core/defined.ts';
 import { InvalidInputError } from '../core/errors.ts';
-import { anything, callback, checkOptions, listOf, type OptionChecks, record, wholeFrom } from '../core/options.ts';
+import {
+  anything,
+  callback,
+  checkOptions,
+  describeValue,
+  isRecord,
+  listOf,
+  type OptionChecks,
+  record,
+  wholeFrom,
+} from '../core/options.ts';
 import { type RedactionOptions, secretsOption } from '../core/secret/redaction.ts';
 import type { ClassCodec } from '../core/value/class-codec.ts';
 import type { ValueLimits } from '../core/value/format.ts';
@@ -62,31 +73,19 @@ export function placeOf({ manager, storage, ...rest }: AdapterStorageOptions): o
 }
 
 function noStorage(found: unknown): InvalidInputError {
+  const fields = isRecord(found) ? ` with ${Object.keys(found).join(', ') || 'no fields'}` : '';
   return new InvalidInputError(
-    `A storage, { storage, ... } or { manager, ... } is needed; found ${describeGiven(found)}. Give a storage, such as new SqliteCheckpointStorage({ path }), or a manager.`,
+    `A storage, { storage, ... } or { manager, ... } is needed; found ${describeValue(found)}${fields}. Give a storage, such as new SqliteCheckpointStorage({ path }), or a manager.`,
     { details: { field: 'storage' } },
   );
-}
-
-function describeGiven(found: unknown): string {
-  if (typeof found === 'string') return `the text ${JSON.stringify(found)}`;
-  if (typeof found !== 'object' || found === null) return String(found);
-  return Array.isArray(found) ? 'an array' : `an object with ${Object.keys(found).join(', ') || 'no fields'}`;
 }
 
 /** Opens what an adapter builds on; `ownClasses` are those that its framework's states hold. */
 export function openAdapterEngine(options: AdapterStorageOptions, ownClasses: readonly ClassCodec[] = []): Engine {
   if (options.manager !== undefined) return engineOf(options.manager).withoutMigrations();
-  const { storage, classes = [], secrets = 'store-secrets-in-plain-text', ...rest } = options;
-  const { limits, shadowBudgetBytes, now } = rest;
-  const engine = Engine.open({
-    storage,
-    classes: [...ownClasses, ...classes],
-    secrets,
-    ...(limits !== undefined && { limits }),
-    ...(shadowBudgetBytes !== undefined && { shadowBudgetBytes }),
-    ...(now !== undefined && { now }),
-  });
+  const { storage, classes = [], secrets = 'store-secrets-in-plain-text', limits, shadowBudgetBytes, now } = options;
+  const settings = withoutUndefined({ limits, shadowBudgetBytes, now });
+  const engine = Engine.open({ storage, classes: [...ownClasses, ...classes], secrets, ...settings });
   engine.finishing.replacement = async (...given) =>
     (await import('../manager/transfer/replace-session.ts')).finishReplacement(...given);
   return engine;

@@ -45,7 +45,7 @@ const GROUPS: Readonly<Record<CommandGroup, readonly Row[]>> = {
   ],
   Keep: [
     ['verify', 'check that everything stored is intact', () => import('./commands/keep/verify.ts')],
-    ['prune', 'delete checkpoints that no rule keeps', () => import('./commands/keep/prune.ts')],
+    ['prune', 'delete checkpoints by the retention policy', () => import('./commands/keep/prune.ts')],
     ['gc', 'free the space of deleted data', () => import('./commands/keep/gc.ts')],
     ['forget', 'delete checkpoints, a session, or all data of a user', () => import('./commands/keep/forget.ts')],
     ['redact', 'remove a text or a value from a whole session', () => import('./commands/keep/redact.ts')],
@@ -70,9 +70,9 @@ const GROUPS: Readonly<Record<CommandGroup, readonly Row[]>> = {
   'Set up': [
     [
       'workflow',
-      'check or draw a workflow file',
+      'check a workflow file, or print its schema',
       () => import('./commands/setup/workflow.ts'),
-      { actions: ['check', 'draw', 'schema'] },
+      { actions: ['check', 'schema'] },
     ],
     ['repl', 'talk to the team, look and move around step by step', () => import('./commands/setup/repl.ts')],
     ['init', 'create a storage and savestate.yaml here', () => import('./commands/setup/init.ts')],

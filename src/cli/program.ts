@@ -109,6 +109,7 @@ function define(commander: Commander, command: Command): void {
   for (const argument of command.arguments?.split(' ') ?? []) commander.argument(argument);
   for (const [flags, description, repeat] of command.options ?? []) {
     const option = new Option(flags, description);
+    const collect = (value: string, before: readonly string[] = []) => [...before, value];
     commander.addOption(repeat === undefined ? option : option.argParser(collect));
   }
   if (command.isPassedOn === true) commander.passThroughOptions().allowUnknownOption().helpOption(false);
@@ -118,30 +119,19 @@ function define(commander: Commander, command: Command): void {
     commander.configureOutput({
       outputError: (text, write) => write(`${withSuggestion(text, commander)}For instance: ${example[0]}\n`),
     });
+  const widthOf = () => commander.configureOutput().getOutHelpWidth?.() ?? DEFAULT_COLUMNS;
   commander
     .allowExcessArguments(false)
-    .addHelpText('after', () => formatMore(command, commander.createHelp(), widthOf(commander)));
+    .addHelpText('after', () => formatMore(command, commander.createHelp(), widthOf()));
 }
 
 /** Options of every command are hidden in the help of one, where the parser finds none that was meant. */
 function withSuggestion(text: string, { options }: Commander): string {
   const [, unknown] = /unknown option '(--[^'=]+)/.exec(text) ?? [];
   if (unknown === undefined || text.includes('Did you mean')) return text;
-  const meant = formatSuggestion(
-    suggest(
-      unknown,
-      options.flatMap(({ long }) => long ?? []),
-    ),
-  );
+  const known = options.flatMap(({ long }) => long ?? []);
+  const meant = formatSuggestion(suggest(unknown, known));
   return `${text.trimEnd()}.${meant}\n`.replace(/\.\n/, '\n');
-}
-
-function collect(value: string, before: unknown): string[] {
-  return [...(Array.isArray(before) ? before.map(String) : []), value];
-}
-
-function widthOf(commander: Commander): number {
-  return commander.configureOutput().getOutHelpWidth?.() ?? DEFAULT_COLUMNS;
 }
 
 /** Prose is wrapped; an example stays whole, with what it does below it where both do not fit. */

@@ -1,4 +1,5 @@
 import { SavestateError } from '../core/errors.ts';
+import { formatSafeJson } from '../core/safe-json.ts';
 import type { Command } from './base/command.ts';
 import { type CommandInput, findName, type GlobalOptions } from './base/command-input.ts';
 import { describeError, EXIT, type ExitCode, exitCodeOf, isInterrupt } from './base/exit-code.ts';
@@ -78,7 +79,7 @@ async function explain(error: unknown, host: NodeJS.Process, isJson: boolean): P
   const message = isInterrupt(error) ? 'Stopped.' : describeError(error);
   if (isJson) {
     const { code, details } = error instanceof SavestateError ? error : { code: undefined, details: undefined };
-    note(host, `${JSON.stringify({ error: { code, message, details, exitCode } })}\n`);
+    note(host, `${formatSafeJson({ error: { code, message, details, exitCode } })}\n`);
   } else {
     const text = `${isInterrupt(error) ? '' : 'error: '}${message}\n`;
     const { isTTY, columns } = host.stderr;

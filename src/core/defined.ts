@@ -5,5 +5,16 @@ export type Defined<Value> = {
 
 /** The same object without the fields that are undefined. */
 export function withoutUndefined<Value extends object>(value: Value): Defined<Value> {
-  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Defined<Value>;
+  const fields = value as Record<string, unknown>;
+  const defined: Record<string, unknown> = {};
+  // Key by key: an object made from entries is slow wherever it goes.
+  for (const key of Object.keys(fields)) if (fields[key] !== undefined) setField(defined, key, fields[key]);
+  return defined as Defined<Value>;
+}
+
+/** Sets any key as plain data; assigning `__proto__` would change the prototype instead. */
+export function setField(target: object, key: string, value: unknown): void {
+  if (key === '__proto__')
+    Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
+  else (target as Record<string, unknown>)[key] = value;
 }

@@ -100,10 +100,18 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Whether a storage could not learn if a commit was stored: the connection died before the answer came. */
+/**
+ * Whether a storage could not learn if a commit was stored, so that a look may tell: the connection died before the answer came. After a
+ * failed sync (`reason: 'disk'`) a look tells nothing: what can be read may not be on the disk.
+ */
 export function isOutcomeUnknown(error: unknown): boolean {
-  return hasErrorCode(error, 'STORAGE') && (error as SavestateError).details?.outcome === 'unknown';
+  if (!hasErrorCode(error, 'STORAGE')) return false;
+  const { outcome, reason } = (error as SavestateError).details ?? {};
+  return outcome === 'unknown' && reason !== 'disk';
 }
+
+/** The details of an error after which nobody knows what reached the disk. */
+export const UNSYNCED = { outcome: 'unknown', reason: 'disk' } as const;
 
 /** A message of damage without its advice to run verify: for verify itself, and for what is not in a storage. */
 export function withoutAdvice(message: string): string {

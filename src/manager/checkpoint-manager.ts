@@ -110,10 +110,10 @@ export class CheckpointManager {
     return this.#saving.restore(await this.#open(revision), options);
   }
 
-  /** What the restore of this agent could not put back, or which secrets the state of this session lacks. */
+  /** What the restore of this agent could not put back, or which secrets the state of this session lacks; and what migrated it. */
   reportOf(agent: object): RestoreReport | undefined {
     if (agent instanceof Session && agent.head !== undefined)
-      return createReport(agent.head.id, findLeftOutSecrets(agent.state), []);
+      return createReport(agent.head.id, findLeftOutSecrets(agent.state), agent.migratedThrough);
     return this.#saving.reportOf(agent);
   }
 

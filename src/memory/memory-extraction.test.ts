@@ -1,13 +1,17 @@
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../../test/support/storages.ts';
+import { CheckpointManager, InMemoryCheckpointStorage } from '../index.ts';
 import { type ExtractionRequest, Memory, type MemoryExtractor } from './index.ts';
 import { extractByRules } from './log/extract-by-rules.ts';
 import { stripMemoryBlocks } from './log/memory-block.ts';
 
 const userId = 'ann';
 
-function open(extract: (request: ExtractionRequest) => unknown): { memory: Memory; asked: ExtractionRequest[] } {
+function open(
+  extract: (request: ExtractionRequest) => unknown,
+  manager?: CheckpointManager,
+): { memory: Memory; asked: ExtractionRequest[] } {
   const folder = temporaryFolder();
   const asked: ExtractionRequest[] = [];
   const extractor = {
@@ -17,7 +21,7 @@ function open(extract: (request: ExtractionRequest) => unknown): { memory: Memor
       return extract(request);
     },
   } as MemoryExtractor;
-  const memory = new Memory({ path: join(folder, 'history.db'), extractor });
+  const memory = new Memory({ path: join(folder, 'history.db'), extractor, ...(manager && { manager }) });
   onTestFinished(() => memory.close());
   return { memory, asked };
 }
@@ -75,6 +79,27 @@ describe('an extractor', () => {
     expect((await memory.why(outcome?.id ?? '')).sources[0]?.turns.map((turn) => turn.memory)).toEqual(
       turns.map(({ content }) => content),
     );
+  });
+
+  test('[memory.2] is not asked again after a rewind, and what it had found is known on the new branch', async () => {
+    const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+    const { memory, asked } = open(() => [{ content: 'Flies to Rome in May', subject: 'ann' }], manager);
+    const session = await manager.session('s');
+    const start = await session.save({ n: 0 });
+    const learn = async (checkpoint: string) => {
+      const { results } = await memory.add(turns, { userId, checkpoint, idempotencyKey: 'turn 1' });
+      return results.map(({ event }) => event);
+    };
+    expect(await learn(await session.save({ n: 1 }))).toEqual(['ADD', 'ADD', 'ADD']);
+    await memory.rewind(start);
+    const again = await (await manager.session('s')).save({ n: 1 });
+    expect(await learn(again)).toEqual(['ADD', 'ADD', 'ADD']);
+    expect(await learn(again)).toEqual(['NONE', 'NONE']);
+    expect((await memory.getAll({ userId, kinds: ['fact'] })).map((fact) => fact.memory)).toEqual([
+      'Flies to Rome in May',
+    ]);
+    expect(asked).toHaveLength(1);
+    await manager.close();
   });
 
   test('[memory.12] is not asked again although it found nothing', async () => {

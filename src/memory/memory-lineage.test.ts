@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../../test/support/storages.ts';
+import { CorruptError } from '../core/errors.ts';
 import { CheckpointManager, InMemoryCheckpointStorage } from '../index.ts';
 import type { SelectOptions } from './find/finding.ts';
 import { Memory } from './index.ts';
@@ -12,13 +13,15 @@ let clock = 1_700_000_000_000;
 function open(): {
   manager: CheckpointManager;
   memory: Memory;
+  storage: InMemoryCheckpointStorage;
   path: string;
   known: (options?: Partial<SelectOptions>) => Promise<string[]>;
 } {
   const folder = temporaryFolder();
   const now = () => ++clock;
+  const storage = new InMemoryCheckpointStorage();
   const manager = new CheckpointManager({
-    storage: new InMemoryCheckpointStorage(),
+    storage,
     retention: { types: { manual: {} } },
     now,
   });
@@ -30,7 +33,7 @@ function open(): {
   });
   const known = async (options: Partial<SelectOptions> = {}) =>
     (await memory.getAll({ userId, ...options })).map(({ memory: words }) => words).sort();
-  return { manager, memory, path, known };
+  return { manager, memory, storage, path, known };
 }
 
 /** Saves a session and teaches what the new checkpoint holds. */
@@ -281,6 +284,115 @@ test('[memory.9] a deleted session keeps teaching what it knew last, not what it
   await teach(all, 's', 'last');
   await all.manager.deleteSession('s');
   expect(await all.known()).toEqual(['last', 'one']);
+});
+
+for (const [how, move, expected] of [
+  ['a rewind', async ({ memory }, { first }) => void (await memory.rewind(first)), ['one']],
+  [
+    'a save after it',
+    async ({ manager, memory }, { first }) => {
+      await memory.rewind(first);
+      await (await manager.session('s')).save({ n: 3 });
+    },
+    ['one'],
+  ],
+  [
+    'a switch back',
+    async (all, { first }) => {
+      await all.memory.rewind(first);
+      await teach(all, 's', 'three');
+      await all.manager.switchBranch('s', 'main');
+    },
+    ['one', 'two'],
+  ],
+] as [string, (all: ReturnType<typeof open>, ids: { first: string }) => Promise<void>, string[]][]) {
+  test(`[memory.9] after ${how} a deleted session keeps teaching what was seen of it, and nothing that was hidden`, async () => {
+    const all = open();
+    const { manager, memory, known } = all;
+    const first = await teach(all, 's', 'one');
+    await teach(all, 's', 'two');
+    const ids = (await memory.getAll({ userId })).map(({ id }) => id);
+    await move(all, { first });
+    expect(await known()).toEqual(expected);
+    const seen = await Promise.all(ids.map((id) => memory.get(id)));
+    await manager.deleteSession('s');
+    expect(await known()).toEqual(expected);
+    expect(await Promise.all(ids.map((id) => memory.get(id)))).toEqual(seen);
+    const again = new Memory({ path: all.path, manager });
+    expect((await again.getAll({ userId })).map((one) => one.memory).sort()).toEqual(expected);
+    await again.close();
+    const next = await teach(all, 's', 'a new life'); // of the same name
+    expect(await known()).toEqual(['a new life', ...expected]);
+    expect(await Promise.all(ids.map((id) => memory.get(id)))).toEqual(seen);
+    await teach(all, 's', 'hidden again');
+    await memory.rewind(next);
+    await manager.deleteSession('s');
+    expect(await known()).toEqual(['a new life', ...expected]);
+  });
+}
+
+test('[memory.9] what was learned before the checkpoint that taught last stays too', async () => {
+  const all = open();
+  const first = await teach(all, 's', 'one');
+  await teach(all, 's', 'two');
+  await all.memory.add('late', { userId, checkpoint: first, infer: false });
+  await all.manager.deleteSession('s');
+  expect(await all.known()).toEqual(['late', 'one', 'two']);
+});
+
+test('[memory.9] retention hides nothing and brings nothing back either, also where no memory is open', async () => {
+  for (const isOpen of [true, false]) {
+    const all = open();
+    const first = await teach(all, 's', 'one');
+    await teach(all, 's', 'two');
+    await all.manager.rewind(first);
+    const old = new CheckpointManager({ storage: all.storage, now: () => clock + 60 * 86_400_000 });
+    const memory = isOpen ? new Memory({ path: all.path, manager: old }) : undefined;
+    expect(await old.cleanupOldCheckpoints({ maxAgeDays: 30 })).toBe(2);
+    await memory?.close();
+    expect(await all.known()).toEqual(['one']);
+  }
+});
+
+test('[memory.9] a session that cannot be read any more is deleted all the same', async () => {
+  const all = open();
+  await teach(all, 's', 'one');
+  all.storage.readCheckpoint = async (id) => {
+    throw new CorruptError(`Checkpoint ${id} is damaged.`);
+  };
+  const manager = new CheckpointManager({ storage: all.storage });
+  const memory = new Memory({ path: all.path, manager });
+  expect(await manager.deleteSession('s')).toBe(true);
+  expect(await all.known()).toEqual(['one']);
+  await memory.close();
+});
+
+test('[memory.2] after a rewind the same idempotency key teaches the new branch, and there once', async () => {
+  const { manager, memory, known } = open();
+  const session = await manager.session('s');
+  const first = await session.save({ n: 1 });
+  const second = await session.save({ n: 2 });
+  await session.close();
+  const learn = async (checkpoint: string) => {
+    const { results } = await memory.add('I live in Rome.', { userId, checkpoint, idempotencyKey: 'turn 2' });
+    return results.map(({ event }) => event);
+  };
+  expect(await learn(second)).toEqual(['ADD', 'ADD']);
+  for (const branch of ['again', 'and again']) {
+    await memory.rewind(first, { branch });
+    expect(await known()).toEqual([]);
+    const rewound = await manager.session('s');
+    const third = await rewound.save({ n: 3 });
+    await rewound.close();
+    expect(await learn(third)).toEqual(['ADD', 'ADD']);
+    expect(await learn(third)).toEqual(['NONE', 'NONE']);
+    expect(await known()).toEqual(['I live in Rome.', 'I live in Rome.']);
+  }
+  await manager.switchBranch('s', 'main');
+  expect(await learn(second)).toEqual(['NONE', 'NONE']);
+  await memory.purge({ userId });
+  await memory.rewind(first);
+  expect(await learn(first)).toEqual(['NONE', 'NONE']); // what was purged is not learned again from its source
 });
 
 test('[memory.13] what was learned and abandoned, or belongs to others, changes no ranking', async () => {

@@ -53,6 +53,16 @@ test(
   },
 );
 
+test('[memory.2] the same words that two add to one file at the same moment are one memory', async () => {
+  const path = join(temporaryFolder(), 'history.db');
+  await using one = new Memory({ path });
+  await using other = new Memory({ path });
+  const added = await Promise.all([one, other].map((memory) => memory.add('The lift is broken', { userId: 'ann' })));
+  const events = added.flatMap(({ results }) => results.map(({ event }) => event));
+  expect(events.sort()).toEqual(['ADD', 'REINFORCE']);
+  expect(await one.getAll({ userId: 'ann' })).toHaveLength(1);
+});
+
 test('[memory.11] an open memory sees what another process adds', async () => {
   const path = join(temporaryFolder(), 'history.db');
   const memory = new Memory({ path });

@@ -27,6 +27,14 @@ describe('what was superseded is not served as true', () => {
     ['Paris green is my favourite colour.', 'Berlin blue is my new favourite colour now.', 'favourite colour?'],
     ['My email is paris@example.org', 'My e-mail address is berlin@example.org', 'Which email do I use?'],
     ['My budget is 500 for Paris.', 'My budget is now 800, for Berlin.', 'What is my budget?'],
+    ['My phone number is 555-1234, in Paris.', 'My phone number changed to 555-9999, in Berlin.', 'my phone number?'],
+    ['My email is paris@example.org', 'My email has changed to berlin@example.org.', 'Which email do I use?'],
+    ['My budget is 500 for Paris.', 'My budget was changed from 500 to 800, for Berlin.', 'What is my budget?'],
+    [
+      'My favourite colour is paris green.',
+      'My favourite colour changed to berlin blue.',
+      "What's my favourite colour?",
+    ],
     ['Please call me Paris.', 'My name is Berlin.', 'What is my name?'],
     ['I live in Paris.', 'No wait, I live in Berlin.', 'Where do I live?'],
     ['I live in Paris.', "We've settled in Berlin now.", 'Where do I live?'],
@@ -79,6 +87,24 @@ describe('what was superseded is not served as true', () => {
     await memory.add('I no longer work at Acme.', scope);
     expect(await found(memory, 'Where do I work?')).not.toContain('I work at Acme');
     expect(await found(memory, 'Where do I live?')).toContain('live in Rome.');
+  });
+
+  test.each([
+    ['I work at Acme.', 'I no longer work at Acme.', 'I work at Acme again.', 'I work at Globex.'],
+    ['My name is Bob.', 'My name is not Bob.', 'My name is Bob.', 'My name is Eve.'],
+    ['I live in Rome.', 'I moved out of Rome.', 'I moved back to Rome.', 'I moved to Oslo.'],
+    ['My budget is 500.', 'My budget is no longer 500.', 'My budget is 500 again.', 'My budget is 700.'],
+    ['I like tea.', 'I no longer like tea.', 'I like tea.', 'I like coffee.'],
+  ])('[memory.3] %s %s %s', async (...sayings) => {
+    const [before, denial, again, other] = sayings;
+    const known = async (...said: string[]) => {
+      const memory = open();
+      for (const words of said) await memory.add(words, scope);
+      return (await memory.getAll(scope)).flatMap(({ kind, memory: words }) => (kind === 'episode' ? [] : [words]));
+    };
+    expect(await known(before, denial, again)).toEqual([again]);
+    expect(await known(before, denial, other)).toEqual([denial, other]); // both are true
+    expect(await known(before, denial, again, denial)).toEqual([denial]);
   });
 
   test.each([
@@ -209,6 +235,74 @@ test.each([
   'My wife is a doctor.',
 ])('[memory.3] nothing that has one value at a time: %s', (sentence) => {
   expect(extractByRules(sentence).flatMap(({ slot }) => slot ?? [])).toEqual([]);
+});
+
+describe('what is over is over in whatever sentence it is said, and only if its speaker says so', () => {
+  const retires = async (before: string, after: string): Promise<boolean> => {
+    const memory = open();
+    await memory.add(before, scope);
+    return (await memory.add(after, scope)).superseded.length > 0;
+  };
+
+  test.each([
+    ['I am vegetarian.', 'By the way, I am no longer vegetarian.'],
+    ['I am vegetarian.', 'I had a steak yesterday because I am no longer vegetarian.'],
+    ['I am vegetarian.', 'You suggested a tofu curry, but I am no longer vegetarian, so pick something with meat.'],
+    ['I am vegetarian.', "Thanks for the recipe, though I'm not vegetarian anymore."],
+    ['I am vegetarian.', 'I am not vegetarian any longer, so steak is fine.'],
+    ['I am vegetarian.', 'I stopped being vegetarian last year.'],
+    ['I am vegetarian.', "Book me a table somewhere; I'm no longer vegetarian by the way."],
+    ['I am vegetarian, so please no ham.', 'I am no longer vegetarian.'],
+    ['Hi, I am vegetarian and I love dogs.', "I've given up being vegetarian."],
+    ["I'm a nurse.", "I'm no longer a nurse, I retired in May."],
+    ["I'm a smoker.", "By the way, I've moved to Lyon and I'm no longer a smoker."],
+    ['I live in Paris.', "by the way, I've moved to Lyon and quit smoking last week"],
+    ['I live in Paris.', 'After ten years in Paris we have moved to Berlin.'],
+    ['I work at Acme.', "Since last month I don't work at Acme anymore, I'm at Initech now."],
+    ['I like coffee.', 'Oh and I no longer like coffee, tea is fine.'],
+    ['I love long walks.', 'Since my accident I no longer love long walks.'],
+    ['I am married.', "I should tell you that I'm no longer married, so cancel the gift."],
+  ])('[memory.3] %s %s', async (before, after) => {
+    expect(await retires(before, after)).toBe(true);
+  });
+
+  test.each([
+    ['I am vegetarian.', 'My brother is no longer vegetarian.'],
+    ['I am vegetarian.', 'Bob said "I am no longer vegetarian" and laughed.'],
+    ['I am vegetarian.', 'What if I am no longer vegetarian next year?'],
+    ['I am vegetarian.', 'If I am no longer vegetarian by May, I will tell you.'],
+    ['I am vegetarian.', 'Imagine I am no longer vegetarian. What would you cook?'],
+    ['I am vegetarian.', 'My doctor thinks I am no longer vegetarian.'],
+    ['I am vegetarian.', 'Translate: I am no longer vegetarian.'],
+    ['I am vegetarian.', 'It is not true that I am no longer vegetarian.'],
+    ['I am vegetarian.', 'Some people ask whether I am no longer vegetarian.'],
+    ['I am vegetarian.', 'I am no longer vegetarian in the eyes of my aunt, she says.'],
+    ['I am vegetarian.', 'I never stopped being vegetarian.'],
+    ['I am vegetarian.', 'I might stop being vegetarian.'],
+    ['I am vegetarian.', "I'm not vegetarian because of my health but for the animals."],
+    ['I am vegetarian.', "I'm not only vegetarian, I'm vegan."],
+    ['I am vegetarian.', 'The hero says he is no longer vegetarian, but I am.'],
+    ['I like coffee.', 'I no longer like coffee in the evening.'],
+    ['I like coffee.', 'I no longer like coffee, except in the morning.'],
+    ['I like coffee.', 'In the evening, I no longer like coffee.'],
+    ['I like coffee.', 'She no longer likes coffee, and I told her that I understand.'],
+    ['I like tea.', 'I no longer like coffee, tea is fine.'],
+    ['I live in Paris.', 'My sister has moved to Lyon and quit smoking.'],
+    ['I live in Paris.', 'Would you mind if I moved to Lyon and quit smoking?'],
+    ['I live in Paris.', 'When I no longer live in Paris, remind me to sell the bike.'],
+    ['I am allergic to nuts.', "I'm no longer allergic to cats."],
+  ])('[memory.3] %s %s: both hold', async (before, after) => {
+    expect(await retires(before, after)).toBe(false);
+  });
+
+  test.each([
+    ['I love Rome because it is warm, and I like the food.', ['I love Rome', 'I like the food.']],
+    ['In the evening, I prefer tea.', ['In the evening, I prefer tea.']],
+    ['I like tea, but only in the evening.', ['I like tea, but only in the evening.']],
+    ['I like hiking, skiing and long walks.', ['I like hiking, skiing and long walks.']],
+  ])('[memory.1] of "%s" is kept what is claimed, with what limits it', (text, claims) => {
+    expect(extractByRules(text).map(({ content }) => content)).toEqual(claims);
+  });
 });
 
 describe('what is not plainly said now replaces nothing', () => {

@@ -26,6 +26,7 @@ import type { MemoryExtractor } from './log/extractor.ts';
 import type { MemoryContext } from './log/memory-context.ts';
 import { checkId, type MemoryInput } from './log/memory-input.ts';
 import { ScopeLogs } from './log/scope-log.ts';
+import { noteStanding } from './log/standings.ts';
 import { VectorIndex } from './log/vector-index.ts';
 import { type ViewOptions, Views } from './log/views.ts';
 import type { MemoryRecord, MemoryScope } from './storage/memory-record.ts';
@@ -68,10 +69,11 @@ export class Memory {
   readonly #context: MemoryContext;
   readonly #manager: CheckpointManager | undefined;
   readonly #learning: Learning;
-  /** Hears when the manager forgets a user. */
+  /** Hears when the manager forgets a user, and where its sessions stand. */
   readonly #keeper: SessionKeeper = {
     forget: () => undefined,
     whileIdle: (_sessionId, end) => end(),
+    noteStanding: (sessionId) => noteStanding(this.#context, sessionId),
     forgetUser: async (userId, isDryRun) =>
       isDryRun
         ? countOf(this.#context, { userId })
@@ -88,7 +90,7 @@ export class Memory {
     this.#manager = manager;
     this.#context = {
       storage: opened,
-      views: new Views(manager),
+      views: new Views(opened, manager),
       logs: new ScopeLogs(opened),
       vectors: new VectorIndex(opened, embedder),
       extractor,

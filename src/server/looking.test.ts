@@ -51,7 +51,49 @@ describeOn(STORAGES)('looking at a %s storage', (_, create) => {
     expect(messages).toMatchObject({ total: 2, next: '1', items: [{ index: 1, isCut: true }] });
     const labels = await client.request('GET /v1/labels', { query: { ids: timeline.ids } });
     expect(labels.items.map(({ speaker }) => speaker)).toEqual(['user', 'assistant']);
+    await manager.fork(checkpoint, { branch: 'other', edit: () => ({ messages: [] }) });
+    const other = await manager.session(ODD, { branch: 'other' });
+    const [listed] = (await client.request('GET /v1/sessions')).items;
+    expect(listed).toMatchObject({ headId: checkpoint, savedAt: other.head?.timestamp.toISOString() });
   });
+});
+
+test('messages say what was recorded of them: tokens, how long a call took and whether it was made, and which call repeats another', async () => {
+  const { client, manager } = await startServer({});
+  const session = await manager.session('report');
+  const messages: object[] = [{ role: 'user', content: 'Find prices.' }];
+  await session.save({ messages }, { metadata: { messages: messages.length } });
+  for (const toolCallId of ['a', 'b']) {
+    const output = await session.step('search', () => 'nothing', { input: 'prices' });
+    messages.push({
+      role: 'assistant',
+      usage_metadata: { input_tokens: 90, output_tokens: 7 },
+      content: [
+        { type: 'tool-call', toolCallId, toolName: 'search', input: 'prices' },
+        { type: 'tool-result', toolCallId, toolName: 'search', output },
+      ],
+    });
+    await session.save({ messages }, { metadata: { messages: messages.length } });
+  }
+  const read = async (checkpoint: string, query: object = {}) =>
+    (await client.request('GET /v1/checkpoints/{checkpoint}/messages', { params: { checkpoint }, query })).items;
+  const items = await read(session.head?.id ?? '');
+  expect(
+    items.map(({ inputTokens, calls: [call] }) => [inputTokens, call?.isReplayed, call?.sameAs, call?.alike]),
+  ).toEqual([
+    [undefined, undefined, undefined, undefined],
+    [90, false, undefined, undefined],
+    [90, false, 1, 2],
+  ]);
+  expect(items[2]?.calls[0]?.durationMs).toBeGreaterThanOrEqual(0);
+  expect(await read(session.head?.id ?? '', { last: true, limit: 1 })).toEqual([items[2]]);
+  const replay = await manager.session('report', {
+    branch: (await manager.fork(items[0]?.checkpointId ?? '')).branch,
+    mode: 'recorded',
+  });
+  await replay.step('search', () => 'nothing', { input: 'prices' });
+  const head = await replay.save({ messages: messages.slice(0, 2) }, { metadata: { messages: 2 } });
+  expect((await read(head)).map(({ calls: [call] }) => call?.isReplayed)).toEqual([undefined, true]);
 });
 
 test('a key that looks like markup has a path that can be asked for; a parameter that is not given is named', async () => {
@@ -69,6 +111,35 @@ test('a key that looks like markup has a path that can be asked for; a parameter
   );
 });
 
+test('search looks at every branch, and a match says on which it is; what branches share is listed once', async () => {
+  const { client, manager } = await startServer({});
+  const session = await manager.session('report');
+  const say = (content: string) => ({
+    messages: [
+      { role: 'user', content: 'Find prices.' },
+      { role: 'user', content },
+    ],
+  });
+  const first = await session.save({ messages: [{ role: 'user', content: 'Find prices.' }] });
+  const main = await session.save(say('Neither page has them.'));
+  await manager.fork(first, { branch: 'other' });
+  const other = await (await manager.session('report', { branch: 'other' })).save(say('Acme asks 12.'));
+  await manager.fork(first, { branch: 'bare' });
+  const find = async (text: string, query: object = {}) =>
+    (await client.request('GET /v1/search', { query: { text, ...query } })).items.map(
+      ({ branch, checkpointId }) => [branch, checkpointId] as const,
+    );
+  for (const query of [{}, { session: 'report' }]) {
+    expect(await find('neither page', query)).toEqual([['main', main]]);
+    expect(await find('acme asks', query)).toEqual([['other', other]]);
+    expect(await find('neither page', { ...query, branch: 'other' })).toEqual([]);
+  }
+  expect(await find('find prices')).toEqual([['main', main]]);
+  expect(await find('find prices', { session: 'report' })).toEqual([['main', first]]);
+  expect(await find('find prices', { session: 'report', branch: 'bare' })).toEqual([['bare', first]]);
+  expect(await find('acme asks', { at: other })).toEqual([['other', other]]);
+});
+
 test('one damaged checkpoint takes the words of no other', async () => {
   const path = join(temporaryFolder(), 'damaged.db');
   const { client, manager } = await startServer({ storage: new SqliteCheckpointStorage({ path }) });
@@ -76,6 +147,7 @@ test('one damaged checkpoint takes the words of no other', async () => {
   const ids: string[] = [];
   for (const content of ['one', 'two', 'three'])
     ids.push(await session.save({ messages: [{ role: 'user', content }] }));
+  await manager.fork(ids[1] ?? '', { branch: 'to-be-damaged' });
   const database = openDatabase(path);
   database.exec(`UPDATE checkpoint SET root_text = '{}' WHERE id = '${ids[1]}'`);
   database.close();
@@ -84,6 +156,8 @@ test('one damaged checkpoint takes the words of no other', async () => {
     [ids[0], 'one'],
     [ids[2], 'three'],
   ]);
+  const found = await client.request('GET /v1/search', { query: { text: 'three' } });
+  expect(found).toMatchObject({ items: [{ branch: 'main', checkpointId: ids[2] }], isComplete: false });
 });
 
 test('the figures of a session count what is damaged in it, and are there nevertheless', async () => {

@@ -161,8 +161,17 @@ describe('keeping', () => {
     const growth = await client.request('GET /v1/storage/growth');
     expect(growth.paths[0]).toMatchObject({ path: '$' });
     expect(growth.uniqueBytes).toBe(growth.sessions[0]?.uniqueBytes);
+    const from = new Date(Date.parse(growth.growth.at(-1)?.until ?? '') + 1).toISOString();
+    const later = await client.request('GET /v1/storage/growth', { query: { from } });
+    expect(later).toEqual({ ...growth, paths: [], growth: growth.growth.map(() => expect.anything()) });
     const preview = await client.request('POST /v1/retention/preview', { body: { policy } });
-    expect(preview).toMatchObject({ dropped: 1, kept: 1, largest: [{ checkpointId: first }] });
+    expect(preview).toMatchObject({
+      dropped: 1,
+      kept: 1,
+      sessions: [{ checkpoints: 1, freedBytes: preview.freedBytes }],
+      going: [{ branch: 'main', sequence: 1, reason: expect.any(String) }],
+    });
+    expect(preview.buckets.reduce((sum, { freedBytes }) => sum + freedBytes, 0)).toBe(preview.freedBytes);
     const wrong = client.request('POST /v1/prune', { body: { policy, expect: 7 } });
     await expect(wrong).rejects.toMatchObject({ status: 409 });
     const pruned = await client.request('POST /v1/prune', { body: { policy, expect: 1, collect: true } });

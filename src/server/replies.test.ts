@@ -57,7 +57,12 @@ async function lookAround({ client }: TestServer): Promise<void> {
   expect(diff.hasChanges).toBe(true);
   await client.request('GET /v1/checkpoints/{checkpoint}/blame', { params, query: { path: '$.chat.messages' } });
   await client.request('GET /v1/checkpoints/{checkpoint}/drift', { params });
-  for (const query of [{ text: 'square' }, { text: 'SQUARE', session: 'team' }, { text: 'square', at: checkpoint }])
+  for (const query of [
+    { text: 'square' },
+    { text: 'SQUARE', session: 'team' },
+    { text: 'square', at: checkpoint },
+    { text: '^.*s(q|Q)+uare\\b', regex: true },
+  ])
     expect((await client.request('GET /v1/search', { query })).items.length).toBeGreaterThan(0);
   await client.request('GET /v1/text-diff', {
     query: { before: timeline.ids[1] ?? '', after: checkpoint, path: '$.chat.problem' },
@@ -84,6 +89,11 @@ async function change({ client }: TestServer): Promise<void> {
   const body = { set: { '$.chat.problem': 'Another one.' } };
   const preview = await client.request('POST /v1/checkpoints/{checkpoint}/fork/preview', { params, body });
   expect(preview.laterCalls.length).toBeGreaterThan(0);
+  const misnamed = await client.request('POST /v1/checkpoints/{checkpoint}/fork/preview', {
+    params,
+    body: { branch: 'a..b' },
+  });
+  expect(misnamed.branchProblem).toMatch(/must not read as a range/);
   await client.request('POST /v1/checkpoints/{checkpoint}/fork', { params, body: { ...body, branch: 'b' } });
   const compared = await client.request('GET /v1/sessions/{session}/compare', {
     params: team,
@@ -94,7 +104,8 @@ async function change({ client }: TestServer): Promise<void> {
     firstDivergence: 0,
     counts: { same: 1, changed: 1, only_b: 0 }, // the problem is the first message, too
   });
-  expect(compared.tools).toContainEqual({ name: 'square', a: 5, b: 1 });
+  expect(compared.tools).toContainEqual({ name: 'square', a: 4, b: 0 }); // after the fork
+  expect(compared.b).toMatchObject({ messages: 0, totals: { modelCalls: 0 } });
   const rewound = await client.request('POST /v1/sessions/{session}/rewind', { params: team, body: params });
   await client.request('PUT /v1/sessions/{session}/current', { params: team, body: { branch: 'main' } });
   await client.request('DELETE /v1/sessions/{session}/branches/{branch}', {
@@ -118,6 +129,7 @@ async function lookAtRuns(started: TestServer): Promise<void> {
     ['fleet', 'plan-1'],
     ['workflow_run', 'ok'],
   ]);
+  expect(items[0]).toMatchObject({ needs: { edit: 'the plan as it should be', revise: 'what to do better' } });
   const answer = { answer: 'approve', by: 'ann' };
   const give = (session: string, request: string) =>
     client.request('POST /v1/sessions/{session}/requests/{request}', { params: { session, request }, body: answer });
@@ -126,6 +138,13 @@ async function lookAtRuns(started: TestServer): Promise<void> {
   await expect(give('refund', 'nothing')).rejects.toMatchObject({ status: 404 });
   await give('crew', 'plan-1');
   expect((await client.request('GET /v1/requests')).items).toEqual([]);
+  const answered = (await client.request('GET /v1/runs')).items.filter(({ kind }) => kind !== 'group_chat');
+  expect(answered.map((run) => [run.kind, run.requests, run.answered])).toEqual([
+    ['fleet', 0, 1],
+    ['workflow_run', 0, 1],
+  ]);
+  const { steps } = await client.request('GET /v1/sessions/{session}/run', { params: { session: 'refund' } });
+  expect(steps.map(({ status }) => status)).toContain('answered');
   expect((await runWorkflow(started)).status).toBe('completed');
   await runner.resume();
   const runs = await client.request('GET /v1/runs');
@@ -138,7 +157,11 @@ async function lookAtRuns(started: TestServer): Promise<void> {
   const flow = await client.request('GET /v1/sessions/{session}/run', { params: { session: 'refund' } });
   expect(flow).toMatchObject({ steps: [{ path: 'ok', status: 'done' }], asks: [{ id: 'ok', answer }] });
   const fleet = await client.request('GET /v1/sessions/{session}/run', { params: { session: 'crew' } });
-  expect(fleet.rounds.some(({ progressLedger }) => progressLedger !== null)).toBe(true);
+  const asked = fleet.rounds.flatMap(({ progressLedger, speaker }) =>
+    progressLedger === null ? [] : [[speaker, progressLedger.next_speaker?.answer]],
+  );
+  expect(asked.length).toBeGreaterThan(0);
+  for (const [speaker, named] of asked) expect(speaker).toBe(named);
 }
 
 async function keep({ client }: TestServer): Promise<void> {

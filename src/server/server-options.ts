@@ -28,6 +28,8 @@ export type ServerOptions = {
   readonly team?: ServedTeam | undefined;
   /** What is said about where the storage is. */
   readonly label?: string | undefined;
+  /** What `--storage` of the command line takes, without a password: commands that the studio shows name it. Default: they go through this server (`--remote`). */
+  readonly address?: string | undefined;
   /** The folder of the studio's files; default: that of this package, if it is there. `false`: none. */
   readonly studio?: string | false | undefined;
   /** Answers models at `/mcp`, behind the same checks: the `fetch` of `createMcp` in `savestate/mcp`. */
@@ -50,6 +52,7 @@ const CHECKS: OptionChecks<ServerOptions> = {
   memory: having('search', 'why'),
   team: having('run'),
   label: string,
+  address: string,
   studio: textOrFalse,
   mcp: callback,
   maxBodyBytes: wholeFrom(1),

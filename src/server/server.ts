@@ -55,7 +55,7 @@ export interface Server {
 export function createServer(manager: CheckpointManager, options: ServerOptions = {}): Server {
   checkServerOptions(options);
   const token = options.token === false ? undefined : (options.token ?? createToken());
-  const { hosts = [], origins = [], memory, label, readOnly = false, onError = warn } = options;
+  const { hosts = [], origins = [], memory, label, address, readOnly = false, onError = warn } = options;
   const { timeoutMs = TIMEOUT_MS, maxBodyBytes = MAX_BODY_BYTES } = options;
   const access = new Access({ token, hosts: hosts.map((host) => host.toLowerCase()), origins });
   const hub = new EventHub(manager, onError);
@@ -65,6 +65,7 @@ export function createServer(manager: CheckpointManager, options: ServerOptions 
     memory,
     isReadOnly: readOnly,
     label,
+    address,
     version: readManifest().version,
     states: new States(manager),
     figures: new Cache<SessionFigures>(KEPT_FIGURES),

@@ -87,6 +87,8 @@ export type Commit = {
   readonly durability?: 'default' | 'relaxed';
   /** Somebody waits, so that it is not held back for others to share its sync. */
   readonly isUrgent?: boolean;
+  /** Another session, whose key a session is under that this begins: it holds the same. Only a storage that encrypts looks at it. */
+  readonly keyOf?: SessionId;
 };
 
 /** `duplicate` names the checkpoint that an earlier commit with the same idempotency key stored. */

@@ -1,10 +1,12 @@
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../core/record/id.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
+import type { ChunkStorage, RefKind } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import { toJsonForm } from './json-form.ts';
 
-const OPTIONAL = [
+/** What a checkpoint may say of itself. */
+export const SAID = [
   'parentId',
   'trigger',
   'status',
@@ -19,7 +21,7 @@ const OPTIONAL = [
 
 /** A checkpoint as commands and the server give it. */
 export type CheckpointOutput = Pick<Checkpoint, 'id' | 'sessionId' | 'branch' | 'sequence' | 'type' | 'stateBytes'> &
-  Partial<Pick<Checkpoint, (typeof OPTIONAL)[number] | 'metadata'>> & {
+  Partial<Pick<Checkpoint, (typeof SAID)[number] | 'metadata'>> & {
     readonly savedAt: string;
     /** Branches whose head it is. */
     readonly heads?: readonly string[];
@@ -49,11 +51,25 @@ export async function readNames({ engine }: CheckpointManager, sessionId: Sessio
   return { heads: heads ?? new Map(), tags: tags ?? new Map() };
 }
 
+const PROTECTING: ReadonlySet<RefKind> = new Set(['branch', 'tag', 'pin']);
+
+/** Which of these a branch, a tag or a pin names, and by what: those cannot be deleted. */
+export async function readProtecting(
+  storage: Pick<ChunkStorage, 'readRefs'>,
+  meant: readonly Checkpoint[],
+): Promise<ReadonlyMap<string, string>> {
+  const names = new Map<string, string>();
+  for (const sessionId of new Set(meant.map((each) => each.sessionId)))
+    for (const { kind, name, target } of await storage.readRefs({ sessionId }))
+      if (PROTECTING.has(kind) && meant.some(({ id }) => id === target)) names.set(target, `${kind} "${name}"`);
+  return names;
+}
+
 /** A checkpoint as JSON for programs. */
 export function toOutput(checkpoint: Checkpoint, names: Names = NO_NAMES): CheckpointOutput {
   const { id, sessionId, branch, sequence, timestamp, type, stateBytes, metadata } = checkpoint;
   const [heads, tags] = [names.heads.get(id), names.tags.get(id)];
-  const said = OPTIONAL.flatMap((field) => (checkpoint[field] === undefined ? [] : [[field, checkpoint[field]]]));
+  const said = SAID.flatMap((field) => (checkpoint[field] === undefined ? [] : [[field, checkpoint[field]]]));
   return {
     id,
     sessionId,

@@ -3,7 +3,7 @@ import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import { readLive } from '../manager/revision/rounds.ts';
 import { listMessages } from '../manager/revision/transcript.ts';
 import type { ChatMessage } from '../runtime/agent/chat-message.ts';
-import { alignMessages } from '../runtime/repair/compare-runs.ts';
+import { type AlignedStep, alignMessages } from '../runtime/repair/compare-runs.ts';
 import { collect } from './history.ts';
 import { type ReadMessage, readParts } from './messages.ts';
 
@@ -14,13 +14,8 @@ export type ComparedSide = {
   /** From the head back, without the deleted ones. */
   readonly path: readonly Checkpoint[];
   readonly messages: readonly ReadMessage[];
-};
-
-/** One line of two runs beside each other; numbers are places among the messages of each. */
-export type ComparedLine = {
-  readonly kind: 'same' | 'changed' | 'only_a' | 'only_b';
-  readonly a?: number;
-  readonly b?: number;
+  /** The state its own part begins with: that of the edit that made the branch, or of the fork point. */
+  readonly start: unknown;
 };
 
 /** Two runs beside each other, from the point on where they part. */
@@ -30,7 +25,7 @@ export type BranchComparison = {
   readonly forkPoint: Checkpoint | undefined;
   /** How many messages both had there. */
   readonly common: number;
-  readonly lines: readonly ComparedLine[];
+  readonly lines: readonly AlignedStep[];
 };
 
 /** Compares any two checkpoints that hold messages, whoever saved them. */
@@ -38,9 +33,10 @@ export async function compareBranches(
   manager: CheckpointManager,
   heads: { readonly a: Checkpoint; readonly b: Checkpoint },
 ): Promise<BranchComparison> {
-  const [a, b] = await Promise.all([readSide(manager, heads.a), readSide(manager, heads.b)]);
-  const idsB = new Set(b.path.map(({ id }) => id));
-  const forkPoint = a.path.find(({ id }) => idsB.has(id));
+  const [pathA, pathB] = await Promise.all([readPath(manager, heads.a), readPath(manager, heads.b)]);
+  const idsB = new Set(pathB.map(({ id }) => id));
+  const forkPoint = pathA.find(({ id }) => idsB.has(id));
+  const [a, b] = await Promise.all([readSide(manager, pathA, forkPoint), readSide(manager, pathB, forkPoint)]);
   const before = forkPoint === undefined ? undefined : listMessages(await manager.load(forkPoint.id));
   const lines = alignTranscripts(a.messages, b.messages);
   const common = countCommon(lines, before?.length ?? 0);
@@ -48,18 +44,32 @@ export async function compareBranches(
 }
 
 /** Two conversations beside each other: what is the same, what was said otherwise, what only one of them has. */
-export function alignTranscripts(a: readonly ReadMessage[], b: readonly ReadMessage[]): ComparedLine[] {
+export function alignTranscripts(a: readonly ReadMessage[], b: readonly ReadMessage[]): AlignedStep[] {
   return alignMessages(a.map(toKey), b.map(toKey));
 }
 
-async function readSide(manager: CheckpointManager, head: Checkpoint): Promise<ComparedSide> {
+type Path = readonly [head: Checkpoint, ...before: Checkpoint[]];
+
+async function readPath(manager: CheckpointManager, head: Checkpoint): Promise<Path> {
+  const [, ...before] = await collect(readLive(manager.engine.storage, head));
+  return [head, ...before];
+}
+
+async function readSide(
+  manager: CheckpointManager,
+  path: Path,
+  forkPoint: Checkpoint | undefined,
+): Promise<ComparedSide> {
+  const [head] = path;
   const state = await manager.load(head.id);
-  const path = await collect(readLive(manager.engine.storage, head));
-  return { head, state, path, messages: (listMessages(state) ?? []).map(readParts) };
+  const first = path.findLast(({ id }) => forkPoint !== undefined && id > forkPoint.id);
+  const begin = first?.header.trigger === 'edited' ? first : forkPoint;
+  const start = begin === undefined ? undefined : await manager.load(begin.id);
+  return { head, state, path, messages: (listMessages(state) ?? []).map(readParts), start };
 }
 
 /** An edit at the fork may change what was said before it: only what is the same is left out. */
-function countCommon(lines: readonly ComparedLine[], atFork: number): number {
+function countCommon(lines: readonly AlignedStep[], atFork: number): number {
   const differs = lines.findIndex(({ kind }) => kind !== 'same');
   return Math.min(atFork, differs < 0 ? lines.length : differs);
 }

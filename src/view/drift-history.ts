@@ -1,3 +1,5 @@
+import { withoutUndefined } from '../core/defined.ts';
+import { groupBy } from '../core/group-by.ts';
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import { parseEffect, type RecordedEffect } from '../manager/effect/effect-record.ts';
@@ -6,8 +8,10 @@ import { readLive } from '../manager/revision/rounds.ts';
 import { fieldsOf, listMessages } from '../manager/revision/transcript.ts';
 import { type DriftAssessment, DriftDetector } from '../runtime/drift/drift-detector.ts';
 import type { DriftEvent } from '../runtime/drift/step/drift-event.ts';
+import { learn, novelty, sketchText } from '../runtime/drift/step/text-sketch.ts';
 import type { Watch } from './history.ts';
 import { type MessageCall, readParts, roleOf } from './messages.ts';
+import { readMetadata, totalsIn } from './usage.ts';
 
 type Status = DriftAssessment['status'];
 type Evidence = {
@@ -25,6 +29,12 @@ export type DriftPoint = {
   readonly savedAt: string;
   readonly status: Status;
   readonly scores: Readonly<Record<string, number>>;
+  /** How much the calls so far repeat earlier ones, 0 to 1. */
+  readonly repetition: number;
+  /** How much of what was said and found was not known before, 0 to 1; absent if nothing was. */
+  readonly news?: number;
+  /** Tokens that models were given for what is new, where that is recorded. */
+  readonly inputTokens?: number;
 };
 
 /** What a detector says of a history: at its end, and after each checkpoint that brought messages. */
@@ -53,8 +63,7 @@ export async function observeHistory(
   const open = (id: string) => manager.engine.repository.open(id);
   for await (const checkpoint of watch(history.reverse(), history.length)) {
     const health = readHealth(checkpoint);
-    if (health === undefined)
-      observer.read(checkpoint, listMessages(await states.read(await open(checkpoint.id))) ?? []);
+    if (health === undefined) observer.read(checkpoint, await states.read(await open(checkpoint.id)));
     else observer.readLoop(checkpoint, health);
   }
   return observer.conclude();
@@ -69,7 +78,11 @@ class HistoryObserver {
   readonly #owners: Checkpoint[] = [];
   readonly #points: DriftPoint[] = [];
   readonly #incidents: Evidence[] = [];
+  /** Runs of words that were said or found. */
+  readonly #known = new Set<number>();
   #seen = 0;
+  /** Tokens that the state before counted. */
+  #counted = 0;
   #latest: DriftAssessment | undefined;
   #health: RecordedHealth = { status: 'healthy', score: 0, signals: [] };
   /** The first of the checkpoints at the end with which a loop noted that its agent was not healthy. */
@@ -81,12 +94,35 @@ class HistoryObserver {
     this.#calls = calls;
   }
 
-  read(checkpoint: Checkpoint, messages: readonly unknown[]): void {
+  read(checkpoint: Checkpoint, state: unknown): void {
+    const messages = listMessages(state) ?? [];
     const fresh = messages.slice(Math.min(this.#seen, messages.length));
     this.#seen = messages.length;
     const events = fresh.flatMap((message) => toEvents(message, checkpoint.timestamp));
     this.#observe(checkpoint, events);
-    if (fresh.length > 0 && this.#latest !== undefined) this.#note(checkpoint, this.#latest.status);
+    if (fresh.length === 0 || this.#latest === undefined) return;
+    const [news, inputTokens] = [this.#newsOf(events), this.#tokensOf(state, fresh)];
+    this.#note(checkpoint, this.#latest.status, withoutUndefined({ news, inputTokens }));
+  }
+
+  /** How much of what was said and found is new, by its runs of three words. */
+  #newsOf(events: readonly DriftEvent[]): number | undefined {
+    const text = events.flatMap(textOf).join('\n');
+    const { runs } = sketchText(text);
+    const news = novelty(runs, this.#known);
+    learn(runs, this.#known);
+    return text === '' ? undefined : news;
+  }
+
+  /** What models were given since the point before: as the state counts it, or as the messages say. */
+  #tokensOf(state: unknown, fresh: readonly unknown[]): number | undefined {
+    const said = fresh.flatMap((message) => readMetadata(message).totals ?? []);
+    const counted = totalsIn(state);
+    const total = counted.reduce((sum, { inputTokens }) => sum + inputTokens, 0);
+    const since = Math.max(0, total - this.#counted);
+    this.#counted = total;
+    if (counted.length > 0) return since;
+    return said.length === 0 ? undefined : said.reduce((sum, { inputTokens }) => sum + inputTokens, 0);
   }
 
   /** A loop noted itself how its agent was, and it saw more than the calls that are recorded; those that follow are looked at here. */
@@ -95,7 +131,7 @@ class HistoryObserver {
     this.#health = health;
     if (health.status === 'healthy') this.#beginAnew();
     else this.#unhealthySince ??= checkpoint;
-    this.#note(checkpoint, worseOf(health.status, this.#latest?.status), { recorded: health.score });
+    this.#note(checkpoint, worseOf(health.status, this.#latest?.status), { scores: { recorded: health.score } });
     this.#observe(checkpoint, this.#calls.get(checkpoint.id) ?? []);
   }
 
@@ -113,13 +149,15 @@ class HistoryObserver {
     }
   }
 
-  #note({ id, sequence, timestamp }: Checkpoint, status: Status, recorded: Record<string, number> = {}): void {
+  #note({ id, sequence, timestamp }: Checkpoint, status: Status, known: Partial<DriftPoint>): void {
     this.#points.push({
       checkpointId: id,
       sequence,
       savedAt: timestamp.toISOString(),
       status,
-      scores: { ...recorded, ...this.#latest?.scores },
+      repetition: this.#latest?.repetitiveness ?? 0,
+      ...known,
+      scores: { ...known.scores, ...this.#latest?.scores },
     });
   }
 
@@ -131,7 +169,8 @@ class HistoryObserver {
       kinds: [...new Set([...this.#health.signals, ...kinds])],
       agent: agent ?? since?.agentId ?? null,
       onset: since?.id ?? null,
-      summary,
+      // Events are the detector's; people know checkpoints.
+      summary: summary.replace(/ since event \d+/, since === undefined ? '' : ` since #${since.sequence}`),
       evidence: [...evidence.map(toEvidence), ...this.#incidents],
       points: this.#points,
     };
@@ -145,7 +184,7 @@ const NOTHING_SAID = {
   onset: undefined,
   summary: '',
   evidence: [],
-} as const satisfies Partial<DriftAssessment>;
+} as const;
 
 function toEvidence({ signal, kind, agent, nats, reason }: Evidence): Evidence {
   return { signal, kind, agent, nats, reason };
@@ -182,14 +221,10 @@ async function readLoopCalls(
   { engine }: CheckpointManager,
   { sessionId, branch, agentId }: Checkpoint,
 ): Promise<ReadonlyMap<string, readonly DriftEvent[]>> {
-  const calls = new Map<string, DriftEvent[]>();
-  for (const row of await engine.storage.readEffects({ sessionId, branch })) {
-    const effect = parseEffect(row);
-    if (effect.work === undefined || effect.inputDigest === undefined) continue;
-    const known = calls.get(effect.afterId ?? '') ?? [];
-    calls.set(effect.afterId ?? '', [...known, ...toCallEvents(effect, agentId ?? sessionId)]);
-  }
-  return calls;
+  const effects = (await engine.storage.readEffects({ sessionId, branch })).map(parseEffect);
+  const calls = effects.filter(({ work, inputDigest }) => work !== undefined && inputDigest !== undefined);
+  const toEvents = (own: readonly RecordedEffect[]) => own.flatMap((call) => toCallEvents(call, agentId ?? sessionId));
+  return new Map([...groupBy(calls, ({ afterId = '' }) => afterId)].map(([id, own]) => [id, toEvents(own)]));
 }
 
 function toCallEvents(effect: RecordedEffect, agent: string): DriftEvent[] {
@@ -218,6 +253,11 @@ export function toEvents(message: unknown, time: Date): DriftEvent[] {
     }),
     ...said,
   ];
+}
+
+function textOf({ text, output }: DriftEvent): string[] {
+  if (text !== undefined || output === undefined) return text === undefined ? [] : [text];
+  return [typeof output === 'string' ? output : (JSON.stringify(output) ?? '')];
 }
 
 function named({ id, name }: MessageCall): { readonly name: string; readonly callId?: string } {

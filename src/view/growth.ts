@@ -1,22 +1,44 @@
 /** As many bars as fit beside a label. */
 const BARS = 40;
 
-/** When something was saved, how large it was, and how much of it was new. */
-export type Save = { readonly timeMs: number; readonly bytes: number; readonly uniqueBytes?: number };
+/** When something was saved, how large it was, how much of it was new, and where. */
+export type Save = {
+  readonly timeMs: number;
+  readonly bytes: number;
+  readonly uniqueBytes?: number;
+  readonly paths?: ReadonlyMap<string, number>;
+};
 
-/** How much there was at some times, equally far apart, from the first save to the last; `saves` are in order of time. */
-export function toGrowth(saves: readonly Save[]) {
-  const [firstMs = 0, lastMs = 0] = [saves[0]?.timeMs, saves.at(-1)?.timeMs];
+/** Where growth is looked at. */
+type Span = {
+  /** From this time on; default: the first save. */
+  readonly fromMs?: number | undefined;
+  /** Which paths are told apart. */
+  readonly paths?: readonly string[];
+};
+
+/** How much there was at some times, equally far apart, up to the last save; `saves` are in order of time. */
+export function toGrowth(saves: readonly Save[], { fromMs = 0, paths = [] }: Span = {}) {
+  const [oldestMs = 0, lastMs = 0] = [saves[0]?.timeMs, saves.at(-1)?.timeMs];
+  const firstMs = Math.min(lastMs, Math.max(oldestMs, fromMs));
   const count = Math.min(BARS, saves.length);
   const isWeighed = saves[0]?.uniqueBytes !== undefined;
-  let [checkpoints, logicalBytes, uniqueBytes] = [0, 0, 0];
+  const total = { checkpoints: 0, logicalBytes: 0, uniqueBytes: 0, pathBytes: paths.map(() => 0) };
   return Array.from({ length: count }, (_, bar) => {
     const untilMs = bar === count - 1 ? lastMs : firstMs + ((lastMs - firstMs) / (count - 1)) * bar;
-    for (let next = saves[checkpoints]; next !== undefined && next.timeMs <= untilMs; next = saves[++checkpoints]) {
-      logicalBytes += next.bytes;
-      uniqueBytes += next.uniqueBytes ?? 0;
-    }
-    const until = new Date(untilMs).toISOString();
-    return { until, checkpoints, logicalBytes, ...(isWeighed && { uniqueBytes }) };
+    while ((saves[total.checkpoints]?.timeMs ?? Number.POSITIVE_INFINITY) <= untilMs)
+      add(total, saves[total.checkpoints++], paths);
+    const { uniqueBytes, pathBytes, ...counted } = total;
+    const weighed = isWeighed && { uniqueBytes, ...(paths.length > 0 && { pathBytes: [...pathBytes] }) };
+    return { until: new Date(untilMs).toISOString(), ...counted, ...weighed };
   });
+}
+
+type Total = { logicalBytes: number; uniqueBytes: number; pathBytes: number[] };
+
+function add(total: Total, save: Save | undefined, paths: readonly string[]): void {
+  total.logicalBytes += save?.bytes ?? 0;
+  total.uniqueBytes += save?.uniqueBytes ?? 0;
+  for (const [n, path] of paths.entries())
+    total.pathBytes[n] = (total.pathBytes[n] ?? 0) + (save?.paths?.get(path) ?? 0);
 }

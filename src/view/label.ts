@@ -4,7 +4,7 @@ import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import { joinItem, readItem } from '../manager/revision/item-messages.ts';
 import { fieldsOf, listMessages } from '../manager/revision/transcript.ts';
 import { formatValue } from './json-form.ts';
-import { readParts, roleOf } from './messages.ts';
+import { describeCall, readParts, roleOf } from './messages.ts';
 
 /** What a checkpoint did, in a few words. */
 export type CheckpointLabel = {
@@ -96,7 +96,8 @@ export async function labelOf(manager: CheckpointManager, checkpoint: Checkpoint
   }
   const { speaker, text, calls, results } = readParts(message);
   const tools = [...calls, ...results].map((each) => each.name);
-  return { id, speaker, text: clip(text), tools: [...new Set(tools)], changes };
+  const said = text === '' ? calls.map(describeCall).join(', ') : text;
+  return { id, speaker, text: clip(said), tools: [...new Set(tools)], changes };
 }
 
 const SHOWN_FIELDS = 3;

@@ -61,14 +61,9 @@ async function rankUnsaved(engine: Engine, saved: ReadonlyMap<SessionId, Heads>)
   const found: RankedSession[] = [];
   for await (const id of eachSession(engine.storage)) {
     const steps = saved.has(id) ? undefined : await findSteps(engine, id).catch(ignoreDamage);
-    if (steps !== undefined)
-      found.push({
-        id,
-        heads: new Map(),
-        newestId: formatCheckpointId(steps.lastMs, 0n) + id,
-        subgraphs: undefined,
-        steps,
-      });
+    if (steps === undefined) continue;
+    const newestId = formatCheckpointId(steps.lastMs, 0n) + id;
+    found.push({ id, heads: new Map(), newestId, subgraphs: undefined, steps });
   }
   return found;
 }
@@ -102,7 +97,7 @@ export type DescribedSession = {
   readonly subgraphs?: readonly SessionId[];
 };
 
-/** A session with the head of the branch that it names; undefined if that is damaged. */
+/** A session with the head of the branch that it names, and when any branch was last saved to; undefined if that head is damaged. */
 export async function describeSession(
   manager: CheckpointManager,
   session: RankedSession,
@@ -115,11 +110,13 @@ export async function describeSession(
   try {
     const currentBranch = await manager.currentBranch(id);
     const headId = heads.get(currentBranch) ?? (newestId as CheckpointId);
-    const { sequence, timestamp, status, agentId, userId } = await manager.open(headId);
+    const head = await manager.open(headId);
+    const { sequence, status, agentId, userId } = head;
+    const newest = newestId === headId ? head : await manager.get(newestId).catch(ignoreDamage);
     const place = { id, currentBranch, branches: [...heads.keys()], headId, sequence };
     return {
       ...place,
-      savedAt: timestamp.toISOString(),
+      savedAt: (newest ?? head).timestamp.toISOString(),
       ...withoutUndefined({ status, agentId, userId }),
       ...(subgraphs !== undefined && { subgraphs }),
     };

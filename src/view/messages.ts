@@ -55,6 +55,16 @@ export function findMessages(state: unknown): readonly ChatMessage[] | undefined
   return messages?.every((message) => message !== undefined) ? messages : undefined;
 }
 
+const SHOWN_INPUT_CHARS = 60;
+
+/** A call in a few words: the tool, and the first thing it was given. */
+export function describeCall({ name, input }: MessageCall): string {
+  const given = typeof input === 'object' && input !== null ? Object.values(input) : [input];
+  const [first] = given.filter((value) => typeof value === 'string' || typeof value === 'number').map(String);
+  if (first === undefined || first === '') return name;
+  return `${name} “${first.length > SHOWN_INPUT_CHARS ? `${first.slice(0, SHOWN_INPUT_CHARS)}…` : first}”`;
+}
+
 const ROLE_KEYS = ['role', 'speaker', 'from', 'agent', 'name', 'type'] as const;
 const TEXT_KEYS = ['content', 'text', 'message'] as const;
 

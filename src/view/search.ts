@@ -1,4 +1,5 @@
 import { formatPath, type PathStep } from '../core/path.ts';
+import { LinearPattern } from '../core/pattern/linear-pattern.ts';
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import type { Watch } from './history.ts';
@@ -11,17 +12,25 @@ type Found = { readonly path: string; readonly text: string };
 export type Match = Found & { readonly checkpointId: string; readonly sequence: number; readonly savedAt: string };
 
 type Search = {
-  readonly pattern: RegExp;
+  readonly pattern: LinearPattern;
   /** What the first checkpoint holds is not new. */
   readonly hasStart: boolean;
   readonly watch: Watch;
 };
 
+type Wanted = { readonly text: string; readonly isPlain: boolean; readonly ignoresCase: boolean };
+
+/** What is searched for: a regular expression, or plain text. */
+export function patternOf({ text, isPlain, ignoresCase }: Wanted): LinearPattern {
+  const source = isPlain ? text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&') : text;
+  return new LinearPattern({ source, flags: ignoresCase ? 'iu' : 'u' }, 'pattern');
+}
+
 /** What fits in the state of one checkpoint; a message once. */
 export async function* searchState(
   manager: CheckpointManager,
   checkpoint: Checkpoint,
-  pattern: RegExp,
+  pattern: LinearPattern,
 ): AsyncGenerator<Match> {
   const state = await manager.load(checkpoint.id);
   const telling = new Telling<Match>(viewOf(state));
@@ -53,7 +62,7 @@ async function readNew(manager: CheckpointManager, { id }: Checkpoint, before: C
   return [...modified, ...added];
 }
 
-function toMatches({ id, sequence, timestamp }: Checkpoint, news: readonly New[], pattern: RegExp): Match[] {
+function toMatches({ id, sequence, timestamp }: Checkpoint, news: readonly New[], pattern: LinearPattern): Match[] {
   const savedAt = timestamp.toISOString();
   return news.flatMap(({ path: base, newValue }) =>
     [...findTexts(newValue, pattern)].map(({ path, text }) => ({
@@ -67,7 +76,7 @@ function toMatches({ id, sequence, timestamp }: Checkpoint, news: readonly New[]
 }
 
 /** Every text below a value that fits, with its path. */
-export function* findTexts(value: unknown, pattern: RegExp, path: readonly PathStep[] = []): Generator<Found> {
+export function* findTexts(value: unknown, pattern: LinearPattern, path: readonly PathStep[] = []): Generator<Found> {
   if (typeof value === 'string') {
     if (pattern.test(value)) yield { path: formatPath(path), text: value };
     return;
@@ -83,8 +92,8 @@ function entriesOf(value: object): Iterable<[PathStep, unknown]> {
 }
 
 /** A match with some of what is around it. */
-export function excerptOf(text: string, pattern: RegExp, chars: number): string {
+export function excerptOf(text: string, pattern: LinearPattern, chars: number): string {
   if (text.length <= chars) return text;
-  const from = Math.max(0, text.search(pattern) - Math.floor(chars / 4));
+  const from = Math.max(0, (pattern.find(text)?.start ?? 0) - Math.floor(chars / 4));
   return `${from > 0 ? '…' : ''}${text.slice(from, from + chars)}${from + chars < text.length ? '…' : ''}`;
 }

@@ -32,30 +32,30 @@ const FOLDED = {
   loop: /^\$\.(loop\.(turn|gridStartMs|current|works|drift)|mailbox\.(recentIds|recentDigests|pending\[\d+\]\.digest))\b/,
 };
 
+const PLAIN = { transcript: undefined, isFolded: () => false, isCopy: () => false };
+
+const VIEWS = {
+  thread: { ...PLAIN, transcript: '$.channel_values.messages', isFolded: below(FOLDED.thread) },
+  group_chat: { transcript: '$.chat.messages', isFolded: isFoldedInChat, isCopy: below(COPY) },
+  fleet: { transcript: '$.fleet.messages', isFolded: below(FOLDED.fleet), isCopy: below(COPY) },
+  workflow_run: { ...PLAIN, isFolded: below(FOLDED.workflow) },
+  loop: { ...PLAIN, isFolded: below(FOLDED.loop) },
+} satisfies Readonly<Record<string, StateView>>;
+
+/** What kind of thing a state is of, as far as programs of ours and LangGraph are known by it. */
+export function kindOf(state: unknown): keyof typeof VIEWS | undefined {
+  const { kind, loop, mailbox, context } = fieldsOf(state);
+  if (channelsOf(state) !== undefined) return 'thread';
+  if (kind === 'group_chat' || kind === 'fleet' || kind === 'workflow_run') return kind;
+  return isRecord(loop) && isRecord(mailbox) && isRecord(context) && 'turn' in loop ? 'loop' : undefined;
+}
+
 /** The view that fits a state. */
 export function viewOf(state: unknown): StateView {
-  const fields = fieldsOf(state);
-  const isCopy = below(COPY);
-  if (channelsOf(state) !== undefined)
-    return { transcript: '$.channel_values.messages', isFolded: below(FOLDED.thread), isCopy: never };
-  if (fields.kind === 'group_chat') return { transcript: '$.chat.messages', isFolded: isFoldedInChat, isCopy };
-  if (fields.kind === 'fleet') return { transcript: '$.fleet.messages', isFolded: below(FOLDED.fleet), isCopy };
-  if (fields.kind === 'workflow_run') return { transcript: undefined, isFolded: below(FOLDED.workflow), isCopy: never };
-  if (isLoopState(state)) return { transcript: undefined, isFolded: below(FOLDED.loop), isCopy: never };
-  if (isTranscript(state))
-    return { transcript: undefined, talk: ['$.items', '$.bodies'], isFolded: never, isCopy: never };
-  const transcript = Array.isArray(fields.messages) ? '$.messages' : undefined;
-  return { transcript, isFolded: never, isCopy: never };
-}
-
-function never(): boolean {
-  return false;
-}
-
-/** Whether a state is that of an agent loop. */
-export function isLoopState(state: unknown): boolean {
-  const { loop, mailbox, context } = fieldsOf(state);
-  return isRecord(loop) && isRecord(mailbox) && isRecord(context) && 'turn' in loop;
+  const kind = kindOf(state);
+  if (kind !== undefined) return VIEWS[kind];
+  if (isTranscript(state)) return { ...PLAIN, talk: ['$.items', '$.bodies'] };
+  return Array.isArray(fieldsOf(state).messages) ? { ...PLAIN, transcript: '$.messages' } : PLAIN;
 }
 
 /** A reply that was appended is in the conversation. */

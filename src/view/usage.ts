@@ -1,9 +1,9 @@
-import { channelsOf, fieldsOf, listMessages } from '../manager/revision/transcript.ts';
+import { fieldsOf, listMessages } from '../manager/revision/transcript.ts';
 import { type AgentTotals, addTotals, NO_TOTALS } from '../runtime/agent/agent-state.ts';
-import { isLoopState } from './state-view.ts';
+import { kindOf } from './state-view.ts';
 
 /** What kind of thing a state is of. */
-export type StateKind = 'group_chat' | 'fleet' | 'workflow_run' | 'loop' | 'thread' | 'messages' | 'state';
+export type StateKind = NonNullable<ReturnType<typeof kindOf>> | 'messages' | 'state';
 
 /** Who is in a state, and what they used up to there. */
 export type StateUsage = {
@@ -15,33 +15,32 @@ export type StateUsage = {
   readonly totals?: AgentTotals;
 };
 
-const KINDS: readonly StateKind[] = ['group_chat', 'fleet', 'workflow_run'];
-
 /** Reads what a state tells about itself. */
 export function usageOf(state: unknown): StateUsage {
-  const fields = fieldsOf(state);
   const messages = listMessages(state);
-  const agents = Object.entries(fieldsOf(fields.agents));
-  const holders = [fields, ...agents.map(([, agent]) => fieldsOf(agent)), fieldsOf(fields.fleet)];
+  const holders = holdersOf(state);
   const models = [...holders.map(modelOf), ...(messages ?? []).map((each) => readMetadata(each).model)];
-  const totals = [...holders.map(({ totals: used }) => used), fieldsOf(fields.chat).selectorTotals].filter(isTotals);
   const said = (messages ?? []).map((each) => readMetadata(each).totals).filter(isTotals);
-  const used = [...totals, ...said];
+  const used = [...totalsIn(state), ...said];
   return {
-    kind: kindOf(state, messages !== undefined),
+    kind: kindOf(state) ?? (messages === undefined ? 'state' : 'messages'),
     models: [...new Set(models.filter((model) => model !== undefined))],
-    agents: agents.map(([name]) => name),
+    agents: Object.keys(fieldsOf(fieldsOf(state).agents)),
     ...(messages !== undefined && { messages: messages.length }),
     ...(used.length > 0 && { totals: used.reduce(addTotals, NO_TOTALS) }),
   };
 }
 
-function kindOf(state: unknown, hasMessages: boolean): StateKind {
-  const named = KINDS.find((kind) => kind === fieldsOf(state).kind);
-  if (named !== undefined) return named;
-  if (isLoopState(state)) return 'loop';
-  if (channelsOf(state) !== undefined) return 'thread';
-  return hasMessages ? 'messages' : 'state';
+/** What a state counts of its own, apart from what its messages say: a state of ours, of agents or of a team. */
+export function totalsIn(state: unknown): readonly AgentTotals[] {
+  const counted = [...holdersOf(state).map(({ totals }) => totals), fieldsOf(fieldsOf(state).chat).selectorTotals];
+  return counted.filter(isTotals);
+}
+
+/** What in a state has settings and totals: itself, its agents, its fleet. */
+function holdersOf(state: unknown): readonly Readonly<Record<string, unknown>>[] {
+  const fields = fieldsOf(state);
+  return [fields, ...Object.values(fieldsOf(fields.agents)).map(fieldsOf), fieldsOf(fields.fleet)];
 }
 
 /** The model that settings name. */
@@ -61,7 +60,7 @@ function isTotals(value: unknown): value is AgentTotals {
 }
 
 /** What LangChain notes on the reply of a model. */
-function readMetadata(message: unknown): {
+export function readMetadata(message: unknown): {
   readonly model: string | undefined;
   readonly totals: AgentTotals | undefined;
 } {

@@ -217,4 +217,29 @@ describe.concurrent('sessions whose process was killed', () => {
     expect([code, stderr]).toEqual([0, expect.stringContaining('Session trip was interrupted; continuing it.\n')]);
     expect(stderr).toContain('Session trip: Ended');
   });
+
+  test(
+    '[settings.8] a fleet that was killed after its answer waits for nobody: it is gone on with',
+    LATER,
+    async () => {
+      const folder = createTeamFolder('team: fleet.mjs\n');
+      const fleet = readFileSync(join(folder, 'fleet.mjs'), 'utf8').replace(
+        'const speakers',
+        "if (process.env.CRASH) process.kill(process.pid, 'SIGKILL');\n  $&",
+      );
+      writeFileSync(join(folder, 'fleet.mjs'), fleet);
+      expect((await run(['run', 'Plan a day', '-s', 'trip'], { folder })).code).toBe(3);
+      const killed = await run(['continue', '-s', 'trip', '--answer', 'plan-1=approve'], {
+        folder,
+        env: { CRASH: '1' },
+      });
+      expect(killed.code).toBeNull();
+      expect((await run(['repl', '--eval', 'where'], { folder })).stderr).toContain(
+        'Session trip was interrupted. Continue it with: use trip, then run\n',
+      );
+      resumeByItself(folder);
+      const { stderr } = await run(['run', 'Another day', '-s', 'other'], { folder });
+      expect(stderr).toMatch(/Session trip was interrupted; continuing it[\s\S]*Session trip: Ended/);
+    },
+  );
 });

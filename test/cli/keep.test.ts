@@ -172,7 +172,7 @@ describe.concurrent('redact', () => {
     expect(existsSync(join(folder, '.state'))).toBe(false);
   });
 
-  test('[cli.16] takes a text out of notes, their authors and the names of steps', async () => {
+  test('[cli.16] takes a text out of notes, their authors, names of steps, types and keys', async () => {
     const folder = newFolder();
     const path = join(folder, 'agent.db');
     const open = () => new CheckpointManager({ storage: new SqliteCheckpointStorage({ path, durability: 'process' }) });
@@ -180,7 +180,7 @@ describe.concurrent('redact', () => {
     const manager = open();
     const session = await manager.session('s');
     await session.step(`call ${secret}`, () => 'ok');
-    const id = await session.save({ a: 1 });
+    const id = await session.save({ a: 1 }, { type: `of ${secret}`, agentType: `A ${secret}`, idempotencyKey: secret });
     await setNote(manager.engine, id, { text: secret.repeat(80), author: `Ann ${secret}` });
     await session.step(`fail ${secret}`, () => Promise.reject(new Error('no'))).catch(() => undefined);
     await manager.close();

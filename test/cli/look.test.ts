@@ -307,6 +307,21 @@ describe.concurrent('grep', () => {
     expect(await json('grep', ['-F', 'nothing (of the kind'], { folder, code: 13 })).toEqual([]);
     expect((await run(['grep', '(broken'], { folder })).code).toBe(2);
   });
+
+  test('[cli.9] no pattern takes long, in grep and redact', async () => {
+    const folder = newFolder();
+    const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'agent.db') }) });
+    await (await manager.session('s')).save({ text: 'z'.repeat(5_000) });
+    await manager.close();
+    const at = { folder, env: { SAVESTATE_STORAGE: 'agent.db' }, own: true };
+    expect(await json('grep', ['(z|z)*y$', '-s', 's'], { ...at, code: 13 })).toEqual([]);
+    expect(await json('grep', ['(z|z)*$', '-s', 's'], at)).toHaveLength(1);
+    expect(await json('redact', ['--pattern', '(z|z)*y$', '--dry-run', '-s', 's'], at)).toMatchObject({ places: 0 });
+    expect(await run(['grep', '(?=z)z', '-s', 's'], at)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('has a lookaround, which cannot be matched in linear time. Write what'),
+    });
+  });
 });
 
 describe.concurrent('stats', () => {

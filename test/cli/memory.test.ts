@@ -50,6 +50,14 @@ describe.concurrent('memory', () => {
     );
   });
 
+  test('[cli.28] forget brings back nothing that a rewind had hidden', async () => {
+    const folder = await folderWithMemory();
+    await ok(['rewind', '#1'], { folder });
+    await ok(['forget', '--whole-session', 'trip', '--yes'], { folder });
+    expect(await ok(['sessions'], { folder })).not.toContain('trip');
+    expect(await list(folder)).toEqual([]);
+  });
+
   test('[cli.28] whoever goes on with a session, it is its user whose memory learns and is asked', async () => {
     const folder = await folderWithMemory();
     const env = { SAVESTATE_AUTHOR: 'bo' };

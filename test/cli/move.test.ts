@@ -39,6 +39,19 @@ describe.concurrent('fork', () => {
     expect((await run(['fork', '-b', 'plain'], { folder })).code).toBe(14);
   });
 
+  test('[restore.5] an edited state keeps its version, so that its program does not migrate it again', async () => {
+    const { folder } = await chat.copy();
+    const migrations = [{ from: 0, migrate: ({ cents }: { cents: number }) => ({ cents: cents * 100 }) }];
+    const storage = () => new SqliteCheckpointStorage({ path: join(folder, DATABASE) });
+    const before = new CheckpointManager({ storage: storage(), schemaVersion: 1, migrations });
+    await before.save({ cents: 500 }, { sessionId: 'price' });
+    await before.close();
+    await ok(['fork', '--session', 'price', '--set', 'cents=700', '-b', 'edited'], { folder });
+    const after = new CheckpointManager({ storage: storage(), schemaVersion: 1, migrations });
+    expect((await after.session('price', { branch: 'edited' })).state).toEqual({ cents: 700 });
+    await after.close();
+  });
+
   test('[session.2] says which copies of an edited message were edited, too', async () => {
     const { folder } = await chat.copy();
     const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, DATABASE) }) });

@@ -300,7 +300,7 @@ describe.concurrent('what is not said to the team', () => {
     }
     expect(await json('log', ['--all'], { folder })).toEqual(before);
     const text = await ok(['repl', '--eval', 'fork 1 -b try1; savestate switch try1; where'], { folder });
-    expect(text).toContain('branch main, round 1'); // the fork stands where it began
+    expect(text).toContain('branch try1, round 1'); // its head is a checkpoint of main
     expect(await ok(['branch'], { folder })).toMatch(/^\*\ttry1/m);
   });
 
@@ -381,6 +381,12 @@ describe.concurrent('where one is', () => {
     expect(await screen.ended).toBe(0);
     const blind = ['repl', '--team', 'missing.yaml', '--eval'];
     expect(await ok([...blind, 'where'], { folder })).toContain('session trip');
+    await ok(['rewind', 'message 1', '-b', 'earlier'], { folder });
+    const again = new Screen(['repl'], { folder, columns: 80 });
+    at = await again.shows('session  trip, branch earlier, round 0');
+    await again.shows('trip/earlier #', at);
+    again.enter('quit');
+    expect(await again.ended).toBe(0);
     expect(await run([...blind, 'Hello there'], { folder })).toMatchObject({
       code: 13,
       stderr: expect.stringContaining('missing.yaml cannot be read'),

@@ -1,7 +1,10 @@
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { COMMANDS } from '../../src/cli/command-table.ts';
+import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { json, ok, run } from './support/cli.ts';
-import { CHAT, sharedChat } from './support/fixture.ts';
+import { CHAT, DATABASE, sharedChat } from './support/fixture.ts';
 
 const chat = sharedChat();
 
@@ -68,4 +71,18 @@ test('[cli.11] undo with --session takes back changes of that session only', asy
   const foreign = await run(['undo', id, '-s', 'other'], { folder });
   expect([foreign.code, foreign.stderr]).toEqual([13, expect.stringContaining('session "support-42"')]);
   expect(await json('undo', ['-s', CHAT], { folder })).toMatchObject({ id, isUndone: true });
+});
+
+test('[cli.1] a session that was begun and never saved is not suggested in place of itself', async () => {
+  const { folder } = await chat.copy();
+  const storage = new SqliteCheckpointStorage({ path: join(folder, DATABASE) });
+  const session = await new CheckpointManager({ storage }).session('begun');
+  await (await session.lease()).release();
+  await storage.close();
+  const { code, stderr } = await run(['continue', '--session', 'begun'], { folder });
+  expect([code, stderr]).toEqual([
+    13,
+    expect.stringContaining('There is no session "begun" in this storage. There are: '),
+  ]);
+  expect(stderr.match(/"begun"/g)).toHaveLength(1);
 });

@@ -25,6 +25,15 @@ function createProject(settings: string, config = 'team: team.yaml\n'): string {
   return folder;
 }
 
+test('[settings.2] a file that a configuration names, and that is something else, is not quoted', async () => {
+  const folder = createProject('', 'settings: private\n');
+  writeFileSync(join(folder, 'private'), 'hunter2:x:0:0:hunter2\nmore\n');
+  const { code, stderr } = await run(['sessions', '--json'], { folder });
+  expect(code).toBe(2);
+  expect(stderr).toContain('1:1 must be a mapping');
+  expect(stderr).not.toContain('hunter2');
+});
+
 /** A model that fails as often as it is told to, and then answers. */
 const FLAKY = `import { readFileSync, writeFileSync } from 'node:fs';
 import { scriptedModel } from 'savestate/testing';
@@ -191,9 +200,12 @@ describe.concurrent('workflow.yaml at the command line', () => {
       }
       writeFileSync(join(folder, 'workflow.yaml'), 'agents: { critc: {} }\n');
       expect((await run(['run', 'Hello'], { folder })).stderr).toContain('Did you mean "critic"?');
-      writeFileSync(join(folder, 'workflow.yaml'), 'workflow: { timeout_seconds: 0.5 }\n');
+      writeFileSync(join(folder, 'workflow.yaml'), 'workflow: { timeout_seconds: 0.5005 }\n');
       const slow = await run(['run', 'Hello'], { folder, env: { DELAY_MS: '60000' } });
-      expect([slow.code, slow.stderr]).toEqual([130, expect.stringContaining('Stopped after 0.5 s (timeout_seconds)')]);
+      expect([slow.code, slow.stderr]).toEqual([
+        130,
+        expect.stringContaining('Stopped after 0.5005 s (timeout_seconds)'),
+      ]);
     },
   );
 
@@ -218,6 +230,34 @@ describe.concurrent('workflow.yaml at the command line', () => {
       writeFileSync(join(folder, 'workflow.yaml'), settings);
       await ok(['run', 'Plan a day', '-n', '1'], { folder });
     }
+  });
+
+  test('[cli.25] what a fleet asks to be allowed is shown with its input, by run, continue, show and the REPL', async () => {
+    const folder = createProject(
+      'workflow: { human_in_the_loop: { require_approval_for: [charge] } }\n',
+      'team: fleet.mjs\n',
+    );
+    const fleet = readFileSync(join(folder, 'fleet.mjs'), 'utf8')
+      .replace('systemMessage, model }', 'systemMessage, model, tools: [charge] }')
+      .replace('planReview: true', 'planReview: false')
+      .replace(
+        "return 'We walk",
+        "return said.includes('charged') ? 'Done.' : { toolCalls: [{ name: 'charge', input: { amount: 999 } }] };\n  if (false) $&",
+      );
+    writeFileSync(
+      join(folder, 'fleet.mjs'),
+      `${CHARGE.replace('z.object({})', 'z.object({ amount: z.number() })')}${fleet}`,
+    );
+    const asked = 'planner: May planner call charge (charge)?\n{"amount":999}\nAnswer with: ';
+    expect(await json('run', ['A task', '-s', 'f'], { folder, code: 3 })).toMatchObject({
+      question: { id: 'round-1-1', input: { amount: 999 } },
+      detail: expect.stringContaining(asked),
+    });
+    expect((await run(['continue', '-s', 'f'], { folder })).stdout).toContain(asked);
+    expect(await ok(['show', '-s', 'f'], { folder })).toMatch(
+      /asks +May planner call charge \(charge\)\?\nwith +\{"amount":999\}\n/,
+    );
+    expect((await run(['repl', '--eval', 'where', '-s', 'f'], { folder })).stderr).toContain(asked);
   });
 
   test('[settings.7] limits, plan review and approvals hold for a fleet', async () => {
@@ -249,7 +289,10 @@ describe.concurrent('workflow.yaml at the command line', () => {
   test('[settings.6] savestate.yaml names another file of settings, or none; problems have line and column', async () => {
     const folder = createProject('spec: { of: somebody else }\n');
     const { code, stderr } = await run(['run', 'Hello', '-n', '1'], { folder });
-    expect([code, stderr]).toEqual([2, expect.stringMatching(/1:1 spec: unknown key[\s\S]*settings: false/)]);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/1:1 must be a mapping with some of these keys[\s\S]*settings: false/),
+    ]);
     writeFileSync(join(folder, 'savestate.yaml'), 'team: team.yaml\nsettings: false\n');
     expect((await run(['run', 'Hello', '-n', '1'], { folder })).code).toBe(0);
     mkdirSync(join(folder, 'config'));

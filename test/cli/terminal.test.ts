@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
@@ -75,6 +75,17 @@ describe.concurrent('output', () => {
       });
     },
   );
+
+  test('[cli.2] at a terminal, log says which of several sessions it shows if none was named', async () => {
+    const { folder } = await chat.get();
+    const shown = async (...args: string[]) => {
+      const screen = new Screen(['log', '-n', '1', ...args], { folder });
+      expect(await screen.ended).toBe(0);
+      return screen.text;
+    };
+    expect(await shown()).toContain('This is session "support-42", which was saved to last.');
+    expect(await shown('-s', 'support-42')).not.toContain('This is session');
+  });
 
   test('[cli.2] a command that is suggested has the options that were given, and runs as it is', async () => {
     const { folder } = await chat.copy();
@@ -192,12 +203,22 @@ describe.concurrent('output', () => {
     const piped = await Promise.all([
       ...lines.map((args) => ok([...args, '--storage', 'evil.db'], { folder })),
       ok(['show', '--storage', 'evil.db'], { folder, env: { FORCE_COLOR: '1' } }),
+      ok(['export', '--storage', 'evil.db'], { folder }),
+      ok(['export', '@', '--storage', 'evil.db'], { folder }),
+      ok(['export', '--format', 'atif', '--storage', 'evil.db'], { folder }),
+      ok(['log', '--json', '--storage', 'evil.db'], { folder }),
       ok(['show', '--json', '--storage', 'evil.db'], { folder }),
     ]);
     for (const text of piped)
       for (const order of ['\u001b]', '\u001b[2J', '\u001b[8m', '\u0007', '\u009b', '\u202e', '\u007f', '\r'])
         expect(text).not.toContain(order);
     expect(JSON.parse(piped.at(-1) ?? '')).toMatchObject({ state: { text: evil } });
+    // An export has the same bytes wherever it goes, and is what was stored.
+    const file = join(folder, 'evil.jsonl');
+    await ok(['export', '-o', file, '--storage', 'evil.db'], { folder });
+    expect(piped.at(-5)).toBe(readFileSync(file, 'utf8'));
+    await ok(['import', file, '--storage', 'copy.db'], { folder });
+    expect(await ok(['show', '@:text', '--raw', '--storage', 'copy.db'], { folder })).toBe(`${evil}\n`);
   });
 
   test('[cli.3] an error, a note and a prompt cannot either', LATER, async () => {

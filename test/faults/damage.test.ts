@@ -148,7 +148,7 @@ function dump(path: string): string {
 /** The last byte of a compressed text has bits that mean nothing, so it is the text itself that counts. */
 function unpackText(column: string, value: unknown): unknown {
   const isText = column === 'body' || column === 'text' || column === 'root_text';
-  return isText && value instanceof Uint8Array ? decodeText(value) : value;
+  return isText && value instanceof Uint8Array && value[0] === 1 ? decodeText(value) : value;
 }
 
 function flipBit(path: string, at: number, bit: number): void {

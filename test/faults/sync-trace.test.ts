@@ -80,16 +80,18 @@ function namedFolder(text: string): string | undefined {
   return last === undefined ? undefined : dirname(last);
 }
 
-async function trace(config: Config, { saves, ...options }: { saves: number; inject?: string }) {
+type Traced = { readonly saves: number; readonly inject?: string; readonly isKilled?: boolean };
+
+async function trace(config: Config, { saves, inject: fault, isKilled }: Traced) {
   const folder = temporaryFolder();
   const path = join(folder, config.kind === 'sqlite' ? 'traced.db' : 'traced');
   const output = join(folder, 'trace.txt');
-  const inject = options.inject === undefined ? [] : ['-e', `inject=${options.inject}`];
+  const inject = fault === undefined ? [] : ['-e', `inject=${fault}`];
   const child = new Child('acker', {
     wrapper: ['strace', '-f', '-qq', '-y', '-s', '60', '-e', `trace=${CALLS}`, ...inject, '-o', output],
-    env: { UV_THREADPOOL_SIZE: options.inject === undefined ? '4' : '1' },
+    env: { UV_THREADPOOL_SIZE: fault === undefined ? '4' : '1' },
   });
-  child.tell({ storage: { ...config, path }, saves, withSteps: options.inject === undefined });
+  child.tell({ storage: { ...config, path }, saves, withSteps: fault === undefined, isKilled });
   await child.ended;
   return { child, folder, path, lines: readFileSync(output, 'utf8').trimEnd().split('\n') };
 }
@@ -130,6 +132,25 @@ describeTraced('what reaches the disk before an acknowledgement', () => {
 
 describeTraced('a disk whose syncs fail', () => {
   test.each<Config>([{ kind: 'sqlite' }, { kind: 'file' }])(
+    '[durability.5] $kind: a save whose sync failed is in the history of the next process only if it said so',
+    async (config) => {
+      let stored = 0;
+      for (const nth of [13, 16, 19, 22]) {
+        const inject = `fdatasync,fsync:error=EIO:when=${nth}`;
+        const { child, path } = await trace(config, { saves: 20, inject, isKilled: true });
+        const acknowledged = child.said.filter((said) => 'ack' in said).length;
+        const { outcome } = child.said.find((said) => 'failed' in said) ?? {};
+        const manager = new CheckpointManager({ storage: storageOf(config, path) });
+        const { checkpoints } = await manager.list({ sessionId: 'chat' });
+        await manager.close();
+        if (checkpoints.length > acknowledged) stored++;
+        expect(outcome).toBe(checkpoints.length > acknowledged ? 'unknown' : undefined);
+      }
+      expect(stored).toBeGreaterThan(0);
+    },
+  );
+
+  test.each<Config>([{ kind: 'sqlite' }, { kind: 'file' }])(
     '[durability.5] $kind: a save whose sync failed is not acknowledged, and what was acknowledged is there',
     async (config) => {
       const faults: string[] = [];
@@ -168,9 +189,12 @@ function countAcksAfterFailure({ said }: Child): number {
   return first < 0 ? 0 : said.slice(first).filter((line) => 'ack' in line).length;
 }
 
-async function findLost({ kind }: Config, path: string, child: Child): Promise<string[]> {
-  const storage = kind === 'sqlite' ? new SqliteCheckpointStorage({ path }) : new FileCheckpointStorage({ path });
-  const manager = new CheckpointManager({ storage });
+function storageOf({ kind }: Config, path: string): SqliteCheckpointStorage | FileCheckpointStorage {
+  return kind === 'sqlite' ? new SqliteCheckpointStorage({ path }) : new FileCheckpointStorage({ path });
+}
+
+async function findLost(config: Config, path: string, child: Child): Promise<string[]> {
+  const manager = new CheckpointManager({ storage: storageOf(config, path) });
   const faults: string[] = [];
   for (const { ack, count } of child.said.filter((said) => 'ack' in said)) {
     const state = await manager.load(String(ack)).catch(String);

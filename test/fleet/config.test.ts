@@ -31,6 +31,15 @@ describe('workflow.yaml', () => {
     });
   });
 
+  test.each([undefined, null, 'workflow: {}', {}, { fleets: {} }, { fleet: { orchestrator: {} } }])(
+    '[settings.1] options of %j, which is no read file, are refused',
+    (config) => {
+      expect(() => fleetOptionsFrom(config as never)).toThrow(
+        /^The settings of fleetOptionsFrom\(\) must be what loadWorkf/,
+      );
+    },
+  );
+
   test('[settings.1] fleet.orchestrator.max_round_count, max_stall_count and max_reset_count are the limits', async () => {
     const limits = read('fleet: { orchestrator: { max_round_count: 6, max_stall_count: 0, max_reset_count: 1 } }');
     const rounds = await createRunner(createCrew({ assess: () => ({}) }, limits)).runner.run(TASK);

@@ -1,24 +1,17 @@
-// Made the files of this folder, once, with the release that introduced format version 1. They are never edited; a new
-// format version gets files of its own beside them. Run: node test/golden/create.mjs <empty folder>
-import { writeFileSync } from 'node:fs';
+// Made the databases of format version 2 in this folder, once, and like it was made what is of version 1. They are never edited; a
+// new format version gets files of its own beside them. Run: node test/golden/create.mjs <empty folder>
 import { join } from 'node:path';
-import { CheckpointManager, FileCheckpointStorage, SqliteCheckpointStorage } from '../../dist/index.js';
+import { CheckpointManager, SqliteCheckpointStorage } from '../../dist/index.js';
 import { goldenHistory } from './history.mjs';
 
 const [folder = ''] = process.argv.slice(2);
 const storages = {
-  'format-1.db': new SqliteCheckpointStorage({ path: join(folder, 'format-1.db') }),
-  'format-1-compressed.db': new SqliteCheckpointStorage({ path: join(folder, 'format-1-compressed.db'), compress: true }),
-  'format-1-files': new FileCheckpointStorage({ path: join(folder, 'format-1-files') }),
+  plain: new SqliteCheckpointStorage({ path: join(folder, 'format-2.db') }),
+  compressed: new SqliteCheckpointStorage({ path: join(folder, 'format-2-compressed.db'), compress: true }),
 };
-for (const [name, storage] of Object.entries(storages)) {
+for (const storage of Object.values(storages)) {
   let nowMs = Date.UTC(2026, 10, 15);
   const manager = new CheckpointManager({ storage, now: () => nowMs++, random: (size) => new Uint8Array(size).fill(7) });
   await goldenHistory(manager);
-  if (name === 'format-1.db') {
-    let text = '';
-    for await (const line of manager.exportSession('golden')) text += line;
-    writeFileSync(join(folder, 'format-1.jsonl'), text);
-  }
   await manager.close();
 }

@@ -93,6 +93,18 @@ const HEALTHY: Record<string, Script> = {
       }
     },
   },
+  'a wait in a handler by a tool, equal answers': {
+    tools: { status: (_, calls) => (calls % 20 === 0 ? 'done' : 'queued behind other jobs'), sleep: () => 'slept' },
+    handle: async (turn) => {
+      while ((await turn.call('status', { job: 7 })) !== 'done') await turn.call('sleep', { seconds: 5 });
+    },
+  },
+  'a queue that is emptied in a handler': {
+    tools: { pop: (_, calls) => ({ id: `order-${'abcdefghij'[calls % 10]}${calls}x`, kind: 'book', state: 'new' }) },
+    handle: async (turn) => {
+      for (let at = 0; at < 20; at++) await turn.call('pop', { queue: 'orders' });
+    },
+  },
   'polling in a handler without a wait, a number changes': {
     tools: { status: (_, calls) => `${calls} of 100 rows` },
     handle: async (turn) => {

@@ -56,12 +56,51 @@ describe.each(['light', 'dark'] as const)('in %s', (colorScheme) => {
   });
 });
 
-test('[studio.1] an empty storage shows the lines that make a first checkpoint', async () => {
+test('[studio.1] an empty storage shows the lines that make a first checkpoint, and takes an export', async () => {
   const studio = await openStudio({ isEmpty: true });
   const { page, troubles } = await visit(await browser.open(), studio, '/s');
   await page.getByText('No sessions yet').waitFor();
   expect(await page.getByText("import { open } from 'savestate'").count()).toBe(1);
+  const other = await openStudio();
+  const lines: string[] = [];
+  for await (const line of await other.manager.exportSession('lisbon-trip')) lines.push(line);
+  const file = { name: 'lisbon.ndjson', mimeType: 'application/x-ndjson', buffer: Buffer.from(lines.join('')) };
+  await page.getByLabel('Import a file').setInputFiles(file);
+  await page.getByRole('link', { name: 'lisbon-trip' }).waitFor();
   expect(troubles).toEqual([]);
+});
+
+test('[studio.1] sessions are sorted, columns chosen, and several tagged or forgotten at once, after a look at what would go', async () => {
+  const studio = await openStudio();
+  const { page, troubles } = await visit(await browser.open(), studio, '/s');
+  const table = page.getByRole('table', { name: 'Sessions' });
+  const names = () => table.getByRole('link').allTextContents();
+  await table.getByRole('button', { name: 'Unique / logical' }).click();
+  await page.waitForURL(/sort=-size/);
+  const bySize = ['pricing-report', 'lisbon-trip', 'release-notes-4.2', 'support-chat-8841', 'refund-4711'];
+  await expect.poll(names).toEqual(bySize);
+  await page.reload();
+  await expect.poll(names).toEqual(bySize);
+  await table.getByRole('button', { name: 'Name' }).click();
+  await expect.poll(names).toEqual(bySize.toSorted());
+  await page.getByRole('button', { name: 'Columns' }).click();
+  await page.getByRole('dialog', { name: 'Columns' }).getByLabel('Cost').click();
+  await expect.poll(() => table.getByRole('columnheader', { name: 'Cost' }).count()).toBe(0);
+  await page.keyboard.press('Escape');
+  for (const name of ['lisbon-trip', 'release-notes-4.2']) await page.getByLabel(`Select ${name}`).click();
+  const bar = page.getByRole('region', { name: 'Selected sessions' });
+  await bar.getByText('54 checkpoints').waitFor();
+  await bar.getByRole('button', { name: 'Tag' }).click();
+  await bar.getByLabel('Name of the tag').fill('kept');
+  await page.keyboard.press('Enter');
+  await expect.poll(() => bar.getByLabel('Name of the tag').count()).toBe(0);
+  expect((await studio.manager.tags('lisbon-trip')).map(({ name }) => name)).toEqual(['kept']);
+  expect(troubles).toEqual([]);
+  await bar.getByRole('button', { name: 'Forget…' }).click();
+  await bar.getByRole('list', { name: 'What would be deleted' }).getByText('32 checkpoints on 1 branch').waitFor();
+  await bar.getByRole('button', { name: 'Delete 2 sessions for good' }).click();
+  await expect.poll(names).toEqual(['pricing-report', 'refund-4711', 'support-chat-8841']);
+  expect(await bar.count()).toBe(0);
 });
 
 test('[studio.1] keys move, the address follows, and opens the same view again', async () => {
@@ -126,10 +165,16 @@ test('[studio.1] search asks once the typing rests, finds sessions, text, tags a
   await find('lisbon', /lisbon-trip/);
   await find('outline', /outline-done/);
   await find('repair', /repair-search/);
+  await find('Acme asks', /Acme asks.*pricing-report repair-search #/);
+  for (const act of ['fork', 'rewind', 'compare', 'bisect', 'tag', 'export', 'prune', 'verify'])
+    await find(act, new RegExp(`^${act}`, 'i'));
   const at = (await studio.manager.session('pricing-report')).head?.id ?? '';
   await find(at, /pricing-report main #34/);
   await field.fill('such words are nowhere');
   await page.getByText('Nothing found.').waitFor();
+  await find('tag', /^Tag the selected step/);
+  await page.keyboard.press('Enter');
+  await expect.poll(() => page.locator(':focus').getAttribute('aria-label')).toBe('New tag');
   expect(troubles).toEqual([]);
 });
 
@@ -176,6 +221,65 @@ test('[studio.1] the state marks what changed since the parent, and shows only t
   await expect.poll(() => rows.count()).toBe(2);
 });
 
+test('[studio.1] two branches and their tips: long runs are folded, keys go from difference to difference, paths lead to changes', async () => {
+  const studio = await openStudio();
+  const context = await browser.open();
+  const { page, troubles } = await visit(context, studio, '/s/pricing-report/compare?a=main&b=repair-search');
+  const steps = page.getByRole('region', { name: 'Steps' });
+  const band = steps.getByRole('button', { name: '6 steps only in A: web_search ×3' });
+  await band.waitFor();
+  const rows = () => steps.locator('.cmp-row').count();
+  const before = await rows();
+  await band.click();
+  await expect.poll(rows).toBe(before + 6);
+  await page.keyboard.press('n');
+  await page.keyboard.press('n');
+  await steps.locator('.cmp-row.is-here').getByText('Acme asks 61 EUR').waitFor();
+  await page.getByRole('link', { name: 'Diff the tips' }).click();
+  const paths = page.getByRole('tree', { name: 'Changed paths' });
+  await paths.getByRole('treeitem', { name: 'system' }).click();
+  const change = page.getByRole('region', { name: '$.agents.researcher.system' });
+  await change.getByText(/^text, \d+ words removed, \d+ added$/).waitFor();
+  await change.locator('del').first().waitFor();
+  await page.getByText('Inline', { exact: true }).click();
+  await page.waitForURL(/inline=1/);
+  await page.keyboard.press('n');
+  await page.getByText(/^2 of \d+$/).waitFor();
+  await page.getByRole('button', { name: 'Swap the sides' }).click();
+  await page.getByRole('link', { name: 'A repair-search #30' }).waitFor();
+  expect(troubles).toEqual([]);
+});
+
+test('[studio.1] storage is looked at over a time; retention lists what would go, deletes it only when told to there, and says what went', async () => {
+  const studio = await openStudio();
+  const { page, troubles } = await visit(await browser.open(), studio, '/storage');
+  await page.getByText('7 days', { exact: true }).click();
+  await page.waitForURL(/days=7/);
+  await page.getByText('unique, in this time').waitFor();
+  await page.getByRole('img', { name: 'Logical bytes above, unique bytes by path below' }).waitFor();
+  const simulator = page.getByRole('complementary', { name: 'Retention simulator' });
+  await simulator.getByLabel('Keep last').fill('1');
+  await simulator.getByLabel('Daily').fill('');
+  await simulator.getByRole('link', { name: 'pricing-report' }).waitFor();
+  const prune = simulator.getByRole('button', { name: /^Prune 1\d\d…/ });
+  const countAll = async () => (await studio.manager.stats()).checkpoints;
+  const before = await countAll();
+  await prune.dblclick(); // the second press finds no button in that place
+  const dialog = page.getByRole('dialog', { name: /^Delete 1\d\d checkpoints/ });
+  await expect.poll(() => dialog.count()).toBe(0);
+  await prune.click();
+  const goes = dialog.getByRole('list', { name: 'What would be deleted' }).getByRole('listitem');
+  await goes.getByText('pricing-report').first().waitFor();
+  const told = await goes.count();
+  expect(await countAll()).toBe(before);
+  await dialog.getByRole('button', { name: `Delete ${told}` }).click();
+  await simulator.getByText(`Deleted ${told} checkpoints`).waitFor();
+  await simulator.getByRole('button', { name: 'Prune 0…' }).waitFor();
+  expect(await countAll()).toBe(before - told);
+  expect((await studio.manager.list({ sessionId: 'lisbon-trip' })).checkpoints).toHaveLength(1);
+  expect(troubles).toEqual([]);
+});
+
 test('[studio.1] on a small screen the name of the session and what to do about drift are in sight', async () => {
   const studio = await openStudio();
   const { page } = await visit(
@@ -183,10 +287,89 @@ test('[studio.1] on a small screen the name of the session and what to do about 
     studio,
     '/s/pricing-report',
   );
-  const act = await page.getByRole('link', { name: 'Fork there' }).boundingBox();
+  const act = await page.getByRole('link', { name: 'Fork at #19' }).boundingBox();
   expect((act?.y ?? 800) + (act?.height ?? 0)).toBeLessThanOrEqual(800);
   const name = await page.getByRole('heading', { level: 1 }).boundingBox();
   expect(name?.width).toBeGreaterThanOrEqual(72);
+});
+
+test('[studio.1] messages say what they used, how each call was made and which call brings nothing new; tabs say how much they hold', async () => {
+  const studio = await openStudio();
+  const { page, troubles } = await visit(await browser.open(), studio, '/s/pricing-report');
+  const messages = page.getByRole('region', { name: 'Messages' });
+  await messages.getByText('Same call and same result as #20: nothing new').first().waitFor();
+  await messages.getByText('7 alike').first().waitFor();
+  await messages.getByText('live', { exact: true }).first().waitFor();
+  await messages.getByText('7,721 tok').waitFor();
+  await page.keyboard.press('k');
+  await page.keyboard.press('k');
+  expect(await page.getByRole('tablist').first().getByRole('tab').allTextContents()).toEqual([
+    'Messages 32',
+    'State',
+    'Diff 1',
+    'Context',
+    'Effects 1',
+  ]);
+  const inspector = page.getByRole('complementary', { name: 'Inspector' });
+  await inspector.getByText(/B of 1\d\.\d kB logical$/).waitFor();
+  await inspector.getByText('7,220 in, 24 out').waitFor();
+  await inspector.locator('.effects').getByText('web_search').waitFor();
+  await page.getByRole('link', { name: 'First bad #20' }).click();
+  await messages.getByText('First bad').waitFor();
+  expect(troubles).toEqual([]);
+});
+
+test('[studio.1] a part of the branch is chosen by dragging over it; charts of drift and sizes, and the events, follow', async () => {
+  const studio = await openStudio();
+  const { page, troubles } = await visit(await browser.open(), studio, '/s/pricing-report');
+  const charts = page.getByRole('region', { name: 'Charts' });
+  await charts.getByText('main, 34 checkpoints').waitFor();
+  const strip = await page.locator('.brush').boundingBox();
+  const at = (share: number): [number, number] => [
+    (strip?.x ?? 0) + 16 + ((strip?.width ?? 0) - 32) * share,
+    (strip?.y ?? 0) + 40,
+  ];
+  await page.mouse.move(...at(9.5 / 34));
+  await page.mouse.down();
+  await page.mouse.move(...at(20 / 34));
+  await page.mouse.move(...at(19.5 / 34));
+  await page.mouse.up();
+  await page.waitForURL(/range=10-20/);
+  await charts.getByText('main, #10–20').waitFor();
+  await charts.getByRole('tab', { name: 'Storage' }).click();
+  await charts.getByText('$.messages[*]').waitFor();
+  await charts.getByRole('img', { name: 'Sizes of 11 states' }).waitFor();
+  await page.reload();
+  await charts.getByRole('img', { name: 'Sizes of 11 states' }).waitFor();
+  await charts.getByRole('tab', { name: 'Events' }).click();
+  await charts.getByRole('button', { name: /#20 cheaper-model.*Ann.*Is gpt-4o-mini enough/ }).click();
+  await page.waitForURL(/branch=cheaper-model/);
+  await page.keyboard.press('Escape');
+  await charts.getByText('cheaper-model, 20 checkpoints').waitFor();
+  expect(troubles).toEqual([]);
+});
+
+test('[studio.1] bisect asks for the step in the middle until the first bad one is found', async () => {
+  const studio = await openStudio();
+  const { page, troubles } = await visit(await browser.open(), studio, '/s/pricing-report');
+  await page.getByText('No progress for a long time').waitFor();
+  await page.keyboard.press('b');
+  const band = page.getByRole('region', { name: 'Bisect' });
+  for (const [asked, answer] of [
+    [17, 'Good'],
+    [25, 'Bad'],
+    [21, 'Bad'],
+    [19, 'Good'],
+    [20, 'Bad'],
+  ] as const) {
+    await band.getByText(`Is #${asked} good?`).waitFor();
+    await band.getByRole('button', { name: answer }).click();
+  }
+  await band.getByText('#20 is the first bad step').waitFor();
+  await band.getByRole('link', { name: 'Fork at #19' }).waitFor();
+  await band.getByRole('button', { name: 'Stop' }).click();
+  await expect.poll(() => band.count()).toBe(0);
+  expect(troubles).toEqual([]);
 });
 
 test('[studio.1] runs of plain steps are folded, and unfolded on request', async () => {
@@ -263,4 +446,5 @@ test('[studio.1] without the token the page says how to get in', async () => {
   await page.goto(`${studio.url}/s`);
   await page.getByText('Open the address that the server printed').first().waitFor();
   await page.getByLabel('Address or token').waitFor();
+  expect(await page.getByRole('alert').count()).toBe(1); // once
 });

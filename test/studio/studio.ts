@@ -44,7 +44,11 @@ export async function openStudio({
   const path = join(temporaryFolder(), 'studio.db');
   if (!isEmpty) await makeDemo(path);
   const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path, durability: 'process' }) });
-  const server = createServer(manager, { studio: join(builtFolder(), 'studio'), ...options });
+  const server = createServer(manager, {
+    studio: join(builtFolder(), 'studio'),
+    address: `sqlite:${path}`,
+    ...options,
+  });
   const { url, accessUrl } = await server.listen();
   onTestFinished(async () => {
     await server.close();

@@ -19,7 +19,7 @@ test('[studio.1] when the server is gone the page says so and keeps what it show
   expect(await page.getByText('No progress for a long time').count()).toBeGreaterThan(0);
   const again = createServer(studio.manager, { studio: join(builtFolder(), 'studio') });
   await again.listen({ port: Number(new URL(studio.url).port) });
-  await page.getByText('The token of this page is no longer valid').waitFor();
+  await page.getByText('This page has no valid token').waitFor();
   expect(await page.getByText('Reconnecting').count()).toBe(0);
   await page.getByLabel('Address or token').fill('not-the-token');
   await page.keyboard.press('Enter');
@@ -45,12 +45,12 @@ test('[studio.1] a damaged checkpoint is told in its place, one that is deleted 
   database.exec(`UPDATE checkpoint SET root_text = '{}' WHERE id = '${second}'`);
   database.close();
   await page.keyboard.press('l');
-  await page.getByText('Run "savestate verify"').first().waitFor();
+  await page.getByText('Run "savestate verify --read-data"').first().waitFor();
   await page.keyboard.press('.');
   await page.getByText('the newest').first().waitFor();
   await page.goto(`${studio.url}/s`);
-  await page.getByRole('row', { name: /^broken.* 1 damaged$/ }).waitFor();
-  await page.getByRole('row', { name: /^lisbon-trip.* Verified$/ }).waitFor();
+  await page.getByRole('row', { name: /\bbroken .*1 part bad/ }).waitFor();
+  await page.getByRole('row', { name: /\blisbon-trip .*Verified/ }).waitFor();
   await page.goto(`${studio.url}/s/broken?at=${first}`);
   await page.getByText('still readable').first().waitFor();
   await manager.delete(first);

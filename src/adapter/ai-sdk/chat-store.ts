@@ -77,12 +77,12 @@ export class ChatStore<Message extends UIMessage = UIMessage> {
     checkOptions(options, { after: orNull(filledString) }, 'save()');
     checkMessages(messages);
     const transcript = this.#open(chatId);
-    const given = transcript.take(withoutAbsent(messages) as Item[]);
+    const given = transcript.take(withoutAbsent(messages) as readonly UIMessage[] as Item[]);
     const edit = (chat: Chat): TranscriptEdit | undefined => {
       if (typeof options.after === 'string') openOutline(chatId, chat, options.after);
       return merge(chat, given, options.after === undefined ? leafOf(chat) : options.after);
     };
-    await transcript.change({ trigger: 'messages_saved', about: undefined, edit });
+    await transcript.change({ trigger: 'messages_saved', edit });
   }
 
   /**
@@ -129,7 +129,7 @@ export class ChatStore<Message extends UIMessage = UIMessage> {
       const leaf = choose(chat);
       return leaf === leafOf(chat) ? undefined : { keep: chat.length, add: [], extra: { leaf } };
     };
-    await this.#open(chatId).change({ trigger: 'leaf_chosen', about: undefined, edit });
+    await this.#open(chatId).change({ trigger: 'leaf_chosen', edit });
   }
 
   #path(chatId: string, chat: Chat, leaf: string | null): Message[] {

@@ -205,5 +205,5 @@ test('a stream that breaks ends with an error; one that cannot be stored is abor
 test('what is no chat id, or no storage, is refused with a sentence', async () => {
   const streams = resumableStreams(new InMemoryCheckpointStorage());
   await expect(streams.begin('')).rejects.toThrow('A chat id must be a string of 1 to');
-  expect(() => resumableStreams('chats.db' as never)).toThrow('found the text "chats.db"');
+  expect(() => resumableStreams('chats.db' as never)).toThrow('found "chats.db"');
 });

@@ -74,7 +74,7 @@ export class ResumableStreams {
     await transcript.delete();
     const state: StreamState = { holder: nameHolder(this.#transcripts.engine.ports.nextId()), beat: 0, status: 'open' };
     const edit = () => ({ keep: 0, add: [], extra: state });
-    await transcript.change({ trigger: 'stream_started', about: undefined, edit });
+    await transcript.change({ trigger: 'stream_started', edit });
     const recorder = new StreamRecorder(this.#transcripts.engine, transcript, state.holder);
     return { signal: recorder.signal, record: ({ stream }) => recorder.record(stream) };
   }
@@ -104,7 +104,6 @@ export class ResumableStreams {
   async stop(chatId: string): Promise<boolean> {
     const { status } = await this.#open(chatId).change({
       trigger: 'stream_stopped',
-      about: undefined,
       edit: ({ length, extra }) => {
         const state = extra as StreamState | null;
         return state?.status === 'open' ? { keep: length, add: [], extra: { ...state, isStopped: true } } : undefined;
@@ -203,7 +202,6 @@ class StreamRecorder {
     let before: StreamState | null = null;
     await this.#transcript.change({
       trigger: status === 'open' ? 'stream_written' : 'stream_ended',
-      about: undefined,
       edit: ({ length, extra }) => {
         before = extra as StreamState | null;
         if (before?.holder !== this.#holder) return undefined;

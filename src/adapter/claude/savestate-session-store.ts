@@ -54,7 +54,7 @@ export class SavestateSessionStore implements SessionStore {
       const summary = fold === undefined ? undefined : foldSummary(fold, key, { view, add });
       return { keep: view.length, add, metadata: summary === undefined ? {} : { summary } };
     };
-    await transcript.change({ trigger: 'entries_appended', about: undefined, edit });
+    await transcript.change({ trigger: 'entries_appended', edit });
   }
 
   /** All entries of a transcript in their order; null if there is none. */

@@ -71,21 +71,13 @@ async function buildSession({ format, names, agent, state, steps }: ImportedRun)
   const sessionId = parseSessionId([format, ...names.map(encodePart)].join('/'));
   const mark = { imported: format, digest: digestText(JSON.stringify([agent, state, steps])) };
   let nowMs = steps.find(({ atMs }) => atMs !== undefined)?.atMs ?? Date.now();
-  const manager = new CheckpointManager({
-    storage: new InMemoryCheckpointStorage(),
-    now: () => nowMs,
-  });
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), now: () => nowMs });
   const session = await manager.session(sessionId);
+  const options = { type: 'auto', trigger: 'step_imported', metadata: mark, ...(isName(agent) && { agentId: agent }) };
   let messages: readonly ImportedMessage[] = [];
   for (const step of steps) {
     nowMs = Math.max(nowMs, step.atMs ?? nowMs);
     messages = Object.freeze(messages.concat(step.messages.map((message) => freezeState(message))));
-    const options = {
-      type: 'auto',
-      trigger: 'step_imported',
-      metadata: mark,
-      ...(isName(agent) && { agentId: agent }),
-    };
     await session.save(Object.freeze({ ...state, messages }), options);
   }
   return { manager, sessionId, mark, checkpoints: steps.length, messages: messages.length };

@@ -1,9 +1,9 @@
+import { type Fields, fieldsOf } from '../../manager/revision/transcript.ts';
 import { checkBounds } from './document.ts';
 import type { ImportedMessage, MessagePart } from './imported-session.ts';
 import { type Attributes, FORMAT } from './otlp-spans.ts';
 
 type Role = ImportedMessage['role'];
-type Fields = { readonly [field: string]: unknown };
 
 /** Roles as conventions, providers and frameworks call them. */
 const ROLES: { readonly [name: string]: Role } = {
@@ -136,10 +136,6 @@ export function parseText(value: unknown): unknown {
   }
   checkBounds(parsed, FORMAT);
   return parsed;
-}
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 }
 
 /** What is in a list, also in one that has numbers for names; one value alone. */

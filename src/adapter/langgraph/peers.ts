@@ -6,7 +6,7 @@ const ADVICE = 'Install it: npm install @langchain/langgraph@1 @langchain/core@1
 
 /** Imports what needs LangGraph; throws an UnsupportedError that says what to install if that is not there, or too old. */
 export async function importWithPeers<Module>(load: () => Promise<Module>): Promise<Module> {
-  return load().catch((cause: unknown) => withPeers(() => throwAgain(cause)));
+  return load().catch(explain);
 }
 
 /** The same for what is loaded at once. */
@@ -14,14 +14,14 @@ export function withPeers<Module>(load: () => Module): Module {
   try {
     return load();
   } catch (cause) {
-    const message = cause instanceof Error ? cause.message : '';
-    const [missing, old] = [MISSING, TOO_OLD].map((pattern) => pattern.exec(message)?.[1]);
-    if (missing === undefined && old === undefined) throw cause;
-    const wanted = missing === undefined ? `version 1.1 or newer of ${old}` : `the package ${missing}`;
-    throw new UnsupportedError(`savestate/langgraph needs ${wanted}. ${ADVICE}`, { cause });
+    return explain(cause);
   }
 }
 
-function throwAgain(cause: unknown): never {
-  throw cause;
+function explain(cause: unknown): never {
+  const message = cause instanceof Error ? cause.message : '';
+  const [missing, old] = [MISSING, TOO_OLD].map((pattern) => pattern.exec(message)?.[1]);
+  if (missing === undefined && old === undefined) throw cause;
+  const wanted = missing === undefined ? `version 1.1 or newer of ${old}` : `the package ${missing}`;
+  throw new UnsupportedError(`savestate/langgraph needs ${wanted}. ${ADVICE}`, { cause });
 }

@@ -48,11 +48,8 @@ export class SavestateSession implements Session {
   readonly #recorder: RunRecorder;
 
   constructor(storageOrOptions: ChunkStorage | SavestateSessionOptions, sessionId?: string) {
-    const options: SavestateSessionOptions = toOptions(
-      storageOrOptions,
-      { sessionId: name, branch: name },
-      'SavestateSession',
-    );
+    const checks = { sessionId: name, branch: name };
+    const options: SavestateSessionOptions = toOptions(storageOrOptions, checks, 'SavestateSession');
     if (sessionId !== undefined && options.sessionId !== undefined)
       throw new InvalidInputError('Two session ids were given. Leave one out.');
     this.#id = parseName(sessionId ?? options.sessionId ?? randomUUID(), 'A session id');
@@ -240,12 +237,7 @@ function unknownChange(kind: string, type: unknown): InvalidInputError {
 }
 
 function describeApproval({ rawItem, agent, toolName }: RunToolApprovalItem): PendingApproval {
-  const call = rawItem as {
-    readonly callId?: string;
-    readonly id?: string;
-    readonly name?: string;
-    arguments?: string;
-  };
+  const call = rawItem as { readonly [Field in 'callId' | 'id' | 'name' | 'arguments']?: string };
   const { callId = call.id ?? '', name: tool = toolName ?? rawItem.type, arguments: given = '' } = call;
   return { callId, tool, arguments: given, agent: agent.name };
 }

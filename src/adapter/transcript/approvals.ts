@@ -56,7 +56,7 @@ export class Approvals<Item> {
       const extra = update(before as SuspendedRun | null);
       return extra === undefined ? undefined : { keep: length, add: [], extra };
     };
-    await this.#transcript.change({ trigger, about: undefined, edit });
+    await this.#transcript.change({ trigger, edit });
   }
 }
 

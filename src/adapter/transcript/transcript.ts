@@ -43,10 +43,10 @@ export type TranscriptPlace = {
 /** An id that stands for one change: repeated with it the change is made once, and another change is refused. */
 export type OperationOptions = { readonly operationId?: string | undefined };
 
-/** One change: what it is, so that it is known again, and what it makes of the transcript as that is then; undefined for nothing. */
+/** One change: what it is, so that it is known again by its operation id, and what it makes of the transcript as that is then; undefined for nothing. */
 export type TranscriptChange<Item> = OperationOptions & {
   readonly trigger: string;
-  readonly about: unknown;
+  readonly about?: unknown;
   readonly edit: (view: TranscriptView<Item>) => TranscriptEdit | undefined;
 };
 

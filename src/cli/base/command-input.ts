@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import type { StorageOptions } from '../place/project.ts';
 import type { ProgressMode } from '../terminal/progress-bar.ts';
 
 /** What a person wrote after the name of a command, checked as it is asked for. */
@@ -87,6 +89,19 @@ export function flagOf(name: string): string {
   return `${words.length === 1 ? '-' : '--'}${words}`;
 }
 
+/** Options with values as they are typed, each after a space; a password or token is not repeated. */
+export function formatFlags(given: Readonly<Record<string, string | undefined>>): string {
+  return Object.entries(withoutUndefined(given))
+    .map(([name, value]) => ` --${name} ${quote(value ?? '')}`)
+    .join('');
+}
+
+/** As a shell takes it. */
+function quote(value: string): string {
+  const shown = value.replace(/^(\w+:\/\/[^:/@]+):[^@]*@/, '$1:***@').replace(/^(https?:[^#]*?)\/?#.*/is, '$1');
+  return /^[\w@%+=:,./~-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", String.raw`'\''`)}'`;
+}
+
 /** Reads a whole number, 0 or more. */
 export function parseCount(text: string, what: string): number {
   const count = Number(text);
@@ -96,15 +111,8 @@ export function parseCount(text: string, what: string): number {
 }
 
 /** What every command understands. */
-export type GlobalOptions = {
-  readonly storage?: string | undefined;
-  readonly remote?: string | undefined;
-  readonly tokenFile?: string | undefined;
-  readonly tenant?: string | undefined;
-  readonly schema?: string | undefined;
+export type GlobalOptions = StorageOptions & {
   readonly session?: string | undefined;
-  /** Of the commands that have long-term memory. */
-  readonly memory?: string | undefined;
   readonly json: boolean;
   readonly color: boolean;
   readonly pager: boolean;
@@ -156,23 +164,19 @@ export function readGlobalOptions(commands: readonly Command[]): GlobalOptions {
     for (const [name, value] of Object.entries(command.opts()))
       if (command.getOptionValueSource(name) === 'cli') given[name] = value;
   }
-  const text = (name: string) => (typeof given[name] === 'string' ? given[name] : undefined);
+  const input = new CommandInput([], given);
   return {
-    storage: text('storage'),
-    remote: text('remote'),
-    tokenFile: text('tokenFile'),
-    tenant: text('tenant'),
-    schema: text('schema'),
-    session: text('session'),
-    memory: text('memory'),
-    json: given.json === true,
-    color: given.color !== false,
-    pager: given.pager !== false,
-    quiet: given.quiet === true,
-    yes: given.yes === true,
-    input: given.input !== false,
-    progress: new CommandInput([], given).oneOf('progress', PROGRESS) ?? 'auto',
+    ...Object.fromEntries(TEXTS.map((name) => [name, input.text(name)])),
+    json: input.flag('json'),
+    color: !input.isOff('color'),
+    pager: !input.isOff('pager'),
+    quiet: input.flag('quiet'),
+    yes: input.flag('yes'),
+    input: !input.isOff('input'),
+    progress: input.oneOf('progress', PROGRESS) ?? 'auto',
   };
 }
+
+const TEXTS = ['storage', 'remote', 'tokenFile', 'tenant', 'schema', 'session', 'memory'] as const;
 
 const PROGRESS: readonly ProgressMode[] = ['auto', 'always', 'never'];

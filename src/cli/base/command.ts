@@ -2,6 +2,11 @@ import type { CommandInput, GlobalOptions } from './command-input.ts';
 import type { Context } from './context.ts';
 import type { ExitCode } from './exit-code.ts';
 
+export type { CommandInput, GlobalOptions } from './command-input.ts';
+export type { Context } from './context.ts';
+export { EXIT, type ExitCode } from './exit-code.ts';
+export type { OpenStorage } from './open-storage.ts';
+
 /** An option as commander writes it; with `repeat` it may be given more than once. */
 export type OptionRow = readonly [flags: string, description: string, repeat?: 'repeat'];
 

@@ -1,6 +1,7 @@
 import { setImmediate as giveWay } from 'node:timers/promises';
 import { InvalidInputError, UnsupportedError } from '../../core/errors.ts';
 import { parseSessionId, type SessionId } from '../../core/record/id.ts';
+import { formatSafeJson } from '../../core/safe-json.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import type { StorageAddress } from '../../storage/open/address.ts';
 import type { Watch } from '../../view/history.ts';
@@ -11,14 +12,14 @@ import {
   findAddress,
   findSettings,
   ownFolderOf,
+  type Place,
   readConfig,
 } from '../place/project.ts';
 import { cutLongLines } from '../terminal/format.ts';
 import { ProgressBar, showBusy, type Work } from '../terminal/progress-bar.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import type { Program } from './command.ts';
-import type { CommandInput, GlobalOptions } from './command-input.ts';
-import { formatFlags } from './flag-words.ts';
+import { type CommandInput, formatFlags, type GlobalOptions } from './command-input.ts';
 import type { OpenKeyedOptions } from './open-keyed.ts';
 import type { OpenStorage } from './open-storage.ts';
 
@@ -78,10 +79,14 @@ export class Context {
     return this.#shared.config;
   }
 
+  /** Where the command is, and what holds there. */
+  async place(): Promise<Place> {
+    return { folder: this.folder, env: this.env, config: await this.config() };
+  }
+
   /** The settings of runs: those of `workflow.yaml`, with variables over them; undefined without any. */
   settings(): Promise<FoundSettings | undefined> {
-    const { folder, env } = this;
-    this.#shared.settings ??= this.config().then((config) => findSettings({ folder, env, config }));
+    this.#shared.settings ??= this.place().then(findSettings);
     return this.#shared.settings;
   }
 
@@ -93,8 +98,7 @@ export class Context {
 
   /** Where the storage is that is meant. */
   async address(): Promise<Address> {
-    const { globals, env, folder } = this;
-    return findAddress({ globals, env, folder, config: await this.config(), settings: await this.settings() });
+    return findAddress({ ...(await this.place()), globals: this.globals, settings: await this.settings() });
   }
 
   /** The same for what needs the storage at hand; a server's is refused, with what to do instead. */
@@ -135,15 +139,14 @@ export class Context {
   /** The storage at an address, through the keys that hold here. */
   async openAt(address: Address, options: OpenKeyedOptions): Promise<ChunkStorage> {
     const { openKeyed } = await import('./open-keyed.ts');
-    return openKeyed({ folder: this.folder, env: this.env, config: await this.config() }, address, options);
+    return openKeyed(await this.place(), address, options);
   }
 
   async #openNow({ address, create = false, plain = 'refuse' }: OpenOptions): Promise<OpenStorage> {
     const { OpenStorage } = await import('./open-storage.ts');
     const sessionId = await this.namedSession(); // before anything is made
     const storage = await this.openAt(address ?? (await this.address()), { create, plain });
-    const readFirstBad = async () =>
-      (await (await import('../place/own-files.ts')).BisectFile.open(this)).readFirstBad();
+    const readFirstBad = async () => (await import('../place/own-files.ts')).readFirstBad(this);
     const opened = new OpenStorage(storage, { sessionId, readFirstBad });
     await opened.finishReplacements();
     return opened;
@@ -187,7 +190,7 @@ export class Context {
 
   async close(): Promise<void> {
     const opened = await this.#shared.storage?.catch(() => undefined); // what could not be opened was told already
-    await opened?.close();
+    await opened?.manager.close();
   }
 
   get isJson(): boolean {
@@ -205,12 +208,12 @@ export class Context {
   }
 
   printJson(json: unknown): undefined {
-    this.terminal.printWhole(`${JSON.stringify(json, undefined, 2)}\n`);
+    this.terminal.printWhole(`${formatSafeJson(json, 2)}\n`);
   }
 
   /** Prints one line of an answer that goes on. */
   answerLine(json: unknown, text: () => string): void {
-    if (this.isJson) this.terminal.printWhole(`${JSON.stringify(json)}\n`);
+    if (this.isJson) this.terminal.printWhole(`${formatSafeJson(json)}\n`);
     else this.terminal.print(text());
   }
 
@@ -245,6 +248,12 @@ export class Context {
 
   progress(work: Work): ProgressBar {
     return new ProgressBar(this.terminal, this.isJson || this.globals.quiet ? 'never' : this.globals.progress, work);
+  }
+
+  /** Shows how far something is that tells how much it has done. */
+  async showing<Result>(work: Work, run: (show: (done: number) => void) => Promise<Result>): Promise<Result> {
+    const bar = this.progress(work);
+    return run((done) => bar.show(done)).finally(() => bar.end());
   }
 
   /** Goes through items, one after the other: shows how far it is, and lets Ctrl-C stop it. */

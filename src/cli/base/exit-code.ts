@@ -1,5 +1,5 @@
 import { ERROR_OUTCOMES } from '../../core/error-outcomes.ts';
-import { hasErrorCode, SavestateError } from '../../core/errors.ts';
+import { SavestateError } from '../../core/errors.ts';
 
 /** How a command ends, for scripts; the scheme is restic's. */
 export const EXIT = {
@@ -28,7 +28,7 @@ const SQLITE_LOCKED = 6;
 export function exitCodeOf(error: unknown): ExitCode {
   if (isInterrupt(error)) return EXIT.interrupted;
   if (!isSavestateError(error)) return EXIT.failed;
-  return exitCodeByDetails(error) ?? ERROR_OUTCOMES[error.code]?.exitCode ?? EXIT.failed;
+  return exitCodeByDetails(error) ?? ERROR_OUTCOMES[error.code].exitCode;
 }
 
 function exitCodeByDetails({ code, details }: SavestateError): ExitCode | undefined {
@@ -43,11 +43,9 @@ export function isInterrupt(error: unknown): boolean {
   return error instanceof Error && (error.name === 'AbortError' || ('code' in error && error.code === 'ABORT_ERR'));
 }
 
+/** Also of another copy of this package. */
 function isSavestateError(error: unknown): error is SavestateError {
-  return (
-    error instanceof SavestateError ||
-    (Object.keys(ERROR_OUTCOMES) as SavestateError['code'][]).some((code) => hasErrorCode(error, code))
-  );
+  return error instanceof Error && 'code' in error && Object.hasOwn(ERROR_OUTCOMES, String(error.code));
 }
 
 /** An error for a person. One that is not ours is a fault of this program: the stack helps whoever repairs it. */

@@ -2,12 +2,10 @@ import { sessionOf } from '../../adapter/langgraph/record/thread-session.ts';
 import { sessionsBelow } from '../../adapter/session-name.ts';
 import { NotFoundError } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
-import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
-import { eachCheckpoint, type ListFilter } from '../../manager/branch/history.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import { WHOLE } from '../../manager/engine/import-claim.ts';
+import { settleReplacements } from '../../manager/engine/import-claim.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import { findSteps, rankSessions, threadOf } from '../../view/list-sessions.ts';
@@ -17,6 +15,7 @@ export class OpenStorage {
   readonly manager: CheckpointManager;
   readonly storage: ChunkStorage;
   #sessionId: SessionId | undefined;
+  readonly #isNamed: boolean;
   /** Whether what was named, or is the latest, was looked up. */
   #isResolved: Promise<void> | undefined;
   /** What `@` means instead of the head of the current branch. */
@@ -32,14 +31,12 @@ export class OpenStorage {
     this.storage = storage;
     this.manager = new CheckpointManager({ storage, unknownClasses: 'keep' });
     this.#sessionId = sessionId === undefined ? undefined : parseSessionId(sessionId);
+    this.#isNamed = sessionId !== undefined;
   }
 
   /** Brings sessions in whose `redact` was killed. */
-  async finishReplacements(): Promise<void> {
-    const whole = await this.storage.readRefs(WHOLE);
-    if (whole.length === 0) return;
-    const { finishReplacements } = await import('../../manager/transfer/replace-session.ts');
-    await finishReplacements(this.manager.engine, whole);
+  finishReplacements(): Promise<void> {
+    return settleReplacements(this.manager.engine);
   }
 
   /** Goes on with another session. */
@@ -59,6 +56,12 @@ export class OpenStorage {
         ? 'This storage has no checkpoints yet. Save one from a program, or run "savestate run" or "savestate demo".'
         : `This storage holds only stores of LangGraph, such as ${store}. Name one with --session.`,
     );
+  }
+
+  /** Says which session was chosen because none was named; undefined where there is no other. */
+  async describeChoice(): Promise<string | undefined> {
+    if (this.#isNamed || (await this.storage.listSessions({ limit: 2 })).length < 2) return undefined;
+    return `This is session "${await this.session()}", which was saved to last. Name another with -s; "savestate sessions" lists all.`;
   }
 
   /** Like `session`; throws if there is nothing of it. */
@@ -96,7 +99,8 @@ export class OpenStorage {
     const unsaved = await this.describeUnsaved();
     if (unsaved !== undefined)
       return new NotFoundError(`${unsaved} "savestate log --steps" lists them.`, { details: { sessionId } });
-    const known = await this.storage.listSessions({ limit: LOOKED_AT_SESSIONS });
+    const listed = await this.storage.listSessions({ limit: LOOKED_AT_SESSIONS });
+    const known = listed.filter((id) => id !== sessionId); // begun, and stopped before anything was saved
     const shown = known
       .slice(0, SHOWN_SESSIONS)
       .map((id) => JSON.stringify(id))
@@ -121,23 +125,6 @@ export class OpenStorage {
   async findName(sessionId: SessionId, kind: 'branch' | 'tag', name: string): Promise<CheckpointId | undefined> {
     const [ref] = await this.storage.readRefs({ sessionId, kind, name });
     return ref === undefined ? undefined : (checkRef(ref).target as CheckpointId);
-  }
-
-  /** The checkpoint with exactly this id. */
-  async openCheckpoint(id: CheckpointId): Promise<Checkpoint> {
-    const checkpoint = await this.manager.get(id);
-    if (checkpoint === undefined)
-      throw new NotFoundError(`There is no checkpoint ${id} in this storage.`, { details: { id } });
-    return checkpoint;
-  }
-
-  /** Every checkpoint that fits, page by page. */
-  list(filter: ListFilter): AsyncGenerator<Checkpoint> {
-    return eachCheckpoint(this.manager, filter);
-  }
-
-  async close(): Promise<void> {
-    await this.manager.close();
   }
 }
 

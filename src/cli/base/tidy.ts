@@ -24,7 +24,7 @@ export async function tidyByAge(context: Context, opened: OpenStorage, maxAgeDay
     if (deleted.length > 0)
       context.say(`${deleted.length} older than ${maxAgeDays} days deleted (cleanup_after_days).${named}`);
     const waiting = verdicts.filter(({ keep, reason }) => keep && reason.includes(STILL_WAITS));
-    const kept = await Promise.all(waiting.map(async ({ id }) => (await opened.openCheckpoint(id)).sessionId));
+    const kept = await Promise.all(waiting.map(async ({ id }) => (await manager.open(id)).sessionId));
     const others = [...new Set(kept)].filter((id) => id !== inHand);
     if (others.length > 0)
       context.say(

@@ -68,7 +68,7 @@ test('[langgraph.23] imports a file, reports in plain words, and exits with 3 be
   expect(tuple?.checkpoint.channel_values.messages).toHaveLength(5);
   await storage.close();
 
-  const again = await run(['import', '--from', from, '--to', to]);
+  const again = await run(['import', from, '--to', to]);
   expect(again.printed).toMatch(
     /Imported 0 checkpoints and 0 writes of 6 threads\.\n\d+ checkpoints were there already; their losses are not listed again\./,
   );
@@ -116,7 +116,6 @@ test('[langgraph.23] what cannot be done is said, and nothing is made', async ()
     [['import', SQLITE_FILE], 2, /--to/],
     [['import', '--to', to], 2, /where to import from/],
     [['import', 'a', 'b', '--to', to], 2, /too many arguments/],
-    [['import', 'a', '--from', 'b', '--to', to], 2, /two places to import from: a and b/],
     [['move', 'a', '--to', to], 2, /no action "move". It has: import, export/],
     [['import', 'a', '--to', to, '--colour'], 2, /colour/],
     [[], 2, /missing required argument 'action'/],

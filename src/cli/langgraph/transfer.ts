@@ -1,7 +1,8 @@
 import { exportThreads, importThreads, SavestateSaver, type TransferReport } from '../../adapter/langgraph/index.ts';
 import type { TransferNote, TransferOptions } from '../../adapter/langgraph/transfer/thread-transfer.ts';
-import type { Context } from '../base/context.ts';
-import { EXIT, type ExitCode } from '../base/exit-code.ts';
+import { withoutUndefined } from '../../core/defined.ts';
+import { closing } from '../base/closing.ts';
+import { type Context, EXIT, type ExitCode } from '../base/command.ts';
 import { formatCount, formatSize } from '../terminal/format.ts';
 import type { ProgressBar } from '../terminal/progress-bar.ts';
 import { measureFile, openOfficialSaver, openSource, openThreadStorage } from './places.ts';
@@ -52,41 +53,25 @@ export async function transfer(context: Context, wanted: Transfer): Promise<Exit
 
 /** The source is opened first, so that nothing is made if it is the wrong one. */
 async function runImport(context: Context, { from, to }: Transfer, options: TransferOptions): Promise<TransferReport> {
-  const source = await openSource(context, from);
-  try {
-    const storage = await openThreadStorage(context, to, { create: true });
-    try {
-      return await importThreads(source, new SavestateSaver(storage), options);
-    } finally {
-      await storage.close();
-    }
-  } finally {
-    await source.close();
-  }
+  return closing(await openSource(context, from), async (source) =>
+    closing(await openThreadStorage(context, to, { create: true }), (storage) =>
+      importThreads(source, new SavestateSaver(storage), options),
+    ),
+  );
 }
 
 async function runExport(context: Context, wanted: Transfer, options: TransferOptions): Promise<TransferReport> {
-  const storage = await openThreadStorage(context, wanted.from, { create: false });
-  try {
-    const { saver: target, close } = await openOfficialSaver(context, wanted.to);
-    try {
-      return await exportThreads(new SavestateSaver(storage), target, { ...options, allowLossy: wanted.allowLossy });
-    } finally {
-      await close();
-    }
-  } finally {
-    await storage.close();
-  }
+  const { from, to, allowLossy } = wanted;
+  return closing(await openThreadStorage(context, from, { create: false }), async (storage) =>
+    closing(await openOfficialSaver(context, to), ({ saver }) =>
+      exportThreads(new SavestateSaver(storage), saver, { ...options, allowLossy }),
+    ),
+  );
 }
 
 function measure(context: Context, { from, to, threads }: Transfer, report: TransferReport): MeasuredReport {
   const bytesBefore = threads === undefined ? measureFile(context, from) : undefined;
-  const bytesAfter = measureFile(context, to);
-  return {
-    ...report,
-    ...(bytesBefore !== undefined && { bytesBefore }),
-    ...(bytesAfter !== undefined && { bytesAfter }),
-  };
+  return { ...report, ...withoutUndefined({ bytesBefore, bytesAfter: measureFile(context, to) }) };
 }
 
 /** What an import or export did, in plain words. */

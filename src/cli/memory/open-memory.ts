@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { withoutUndefined } from '../../core/defined.ts';
-import { NotFoundError } from '../../core/errors.ts';
+import { hasErrorCode, NotFoundError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ViewOptions } from '../../memory/log/views.ts';
 import { Memory, type MemoryOptions } from '../../memory/memory.ts';
 import type { MemoryScope } from '../../memory/storage/memory-record.ts';
 import { DEFAULT_PATH } from '../../memory/storage/sqlite/sqlite-memory-storage.ts';
-import type { CommandInput } from '../base/command-input.ts';
-import type { Context } from '../base/context.ts';
+import { closing } from '../base/closing.ts';
+import type { CommandInput, Context } from '../base/command.ts';
 import { addressExists, type RemoteAddress } from '../place/address.ts';
 import { findWithheld, withheldError } from '../place/postgres-password.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
@@ -39,6 +39,25 @@ export async function openMemory(
       { details: { kind: 'storage', path: place } },
     );
   return new Memory({ path: place, ...more });
+}
+
+/** The memory that was named, or that is there; undefined if there is none. */
+export async function findMemory(
+  context: Context,
+  options: OpenMemoryOptions,
+  onNone?: (error: unknown) => void,
+): Promise<Memory | undefined> {
+  return openMemory(context, options).catch((error: unknown) => {
+    if (options.named !== undefined || !hasErrorCode(error, 'NOT_FOUND')) throw error;
+    onNone?.(error);
+    return undefined;
+  });
+}
+
+/** The same for a command that deletes sessions: memory notes what was seen of them. That of a server is where the server is. */
+export async function findFollowing(context: Context, options: OpenMemoryOptions): Promise<Memory | undefined> {
+  const isRemote = options.named === undefined && (await context.address()).kind === 'remote';
+  return isRemote ? undefined : findMemory(context, options);
 }
 
 async function openPostgres(
@@ -88,14 +107,11 @@ export async function useMemory<Result>(
   const manager = isNeeded ? (await context.open()).manager : undefined;
   const place = input.text('memory');
   const isRemote = address.kind === 'remote' && place === undefined;
-  const memory = isRemote ? await openRemoteMemory(address) : await openMemory(context, { named: place, manager });
-  try {
-    const checkpoint = asOf === undefined ? undefined : await resolveRevision(await context.open(), asOf);
-    const from = checkpoint === undefined ? {} : { asOf: checkpoint.id };
-    return await work(memory, { scope: () => findScope(context, named), named, from });
-  } finally {
-    await memory.close();
-  }
+  const opened = isRemote ? await openRemoteMemory(address) : await openMemory(context, { named: place, manager });
+  return closing(opened, async (memory) => {
+    const from = asOf === undefined ? {} : { asOf: (await resolveRevision(await context.open(), asOf)).id };
+    return work(memory, { scope: () => findScope(context, named), named, from });
+  });
 }
 
 async function openRemoteMemory(address: RemoteAddress): Promise<KnownMemory> {

@@ -77,29 +77,29 @@ export class BegunRuns {
   }
 
   find(sessionId: string): WorkflowPlace | undefined {
-    const found = this.#read().findLast((run) => run.sessionId === sessionId && run.at === undefined);
-    return found === undefined ? undefined : { file: found.file, registry: found.registry };
+    const runs = this.#runs.readValues<BegunRun>();
+    const found = runs.findLast((run) => run.sessionId === sessionId && run.at === undefined);
+    return found && { file: found.file, registry: found.registry };
   }
 
   /** The last run whose file names another storage: of this session, or of any. */
   findElsewhere(sessionId: string | undefined): BegunRun | undefined {
-    return this.#read().findLast((run) => run.at !== undefined && run.sessionId === (sessionId ?? run.sessionId));
-  }
-
-  #read(): BegunRun[] {
-    return this.#runs.readValues<BegunRun>();
+    const runs = this.#runs.readValues<BegunRun>();
+    return runs.findLast((run) => run.at !== undefined && run.sessionId === (sessionId ?? run.sessionId));
   }
 }
 
-/** How to take back a part of what was done. Each fails if it was changed since. */
+/** How to take back a part of what was done: go back to a branch, or delete or make a name. Each fails if it was changed since. */
 export type UndoStep =
-  | { readonly step: 'delete-branch'; readonly name: string; readonly headId: string }
-  | { readonly step: 'make-branch'; readonly name: string; readonly headId: string }
-  | { readonly step: 'switch'; readonly name: string }
-  | { readonly step: 'delete-tag'; readonly name: string; readonly checkpointId: string }
-  | { readonly step: 'make-tag'; readonly name: string; readonly checkpointId: string };
+  | { readonly step: 'switch'; readonly kind: 'branch'; readonly name: string }
+  | {
+      readonly step: 'delete' | 'make';
+      readonly kind: 'branch' | 'tag';
+      readonly name: string;
+      readonly target: CheckpointId;
+    };
 
-/** One thing that was done to names. */
+/** One thing that this person did to branches and tags of a storage. Kept on this machine. */
 export type Operation = {
   readonly id: string;
   readonly at: string;
@@ -108,42 +108,37 @@ export type Operation = {
   readonly undo: readonly UndoStep[];
 };
 
-/** What this person did to branches and tags of a storage, so that it can be undone. Kept on this machine. */
-export class Journal {
-  readonly #lines: LinesFile;
+async function openJournal(context: OwnFolder): Promise<LinesFile> {
+  return new LinesFile(join(await context.stateFolder(), 'operations.jsonl'));
+}
 
-  private constructor(folder: string) {
-    this.#lines = new LinesFile(join(folder, 'operations.jsonl'));
-  }
+/** Notes an operation, so that it can be undone, or with its id how else one is undone. Returns its id. */
+export async function noteOperation(
+  context: OwnFolder,
+  operation: Pick<Operation, 'sessionId' | 'summary' | 'undo'>,
+  id = randomBytes(4).toString('hex'),
+): Promise<string> {
+  const whole: Operation = { id, at: new Date().toISOString(), ...operation };
+  (await openJournal(context)).add(JSON.stringify(whole));
+  return id;
+}
 
-  static async open(context: OwnFolder): Promise<Journal> {
-    return new Journal(await context.stateFolder());
-  }
+export async function noteUndone(context: OwnFolder, id: string): Promise<void> {
+  (await openJournal(context)).add(JSON.stringify({ undone: id }));
+}
 
-  /** Notes an operation, or with its id how else one is undone. Returns its id. */
-  add(operation: Pick<Operation, 'sessionId' | 'summary' | 'undo'>, id = randomBytes(4).toString('hex')): string {
-    const whole: Operation = { id, at: new Date().toISOString(), ...operation };
-    this.#lines.add(JSON.stringify(whole));
-    return id;
-  }
-
-  markUndone(id: string): void {
-    this.#lines.add(JSON.stringify({ undone: id }));
-  }
-
-  /** Every operation, oldest first, and whether it was undone. */
-  read(): (Operation & { readonly isUndone: boolean })[] {
-    const lines = this.#lines.readValues<Operation | { readonly undone: string }>();
-    const undone = new Set(lines.flatMap((line) => ('undone' in line ? [line.undone] : [])));
-    const operations = new Map(lines.flatMap((line) => ('undone' in line ? [] : [[line.id, line]])));
-    return [...operations.values()].map((operation) => ({ ...operation, isUndone: undone.has(operation.id) }));
-  }
+/** Every operation, oldest first, and whether it was undone. */
+export async function readOperations(context: OwnFolder): Promise<(Operation & { readonly isUndone: boolean })[]> {
+  const lines = (await openJournal(context)).readValues<Operation | { readonly undone: string }>();
+  const undone = new Set(lines.flatMap((line) => ('undone' in line ? [line.undone] : [])));
+  const operations = new Map(lines.flatMap((line) => ('undone' in line ? [] : [[line.id, line]])));
+  return [...operations.values()].map((operation) => ({ ...operation, isUndone: undone.has(operation.id) }));
 }
 
 /** What was found out about a checkpoint. */
 export type BisectVerdict = 'good' | 'bad' | 'skip';
 
-/** A search under way, or its end. */
+/** A search under way, or its end. It is remembered between commands. */
 export type BisectState = {
   readonly goodId?: CheckpointId;
   readonly badId?: CheckpointId;
@@ -151,40 +146,33 @@ export type BisectState = {
   readonly firstBadId?: CheckpointId;
 };
 
-/** Remembers a search between commands. */
-export class BisectFile {
-  readonly #path: string;
+async function findBisectPath(context: OwnFolder): Promise<string> {
+  return join(await context.stateFolder(), 'bisect.json');
+}
 
-  private constructor(folder: string) {
-    this.#path = join(folder, 'bisect.json');
+export async function readBisect(context: OwnFolder): Promise<BisectState | undefined> {
+  const path = await findBisectPath(context);
+  if (!existsSync(path)) return undefined;
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as BisectState;
+  } catch (cause) {
+    const advice = 'Begin anew: savestate bisect reset.';
+    throw new CorruptError(`The search that ${path} remembers cannot be read. ${advice}`, { cause });
   }
+}
 
-  static async open(context: OwnFolder): Promise<BisectFile> {
-    return new BisectFile(await context.stateFolder());
-  }
+/** What the last search found. */
+export async function readFirstBad(context: OwnFolder): Promise<CheckpointId | undefined> {
+  const id = (await readBisect(context))?.firstBadId;
+  return id !== undefined && isCheckpointId(id) ? id : undefined;
+}
 
-  read(): BisectState | undefined {
-    if (!existsSync(this.#path)) return undefined;
-    try {
-      return JSON.parse(readFileSync(this.#path, 'utf8')) as BisectState;
-    } catch (cause) {
-      const advice = 'Begin anew: savestate bisect reset.';
-      throw new CorruptError(`The search that ${this.#path} remembers cannot be read. ${advice}`, { cause });
-    }
-  }
+export async function writeBisect(context: OwnFolder, state: BisectState): Promise<void> {
+  const path = await findBisectPath(context);
+  makeFolder(dirname(path));
+  writeFileSync(path, JSON.stringify(state));
+}
 
-  /** What the last search found. */
-  readFirstBad(): CheckpointId | undefined {
-    const id = this.read()?.firstBadId;
-    return id !== undefined && isCheckpointId(id) ? id : undefined;
-  }
-
-  write(state: BisectState): void {
-    makeFolder(dirname(this.#path));
-    writeFileSync(this.#path, JSON.stringify(state));
-  }
-
-  remove(): void {
-    rmSync(this.#path, { force: true });
-  }
+export async function removeBisect(context: OwnFolder): Promise<void> {
+  rmSync(await findBisectPath(context), { force: true });
 }

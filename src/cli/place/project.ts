@@ -23,6 +23,12 @@ export type FoundConfig = { readonly path: string; readonly config: Config };
 /** Settings of a project, the file or other place they come from, and what the path of its storage is relative to. */
 export type FoundSettings = ReadConfig & { readonly path: string; readonly folder: string };
 
+/** Aborts when a run took as long as the settings allow; undefined if they set no limit. A timer counts whole milliseconds. */
+export function timeLimitOf(settings: FoundSettings | undefined): AbortSignal | undefined {
+  const seconds = settings?.config.workflow.timeout_seconds;
+  return seconds === undefined ? undefined : AbortSignal.timeout(Math.ceil(seconds * 1_000));
+}
+
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** Where a command is, and what holds there. */
@@ -135,17 +141,12 @@ async function addressIn(
   return withholding(addressOf(workflow.checkpointing, { env, folder }), { env, writtenIn: path });
 }
 
-type Sources = Place & {
-  readonly globals: {
-    readonly storage?: string | undefined;
-    readonly remote?: string | undefined;
-    readonly tokenFile?: string | undefined;
-    readonly tenant?: string | undefined;
-    readonly schema?: string | undefined;
-    readonly memory?: string | undefined;
-  };
-  readonly settings: FoundSettings | undefined;
+/** What options say of the storage. `memory` is of the commands that have long-term memory. */
+export type StorageOptions = {
+  readonly [Name in 'storage' | 'remote' | 'tokenFile' | 'tenant' | 'schema' | 'memory']?: string | undefined;
 };
+
+type Sources = Place & { readonly globals: StorageOptions; readonly settings: FoundSettings | undefined };
 
 /** The storage that is meant: the option, the environment, savestate.yaml or workflow.yaml, then `.savestate/checkpoints.db`. */
 export async function findAddress(sources: Sources): Promise<Address> {
@@ -161,14 +162,16 @@ export async function findAddress(sources: Sources): Promise<Address> {
 }
 
 async function findNamed(sources: Sources): Promise<Address> {
-  const { folder, config, settings } = sources;
+  const { folder, env, globals, config, settings } = sources;
+  const parse = (text: string, origin: { readonly folder: string; readonly writtenIn?: string | undefined }) =>
+    parseAddress(text, { ...origin, env, tokenFile: globals.tokenFile, ...tenantOf(sources) });
   const named = readNamed(sources);
-  if (named !== undefined) return parse(named, { folder }, sources);
+  if (named !== undefined) return parse(named, { folder });
   const wanted = settings && (await addressIn(settings, sources));
   const text = config?.config.storage;
   checkConfigured(text, config);
   if (text === undefined && wanted !== undefined) return withTenant(wanted, sources);
-  const found = parse(text ?? DEFAULT_STORAGE, { folder: baseOf(sources), writtenIn: config?.path }, sources);
+  const found = parse(text ?? DEFAULT_STORAGE, { folder: baseOf(sources), writtenIn: config?.path });
   const configured = withTenant('path' in found ? { ...found, isConfigured: true } : found, sources);
   checkSame(configured, wanted ?? configured, sources);
   return configured;
@@ -203,13 +206,6 @@ function checkSame(a: Address, b: Address, { config, settings }: Sources): void 
 /** What a file says about paths is relative to it. */
 function baseOf({ config, folder }: Place): string {
   return config === undefined ? folder : dirname(config.path);
-}
-
-type Origin = { readonly folder: string; readonly writtenIn?: string | undefined };
-
-function parse(text: string, origin: Origin, sources: Sources): Address {
-  const { env, globals } = sources;
-  return parseAddress(text, { ...origin, env, tokenFile: globals.tokenFile, ...tenantOf(sources) });
 }
 
 function tenantOf({ globals, env, config }: Sources) {

@@ -80,7 +80,8 @@ function toOwnError(error: unknown, asked: Asked): unknown {
   if (error instanceof ResponseError) return toRefusal(error, asked);
   if (error instanceof SyntaxError)
     return failure(`The server at ${asked.url} sent no JSON: ${error.message}.`, asked, error);
-  if (hasName(error, 'TimeoutError')) return failure(`The server at ${asked.url} did not reply in time.`, asked, error);
+  if (error instanceof Error && error.name === 'TimeoutError')
+    return failure(`The server at ${asked.url} did not reply in time.`, asked, error);
   if (!(error instanceof TypeError)) return error; // stopped by a person
   return failure(`The server at ${asked.url} cannot be reached: ${describeFailure(error)}`, asked, error);
 }
@@ -102,10 +103,6 @@ function toRefusal(error: ResponseError, asked: Asked): Error {
 function failure(message: string, { isChange }: Asked, cause: Error): StorageError {
   const known = cause instanceof ResponseError ? cause.details : {};
   return new StorageError(message, { cause, details: { ...known, ...(isChange && { outcome: 'unknown' }) } });
-}
-
-function hasName(error: unknown, name: string): error is Error {
-  return error instanceof Error && error.name === name;
 }
 
 /** What is behind "fetch failed". */

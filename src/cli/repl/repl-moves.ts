@@ -4,13 +4,11 @@ import { parseSessionId, type SessionId } from '../../core/record/id.ts';
 import { type Round, readRounds } from '../../manager/revision/rounds.ts';
 import { readNames, toOutput } from '../../view/checkpoint-output.ts';
 import { splitPath } from '../../view/state-path.ts';
+import type { Context, OpenStorage } from '../base/command.ts';
 import { parseCount } from '../base/command-input.ts';
-import type { Context } from '../base/context.ts';
-import type { OpenStorage } from '../base/open-storage.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
 import { newSessionName } from '../team/talk-options.ts';
-import { describePlace, findHere, findQuestion } from './repl-place.ts';
-import { describeRound, formatRounds, goBack, openRound } from './repl-rounds.ts';
+import { describePlace, describeRound, findHere, findQuestion, formatRounds, goBack, openRound } from './repl-place.ts';
 import type { ReplWords, WordKind } from './repl-words.ts';
 
 const DEFAULT_ROWS = 20;
@@ -134,7 +132,7 @@ export class ReplMoves {
     const opened = await this.#context.open();
     await opened.session();
     const here = await resolveRevision(opened, '@');
-    this.#context.terminal.print(`session ${describePlace(here)}, ${here.id}\n`);
+    this.#context.terminal.print(`session ${await describePlace(opened, here)}, ${here.id}\n`);
     const question = await findQuestion(opened, here);
     if (question !== undefined) this.#context.say(question);
   }

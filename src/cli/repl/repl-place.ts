@@ -1,12 +1,17 @@
 import { relative } from 'node:path';
+import { NotFoundError } from '../../core/errors.ts';
+import { formatCount } from '../../core/format-count.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { answerBranch } from '../../manager/revision/ref-name.ts';
+import { type Round, readRounds, roundOf } from '../../manager/revision/rounds.ts';
+import { type CheckpointOutput, type Names, toOutput } from '../../view/checkpoint-output.ts';
 import { findAt } from '../../view/state-path.ts';
-import type { Context } from '../base/context.ts';
-import type { OpenStorage } from '../base/open-storage.ts';
+import type { Context, OpenStorage } from '../base/command.ts';
 import { type Address, addressExists, formatAddress } from '../place/address.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
+import { formatHistory } from '../state/checkpoint-text.ts';
+import { readWords } from '../state/words.ts';
 import { describeQuestion, replWords, toQuestion } from '../team/run-text.ts';
-import { describeRound } from './repl-rounds.ts';
 
 /** Where the person is when the REPL begins: team, storage, session, and what is waited for. */
 export async function describeStart(context: Context, team: string): Promise<string> {
@@ -18,7 +23,7 @@ export async function describeStart(context: Context, team: string): Promise<str
   if (!addressExists(address)) return formatPlace(rows);
   const opened = await context.open();
   const head = await findHere(opened);
-  const session = head === undefined ? 'none yet; your first prompt starts one' : describePlace(head);
+  const session = head === undefined ? 'none yet; your first prompt starts one' : await describePlace(opened, head);
   const question = head === undefined ? undefined : await findQuestion(opened, head);
   return `${formatPlace([...rows, ['session', session]])}${question === undefined ? '' : `\n${question}\n`}`;
 }
@@ -41,17 +46,75 @@ export async function findHere(opened: OpenStorage): Promise<Checkpoint | undefi
 }
 
 /** Session, branch and round. */
-export function describePlace(checkpoint: Checkpoint): string {
-  const { sessionId, branch } = checkpoint;
-  return `${sessionId}, branch ${branch}, ${describeRound(checkpoint)}`;
+export async function describePlace(opened: OpenStorage, here: Checkpoint): Promise<string> {
+  return `${here.sessionId}, branch ${await branchHere(opened, here)}, ${describeRound(here)}`;
+}
+
+/** The current branch, whose head may be a checkpoint of another one; where one went to a checkpoint, the branch it was saved on. */
+export async function branchHere({ position, manager }: OpenStorage, here: Checkpoint): Promise<string> {
+  return position === undefined ? manager.currentBranch(here.sessionId) : here.branch;
 }
 
 /** What the person is asked there, and what can be typed; undefined if nothing is. */
-export async function findQuestion(opened: OpenStorage, { id, status }: Checkpoint): Promise<string | undefined> {
-  if (status !== 'waiting_for_input') return undefined;
-  const state = await opened.manager.load(id);
+export async function findQuestion(opened: OpenStorage, checkpoint: Checkpoint): Promise<string | undefined> {
+  if (checkpoint.status !== 'waiting_for_input') return undefined;
+  const state = await opened.manager.load(checkpoint.id);
   const [request] = Object.values(findAt(state, ['fleet', 'requests']) ?? {});
   const asked: unknown = request ?? findAt(state, ['chat', 'pendingInput']);
   if (typeof asked !== 'object' || asked === null) return undefined;
-  return describeQuestion(toQuestion(asked as Parameters<typeof toQuestion>[0]), replWords());
+  const question = toQuestion(asked as Parameters<typeof toQuestion>[0]);
+  return (await isAnswered(opened, checkpoint, question.id)) ? undefined : describeQuestion(question, replWords());
+}
+
+/** Whether somebody answered at the head: the run was cut off before it saved what came of it. Before the head one begins a branch, which asks for itself. */
+async function isAnswered(
+  opened: OpenStorage,
+  { id, sessionId, branch }: Checkpoint,
+  requestId: string,
+): Promise<boolean> {
+  if ((await opened.findName(sessionId, 'branch', branch)) !== id) return false;
+  return (await opened.findName(sessionId, 'branch', answerBranch(branch, requestId))) !== undefined;
+}
+
+/** Where a checkpoint stands, in words: `round 3`, or its number where nobody counts rounds. */
+export function describeRound(checkpoint: Checkpoint): string {
+  const round = roundOf(checkpoint);
+  return round === undefined ? `#${checkpoint.sequence}` : `round ${round}`;
+}
+
+/** The end of the round with this number, as `checkpoints` shows it, also of one that was gone back from; where nobody counts, the checkpoint with it. */
+export async function openRound(opened: OpenStorage, number: number): Promise<Checkpoint> {
+  const here = await resolveRevision(opened, '@');
+  const head = await resolveRevision(opened, await opened.manager.currentBranch(await opened.session()));
+  for (const from of here.id === head.id ? [here] : [here, head])
+    for await (const round of readRounds(opened.storage, from)) if (round.number === number) return round.end;
+  if (roundOf(here) === undefined) return resolveRevision(opened, `#${number}`);
+  throw new NotFoundError(`There is no round ${number} here. "checkpoints" lists them.`, {
+    details: { round: number },
+  });
+}
+
+/** The end of the round that is so many before this checkpoint. */
+export async function goBack(opened: OpenStorage, from: Checkpoint, count: number): Promise<Checkpoint> {
+  if (count === 0) return from;
+  let passed = 0;
+  for await (const { rows, end } of readRounds(opened.storage, from)) {
+    const isHere = rows[0]?.id === from.id && end.id === from.id;
+    if (!isHere && ++passed === count) return end;
+  }
+  throw new NotFoundError(`Only ${formatCount(passed, 'round')} came before this one.`, {
+    details: { asked: count, found: passed },
+  });
+}
+
+/** Rounds as a table, the oldest first: their numbers, ids, times, and what was said. */
+export async function formatRounds(context: Context, rounds: readonly Round[], names: Names): Promise<string> {
+  const all = rounds.flatMap(({ rows }) => rows).reverse();
+  const words = await readWords(context, all);
+  // A prompt that came after the end of a round has only the number of its checkpoint.
+  const numbers = new Map(rounds.map(({ number, end }) => [end.id, number]));
+  const head = rounds.some(({ number }) => number !== undefined) ? 'round' : '#';
+  const numberOf = ({ id, sequence }: CheckpointOutput) => String(numbers.get(id) ?? `#${sequence}`);
+  const outputs = all.map((checkpoint) => toOutput(checkpoint, names));
+  return formatHistory(context.terminal, outputs, { words, by: { head, numberOf } });
 }

@@ -5,7 +5,7 @@ import { type CommandInput, flagOf } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
 import { addressExists } from '../place/address.ts';
 import type { Team } from '../team/open-team.ts';
-import type { Talk, TeamResult } from '../team/talk.ts';
+import type { Following, Talk, TeamResult } from '../team/talk.ts';
 import { checkKind, newSessionName, readOnDifference } from '../team/talk-options.ts';
 
 /** Where a team goes on, and how it is stopped. */
@@ -105,24 +105,27 @@ export class ReplTeam {
     const { terminal } = this.#context;
     // The keys are read by the REPL.
     const context = this.#context.with({ signal: place.signal, terminal: { ...terminal, canAsk: false } });
-    const result = await this.#run({ ...said, ...place, following: follow(context) });
+    const result = await this.#run(said, place, follow(context));
     const isKept = await context.keepsRuns();
     await tellEnd(context, result, { ...replWords(), ...(!isKept && { notKept: NOT_STORED }) });
     return parseSessionId(result.sessionId);
   }
 
   async #run(
-    order: Parameters<ReplTeam['hear']>[0] & TalkPlace & Pick<Parameters<Talk['depart']>[1], 'following'>,
+    { prompt, rounds }: Parameters<ReplTeam['hear']>[0],
+    place: TalkPlace,
+    following: Following,
   ): Promise<TeamResult> {
-    const { prompt, sessionId, from, following, rounds: asked } = order;
     const talk = await this.#open();
-    const rounds = asked ?? this.#input.count('rounds');
-    if (from !== undefined) {
-      const origin = await (await this.#context.open()).openCheckpoint(from);
-      return talk.depart(origin, { ...withoutUndefined({ prompt }), rounds: rounds ?? this.#teamRounds, following });
+    const most = rounds ?? this.#input.count('rounds');
+    const { sessionId } = place;
+    if (place.from !== undefined) {
+      const from = await (await this.#context.open()).manager.open(place.from);
+      return talk.run({ sessionId: from.sessionId, prompt, from, rounds: most ?? this.#teamRounds }, following);
     }
-    if (prompt !== undefined) return talk.prompt(sessionId ?? newSessionName('chat'), prompt, { ...following, rounds });
+    if (prompt !== undefined)
+      return talk.run({ sessionId: sessionId ?? newSessionName('chat'), prompt, rounds: most }, following);
     if (sessionId === undefined) throw new NotFoundError('There is nothing to continue. Type a prompt first.');
-    return talk.resume(sessionId, { ...following, rounds: asked });
+    return talk.run({ sessionId, rounds }, following);
   }
 }

@@ -4,7 +4,7 @@ import type { Context } from '../base/context.ts';
 import { describeError, EXIT, type ExitCode, exitCodeOf, isInterrupt } from '../base/exit-code.ts';
 import { isOption, notSaid, type ReplLine, readLine } from './repl-line.ts';
 import { ReplMoves, readPositive } from './repl-moves.ts';
-import { describeStart, findHere } from './repl-place.ts';
+import { branchHere, describeStart, findHere } from './repl-place.ts';
 import type { FoundTeam, ReplTeam } from './repl-team.ts';
 import { formatHelp, type Grammar, ReplWords } from './repl-words.ts';
 
@@ -68,7 +68,7 @@ export class Repl {
     if (opened === undefined || sessionId === undefined) return 'savestate> ';
     const here = await findHere(opened);
     const isResumed = opened.position !== undefined;
-    const branch = isResumed && here !== undefined ? here.branch : await opened.manager.currentBranch(sessionId);
+    const branch = here === undefined ? await opened.manager.currentBranch(sessionId) : await branchHere(opened, here);
     return `${sessionId}/${branch}${here === undefined ? '' : ` #${here.sequence}`}${isResumed ? ' (resumed)' : ''}> `;
   }
 
@@ -76,16 +76,25 @@ export class Repl {
   async take(line: string, { isAhead = false } = {}): Promise<ReplStep> {
     const run = new AbortController();
     this.#run = run;
-    try {
-      const read = await readLine(line, this.#words, (kind, word) => this.#moves.isKnown(kind, word));
-      if (isAhead && !this.#mayRunAhead(read)) return this.#hold(line);
-      return await this.#act(read, { line, signal: AbortSignal.any([run.signal, this.#context.signal]) });
-    } catch (error) {
-      this.#context.terminal.note(isInterrupt(error) ? '\nStopped.\n' : `error: ${describeError(error)}\n`);
-      return { isOver: false, code: exitCodeOf(error) };
-    } finally {
-      this.#run = undefined;
-    }
+    let isGuess = false;
+    const step = await this.#read(line)
+      .then((read) => {
+        if (isAhead && !this.#mayRunAhead(read)) return this.#hold(line);
+        isGuess = read.kind === 'command' && read.isGuess === true;
+        return this.#act(read, AbortSignal.any([run.signal, this.#context.signal]));
+      })
+      .catch((error: unknown) => {
+        this.#context.terminal.note(isInterrupt(error) ? '\nStopped.\n' : `error: ${describeError(error)}\n`);
+        return { isOver: false, code: exitCodeOf(error) };
+      });
+    this.#run = undefined;
+    // Something that begins like a command; if it is none, it was not said either.
+    if (isGuess && step.code !== EXIT.ok) this.#context.say(notSaid(line.trim()));
+    return step;
+  }
+
+  #read(line: string): Promise<ReplLine> {
+    return readLine(line, this.#words, (kind, word) => this.#moves.isKnown(kind, word));
   }
 
   /** What changes something, or is said to the team, is for somebody who has read what was said before. */
@@ -101,10 +110,7 @@ export class Repl {
     return GO_ON;
   }
 
-  async #act(
-    read: ReplLine,
-    { line, signal }: { readonly line: string; readonly signal: AbortSignal },
-  ): Promise<ReplStep> {
+  async #act(read: ReplLine, signal: AbortSignal): Promise<ReplStep> {
     switch (read.kind) {
       case 'empty':
         return GO_ON;
@@ -114,18 +120,8 @@ export class Repl {
         await this.#hear({ prompt: read.text }, signal, read.hint);
         return GO_ON;
       case 'command':
-        return read.isGuess === true ? this.#guess(read, line.trim(), signal) : this.#do(read, signal);
+        return this.#do(read, signal);
     }
-  }
-
-  /** Something that begins like a command; if it is none, it was not said either. */
-  async #guess(command: CommandLine, line: string, signal: AbortSignal): Promise<ReplStep> {
-    const step = await this.#do(command, signal).catch((error: unknown) => {
-      this.#context.terminal.note(`error: ${describeError(error)}\n`);
-      return { isOver: false, code: exitCodeOf(error) };
-    });
-    if (step.code !== EXIT.ok) this.#context.say(notSaid(line));
-    return step;
   }
 
   async #do({ words: line, isProgram = false }: CommandLine, signal: AbortSignal): Promise<ReplStep> {

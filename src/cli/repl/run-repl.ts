@@ -1,6 +1,5 @@
 import { createInterface, type Interface } from 'node:readline';
-import type { Context } from '../base/context.ts';
-import { EXIT, type ExitCode } from '../base/exit-code.ts';
+import { type Context, EXIT, type ExitCode } from '../base/command.ts';
 import { openHistory } from '../place/own-files.ts';
 import { listRevisions } from '../revision/resolve-revision.ts';
 import { toPrintable } from '../terminal/style.ts';
@@ -53,7 +52,9 @@ async function talk(context: Context, repl: Repl): Promise<ExitCode> {
       ),
   });
   const incoming = lines[Symbol.asyncIterator](); // from now on no line is lost
-  const ahead = noteAhead(lines, repl);
+  /** Of each line that is still to be taken, whether it was typed while the team was talking. */
+  const ahead: boolean[] = [];
+  lines.on('line', () => ahead.push(repl.isTalking));
   stopOnInterrupt(lines, repl, context);
   context.say(`${await repl.start()}Type help for the commands, quit or Ctrl-D to end.`);
   const ask = async () => {
@@ -68,13 +69,6 @@ async function talk(context: Context, repl: Repl): Promise<ExitCode> {
   }
   lines.close();
   return EXIT.ok;
-}
-
-/** Of each line that is still to be taken, whether it was typed while the team was talking. */
-function noteAhead(lines: Interface, repl: Repl): boolean[] {
-  const ahead: boolean[] = [];
-  lines.on('line', () => ahead.push(repl.isTalking));
-  return ahead;
 }
 
 /** Ctrl-C stops what is under way; with nothing under way it clears the line. */

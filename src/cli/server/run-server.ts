@@ -1,13 +1,11 @@
 import { once } from 'node:events';
 import { withoutUndefined } from '../../core/defined.ts';
-import { hasErrorCode, InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Memory } from '../../memory/memory.ts';
 import type { Listening } from '../../server/server.ts';
-import { formatStorageAddress } from '../../storage/open/address.ts';
-import type { OptionRow } from '../base/command.ts';
-import type { CommandInput } from '../base/command-input.ts';
-import type { Context } from '../base/context.ts';
+import { formatStorageAddress, type StorageAddress } from '../../storage/open/address.ts';
+import type { CommandInput, Context, OptionRow } from '../base/command.ts';
 import { openServedTeam, SERVED_TEAM_OPTIONS } from './serve-team.ts';
 
 /** What both commands that serve take. */
@@ -33,17 +31,20 @@ export async function serve(
   const address = await context.addressHere(
     'Start this where the storage is; the page of a server is at its own address.',
   );
-  const { createServer } = await import('../../server/server.ts');
+  const [{ createServer }, { findMemory }] = await Promise.all([
+    import('../../server/server.ts'),
+    import('../memory/open-memory.ts'),
+  ]);
   const { manager } = await context.open();
   const served = await openServedTeam(context, input);
-  const memory = await openMemory(context, input, manager);
+  const memory = await findMemory(context, { named: input.text('memory'), manager });
   const mcp = await openMcp(input, manager, memory);
   const server = createServer(manager, {
     ...withoutUndefined({ token: context.env.SAVESTATE_TOKEN || undefined, memory, mcp, team: served?.team }),
     readOnly: input.flag('readOnly'),
     hosts: input.texts('allowHost'),
     origins: input.texts('cors'),
-    label: formatStorageAddress(address),
+    ...nameStorage(address),
     onError: (error) => context.say(`error: ${error instanceof Error ? error.message : String(error)}`),
   });
   try {
@@ -60,6 +61,12 @@ export async function serve(
     await memory?.close();
   }
   return undefined;
+}
+
+/** How the page calls the storage; no other process can open one in memory. */
+function nameStorage(address: StorageAddress) {
+  const text = formatStorageAddress(address);
+  return address.kind === 'memory' ? { label: text } : { address: text };
 }
 
 /** The storage that was named beside the command, as if it were an option. */
@@ -86,20 +93,4 @@ function readPort(input: CommandInput): number | undefined {
   const port = input.count('port');
   if (port !== undefined && port > 65_535) throw new InvalidInputError(`--port must be at most 65535; found ${port}.`);
   return port;
-}
-
-/** The memory that was named, or that is there; undefined if there is none. */
-export async function openMemory(
-  context: Context,
-  input: CommandInput,
-  manager: CheckpointManager,
-): Promise<Memory | undefined> {
-  const { openMemory: open } = await import('../memory/open-memory.ts');
-  const named = input.text('memory');
-  try {
-    return await open(context, { named, manager });
-  } catch (error) {
-    if (named === undefined && hasErrorCode(error, 'NOT_FOUND')) return undefined;
-    throw error;
-  }
 }

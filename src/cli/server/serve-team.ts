@@ -1,10 +1,8 @@
 import { basename } from 'node:path';
-import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { ServedTeam, TeamRequest, TeamStop } from '../../server/handlers/team-runs.ts';
-import type { OptionRow } from '../base/command.ts';
+import type { Context, OptionRow } from '../base/command.ts';
 import { type CommandInput, flagOf } from '../base/command-input.ts';
-import type { Context } from '../base/context.ts';
 import type { Talk } from '../team/talk.ts';
 import { TALK_OPTIONS } from '../team/talk-options.ts';
 
@@ -40,20 +38,9 @@ export async function openServedTeam(
 }
 
 /** As `continue` does, or, from a checkpoint, `resume`. Nobody is asked here: the page answers. */
-async function runTeam(context: Context, talk: Talk, request: TeamRequest): Promise<TeamStop> {
-  const { sessionId, at, rounds, prompt, mode = 'live', branch, reason, signal } = request;
-  const following = { signal, onText: ignore, onMessage: ignore, onWork: ignore };
-  const given = withoutUndefined({ rounds });
-  if (at !== undefined) {
-    const origin = await (await context.open()).manager.open(at);
-    const departure = { rounds: rounds ?? DEFAULT_ROUNDS, mode, ...withoutUndefined({ prompt, branch, reason }) };
-    return talk.depart(origin, { ...departure, following });
-  }
-  return prompt === undefined
-    ? talk.resume(sessionId, { ...given, ...following })
-    : talk.prompt(sessionId, prompt, { ...given, ...following });
+async function runTeam(context: Context, talk: Talk, { at, signal, ...order }: TeamRequest): Promise<TeamStop> {
+  const from = at === undefined ? undefined : await (await context.open()).manager.open(at);
+  return talk.run({ ...order, from }, { signal, onText: ignore, onMessage: ignore, onWork: ignore });
 }
-
-const DEFAULT_ROUNDS = 5;
 
 const ignore = (): undefined => undefined;

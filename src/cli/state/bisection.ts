@@ -2,9 +2,6 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import type { BisectVerdict } from '../place/own-files.ts';
 
-/** What is known at the end: the first bad one, or those it must be among because the others were skipped. */
-type BisectionResult = { readonly lastGood: number; readonly firstBad: number };
-
 /** Where good turns bad, or bad good. */
 type Flip = { readonly checkpointId: CheckpointId; readonly sequence: number; readonly to: 'good' | 'bad' };
 
@@ -14,11 +11,11 @@ type Flip = { readonly checkpointId: CheckpointId; readonly sequence: number; re
  */
 export class Bisection {
   readonly checkpoints: readonly Checkpoint[];
-  readonly #verdicts = new Map<CheckpointId, BisectVerdict>();
+  readonly #verdicts: Map<CheckpointId, BisectVerdict>;
 
   constructor(checkpoints: readonly Checkpoint[], verdicts: Iterable<readonly [CheckpointId, BisectVerdict]> = []) {
     this.checkpoints = checkpoints;
-    for (const [id, verdict] of verdicts) this.#verdicts.set(id, verdict);
+    this.#verdicts = new Map(verdicts);
   }
 
   set(id: CheckpointId, verdict: BisectVerdict): void {
@@ -31,7 +28,7 @@ export class Bisection {
   }
 
   /** The last good one before the first bad one, as far as is known; -1 if the very first one is bad. */
-  get result(): BisectionResult {
+  get result(): { readonly lastGood: number; readonly firstBad: number } {
     const bad = this.checkpoints.findIndex((_, at) => this.verdictAt(at) === 'bad');
     const firstBad = bad < 0 ? this.checkpoints.length - 1 : bad;
     let lastGood = firstBad - 1;
@@ -57,7 +54,7 @@ export class Bisection {
   }
 
   get next(): Checkpoint | undefined {
-    return this.nextAt === undefined ? undefined : this.checkpoints[this.nextAt];
+    return this.checkpoints[this.nextAt ?? -1];
   }
 
   /** The one to look at next: nearest to the middle of what is open; undefined if all is known. */

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { type CheckpointId, SHORT_ID_CHARS } from '../../core/record/id.ts';
 import type { CheckpointOutput } from '../../view/checkpoint-output.ts';
 import { clip, formatRows, formatSize, formatTime } from '../terminal/format.ts';
@@ -120,11 +121,6 @@ export function formatHistory(
   });
 }
 
-/** JSON on one line that can be broken between its parts. */
-function formatSpaced(value: unknown): string {
-  return JSON.stringify(value, undefined, 1).replaceAll(/\n */g, ' ');
-}
-
 const DETAILS = ['author', 'reason', 'note', 'agentId', 'agentType', 'userId'] as const;
 
 /** A checkpoint in a sentence, with its whole id. */
@@ -135,16 +131,15 @@ export function formatHeading(checkpoint: CheckpointOutput, style: Style): strin
 
 /** A checkpoint in several lines. */
 export function formatDetails(checkpoint: CheckpointOutput, style: Style): string {
-  const rows: [string, string][] = [
-    ['session', `${checkpoint.sessionId}, branch ${checkpoint.branch}`],
-    ['saved', `${formatTime(new Date(checkpoint.savedAt))} UTC, ${formatSize(checkpoint.stateBytes)}`],
-    ['parent', checkpoint.parentId ?? 'none'],
-    ...DETAILS.flatMap((field): [string, string][] =>
-      checkpoint[field] === undefined ? [] : [[field, String(checkpoint[field])]],
-    ),
-    ...(checkpoint.metadata === undefined
-      ? []
-      : ([['metadata', formatSpaced(checkpoint.metadata)]] as [string, string][])),
-  ];
-  return `${formatHeading(checkpoint, style)}\n${rows.map(([name, value]) => `  ${style.dim(name.padEnd(9))} ${value}\n`).join('')}`;
+  const { sessionId, branch, savedAt, stateBytes, parentId = 'none', metadata } = checkpoint;
+  const rows = withoutUndefined({
+    session: `${sessionId}, branch ${branch}`,
+    saved: `${formatTime(new Date(savedAt))} UTC, ${formatSize(stateBytes)}`,
+    parent: parentId,
+    ...Object.fromEntries(DETAILS.map((field) => [field, checkpoint[field]])),
+    // On one line that can be broken between its parts.
+    metadata: metadata && JSON.stringify(metadata, undefined, 1).replaceAll(/\n */g, ' '),
+  });
+  const lines = Object.entries(rows).map(([name, value]) => `  ${style.dim(name.padEnd(9))} ${value}\n`);
+  return `${formatHeading(checkpoint, style)}\n${lines.join('')}`;
 }

@@ -5,17 +5,18 @@ import { join } from 'node:path';
 import { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
+import { formatSafeJson } from '../../core/safe-json.ts';
 import type { JsonValue } from '../../core/value/json.ts';
 import type { StateEdit } from '../../manager/branch/edit-state.ts';
 import type { Context } from '../base/context.ts';
-import type { OpenStorage } from '../base/open-storage.ts';
 
 /** Lets a person change a state in their editor. It is shown in the form that can be read back: dates and the like are tagged. */
-export async function editState(context: Context, { manager }: OpenStorage, id: CheckpointId): Promise<StateEdit> {
+export async function editState(context: Context, id: CheckpointId): Promise<StateEdit> {
   const editor = context.env.VISUAL || context.env.EDITOR;
   if (!editor) throw new InvalidInputError('Say which editor to use: set EDITOR, or use --set or --patch.');
+  const { manager } = await context.open();
   const codec = new StateCodec({ unknownClasses: 'keep' });
-  const before = `${JSON.stringify(codec.encodeJson(await manager.load(id)), undefined, 2)}\n`;
+  const before = `${formatSafeJson(codec.encodeJson(await manager.load(id)), 2)}\n`;
   const folder = mkdtempSync(join(tmpdir(), 'savestate-edit-'));
   try {
     const file = join(folder, 'state.json');
@@ -46,9 +47,7 @@ function decode(codec: StateCodec, text: string): unknown {
   try {
     json = JSON.parse(text) as JsonValue;
   } catch (cause) {
-    throw new InvalidInputError(`What was written is not JSON: ${messageOf(cause)}.`, {
-      cause,
-    });
+    throw new InvalidInputError(`What was written is not JSON: ${messageOf(cause)}.`, { cause });
   }
   return codec.decodeJson(json);
 }

@@ -4,6 +4,7 @@ import { type Expression as Parsed, parseExpression, pathsOf } from '../../core/
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { SAID } from '../../view/checkpoint-output.ts';
 
 const FIELDS = [
   'id',
@@ -13,15 +14,7 @@ const FIELDS = [
   'timestamp',
   'stateBytes',
   'type',
-  'trigger',
-  'status',
-  'name',
-  'note',
-  'author',
-  'reason',
-  'agentId',
-  'agentType',
-  'userId',
+  ...SAID,
   'metadata',
 ] as const;
 const NAMES: readonly string[] = [...FIELDS, 'state'];

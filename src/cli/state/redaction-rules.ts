@@ -1,4 +1,5 @@
 import type { PathStep } from '../../core/path.ts';
+import type { LinearPattern } from '../../core/pattern/linear-pattern.ts';
 import { atomBytes } from '../../core/value/atom.ts';
 import { ForeignInstance } from '../../core/value/class-codec.ts';
 import { createError, errorClass, errorFields } from '../../core/value/error-value.ts';
@@ -7,7 +8,7 @@ import { SecretRef } from '../../core/value/secret-ref.ts';
 /** What is taken out: these texts wherever they are, what fits these patterns, and the values at these paths. */
 export type RedactionRules = {
   readonly texts: readonly string[];
-  readonly patterns: readonly RegExp[];
+  readonly patterns: readonly LinearPattern[];
   readonly paths: readonly (readonly PathStep[])[];
 };
 
@@ -39,8 +40,14 @@ export class Redaction {
       return REDACTED;
     }
     if (typeof value === 'string') return this.#ofText(value);
+    if (typeof value === 'number' || typeof value === 'bigint') return this.#ofNumber(value);
     if (typeof value !== 'object' || value === null) return value;
     return this.#ofObject(value, path);
+  }
+
+  #ofNumber(value: number | bigint): unknown {
+    const text = String(value);
+    return this.#ofText(text) === text ? value : REDACTED;
   }
 
   #isNamed(path: readonly PathStep[]): boolean {
@@ -52,7 +59,7 @@ export class Redaction {
   #ofText(text: string): string {
     let found = text;
     for (const secret of this.#rules.texts) found = found.replaceAll(secret, REDACTED);
-    for (const pattern of this.#rules.patterns) found = found.replaceAll(pattern, REDACTED);
+    for (const pattern of this.#rules.patterns) found = pattern.replace(found, REDACTED);
     if (found !== text) this.places++;
     return found;
   }
@@ -70,14 +77,9 @@ export class Redaction {
     if (value instanceof Error) return this.#ofError(value, path);
     const prototype: object | null = Object.getPrototypeOf(value);
     if (prototype !== Object.prototype && prototype !== null) return this.#ofAtom(value);
-    const entries = Object.entries(value).map(([key, item]): [string, unknown] => [
-      this.#ofText(key),
-      this.#of(item, below(key)),
-    ]);
-    const isSame = entries.every(
-      ([key, item]) => Object.hasOwn(value, key) && (value as Record<string, unknown>)[key] === item,
-    );
-    return isSame ? value : Object.setPrototypeOf(Object.fromEntries(entries), prototype);
+    const before = Object.entries(value);
+    const after = before.map(([key, item]): [string, unknown] => [this.#ofText(key), this.#of(item, below(key))]);
+    return areSame(before, after) ? value : Object.setPrototypeOf(Object.fromEntries(apart(after)), prototype);
   }
 
   #ofError(error: Error, path: readonly PathStep[] | undefined): unknown {
@@ -92,16 +94,18 @@ export class Redaction {
   }
 
   #ofSet(set: ReadonlySet<unknown>): unknown {
-    const items = [...set].map((item) => this.#of(item, undefined));
-    return items.every((item) => set.has(item)) ? set : new Set(items);
+    const before = [...set.entries()];
+    const after = before.map(([item]): [unknown, unknown] => [this.#of(item, undefined), item]);
+    return before.every(([item], at) => item === after[at]?.[0]) ? set : new Set(apart(after).map(([item]) => item));
   }
 
   #ofMap(map: ReadonlyMap<unknown, unknown>, below: (step: PathStep) => readonly PathStep[] | undefined): unknown {
-    const entries = [...map].map(([key, item]): [unknown, unknown] => [
+    const before = [...map];
+    const after = before.map(([key, item]): [unknown, unknown] => [
       this.#of(key, undefined),
       this.#of(item, below(String(key))),
     ]);
-    return entries.every(([key, item]) => map.has(key) && map.get(key) === item) ? map : new Map(entries);
+    return areSame(before, after) ? map : new Map(apart(after));
   }
 
   #ofForeign(instance: ForeignInstance): unknown {
@@ -114,6 +118,24 @@ function keep<Item>(before: readonly Item[], after: readonly Item[]): readonly I
   return after.every((item, at) => item === before[at]) ? before : after;
 }
 
+type Entries<Key> = readonly (readonly [Key, unknown])[];
+
+function areSame<Key>(before: Entries<Key>, after: Entries<Key>): boolean {
+  return after.every(([key, item], at) => key === before[at]?.[0] && Object.is(item, before[at]?.[1]));
+}
+
+/** Entries whose keys became equal keep apart, by a number: what was under them stays. */
+function apart<Key>(entries: Entries<Key>): Entries<Key> {
+  const all = new Set(entries.map(([key]) => key));
+  const taken = new Set<Key>();
+  return entries.map(([key, item]) => {
+    let free: unknown = key;
+    for (let nth = 2; taken.has(free as Key) || (free !== key && all.has(free as Key)); nth++) free = `${key} ${nth}`;
+    taken.add(free as Key);
+    return [free as Key, item];
+  });
+}
+
 /** The texts in an atom: as it is written, and as it is meant. */
 function textsOf(atom: object): readonly string[] {
   if (atom instanceof URL) return [atom.href, decodeHref(atom.href), ...[...atom.searchParams].flat()];
@@ -123,10 +145,7 @@ function textsOf(atom: object): readonly string[] {
   return bytes === undefined ? [] : [new TextDecoder().decode(bytes)];
 }
 
+/** As it is meant; what is no text in it stays as it is written. */
 function decodeHref(href: string): string {
-  try {
-    return decodeURIComponent(href);
-  } catch {
-    return href;
-  }
+  return href.replaceAll(/(?:%[\da-f]{2})+/giu, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString());
 }

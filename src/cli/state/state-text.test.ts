@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { LinearPattern } from '../../core/pattern/linear-pattern.ts';
 import { ForeignInstance } from '../../core/value/class-codec.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import type { CheckpointOutput } from '../../view/checkpoint-output.ts';
@@ -9,6 +10,7 @@ import { Telling } from '../../view/telling.ts';
 import { createStyle } from '../terminal/style.ts';
 import { formatGraph } from './graph.ts';
 import { Redaction } from './redaction-rules.ts';
+import { formatState } from './state-text.ts';
 
 describe('JSON for people', () => {
   test('[cli.7] every value that a state may hold has a form', () => {
@@ -40,6 +42,13 @@ describe('JSON for people', () => {
     });
     expect(JSON.stringify(toJsonForm(JSON.parse('{"__proto__":{"a":1}}')))).toBe('{"__proto__":{"a":1}}');
   });
+});
+
+test('[cli.7] a fleet that waits is shown with what it asks, and with the input of the operation', () => {
+  const request = { kind: 'operation', message: 'May payer call pay (pay)?', input: { callId: '1', input: { n: 1 } } };
+  const fleet = { messages: [], requests: { 'round-1-1': request } };
+  const text = formatState({ kind: 'fleet', order: ['payer'], agents: {}, fleet }, createStyle(false));
+  expect(text).toContain('asks  May payer call pay (pay)?\nwith  {"n":1}\n');
 });
 
 describe('messages', () => {
@@ -211,8 +220,41 @@ describe('redaction', () => {
     expect(redact(clean, { texts: ['elsewhere'] })).toEqual([clean, 0]);
   });
 
+  test('[cli.16] what becomes equal to its neighbour, or to what was taken out before, goes too, and no entry is lost', () => {
+    const state = {
+      object: { '[redacted]': 1, 'a@x.org': 1, 'b@x.org': 2 },
+      set: new Set(['[redacted]', 'a@x.org', 'b@x.org']),
+      map: new Map([
+        ['[redacted]', 1],
+        ['a@x.org', 1],
+        ['b@x.org', 2],
+      ]),
+    };
+    const keys = ['[redacted]', '[redacted] 2', '[redacted] 3'];
+    const [found, places] = redact(state, { texts: ['a@x.org', 'b@x.org'] });
+    expect(found).toEqual({
+      object: { '[redacted]': 1, '[redacted] 2': 1, '[redacted] 3': 2 },
+      set: new Set(keys),
+      map: new Map(keys.map((key, at) => [key, at === 2 ? 2 : 1])),
+    });
+    expect(places).toBe(6);
+    expect(redact(found, { texts: ['a@x.org'] })).toEqual([found, 0]);
+  });
+
+  test('[cli.16] numbers, and addresses with bytes that are no text', () => {
+    const pattern = new LinearPattern({ source: '\\d{16}' }, '--pattern');
+    const state = { card: 4111111111111111, big: 5500000000000004n, n: 1, none: Number.NaN };
+    expect(redact(state, { patterns: [pattern] })).toEqual([
+      { card: '[redacted]', big: '[redacted]', n: 1, none: Number.NaN },
+      2,
+    ]);
+    expect(redact(new URL('http://h/%FF/a%40x.org'), { texts: ['a@x.org'] })).toEqual(['[redacted]', 1]);
+  });
+
   test('[cli.16] patterns and paths', () => {
-    expect(redact({ card: 'No 1234 5678.' }, { patterns: [/\d{4} \d{4}/gu] })).toEqual([{ card: 'No [redacted].' }, 1]);
+    expect(
+      redact({ card: 'No 1234 5678.' }, { patterns: [new LinearPattern({ source: '\\d{4} \\d{4}' }, '--pattern')] }),
+    ).toEqual([{ card: 'No [redacted].' }, 1]);
     expect(redact({ a: [{ b: { c: 1 } }], x: 2 }, { paths: [['a', 0, 'b']] })).toEqual([
       { a: [{ b: '[redacted]' }], x: 2 },
       1,

@@ -1,8 +1,10 @@
 import { formatPath, type PathStep } from '../../core/path.ts';
+import { formatSafeJson } from '../../core/safe-json.ts';
 import { channelsOf, fieldsOf } from '../../manager/revision/transcript.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import { type ChatMessage, findMessages } from '../../view/messages.ts';
 import { viewOf } from '../../view/state-view.ts';
+import { cutLongLines } from '../terminal/format.ts';
 import type { Style } from '../terminal/style.ts';
 
 /** A state for people: what else it holds as JSON, then its messages as a chat. */
@@ -39,12 +41,33 @@ function withoutFolded(value: unknown, { path, isLeftOut }: Folding): unknown {
   return Object.fromEntries(fields.map(([name, child]) => [name, inside(child, name)]));
 }
 
-/** What the orchestrator of a fleet knows and plans, what it thinks of the last round, and how it ended. */
+/** What an operation of a fleet that needs approval would be done with, as JSON. The name that a model gives a call says nothing. */
+export function inputOf({ input }: { readonly input?: unknown }): unknown {
+  const { callId, input: given } = fieldsOf(input);
+  return toJsonForm(callId === undefined ? input : given) ?? null;
+}
+
+/** The same on one line, cut where nobody reads it any more. */
+export function formatInput(input: unknown): string {
+  return cutLongLines(formatSafeJson(input));
+}
+
+/** What a fleet asks people now. */
+function formatRequests(requests: unknown): [string, string][] {
+  return Object.values(fieldsOf(requests)).flatMap((request): [string, string][] => {
+    const { kind, message } = fieldsOf(request);
+    const asked: [string, string] = ['asks', String(message)];
+    return kind === 'operation' ? [asked, ['with', formatInput(inputOf(fieldsOf(request)))]] : [asked];
+  });
+}
+
+/** What the orchestrator of a fleet knows and plans, what it thinks of the last round, what it asks, and how it ended. */
 function formatLedgers(state: unknown, style: Style): string[] {
-  const { taskLedger, progressLedger, end } = fieldsOf(fieldsOf(state).fleet);
+  const { taskLedger, progressLedger, requests, end } = fieldsOf(fieldsOf(state).fleet);
   const entries = [
     ...Object.entries(fieldsOf(taskLedger)).map(([name, text]): [string, string] => [name, String(text)]),
     ...Object.entries(fieldsOf(progressLedger)).map(([name, entry]): [string, string] => [name, formatEntry(entry)]),
+    ...formatRequests(requests),
     ...Object.entries(fieldsOf(end)).map(([name, text]): [string, string] => [
       name === 'answer' ? name : `end_${name}`,
       String(text),
@@ -65,7 +88,7 @@ function formatEntry(entry: unknown): string {
 
 /** A value as JSON for people. */
 export function formatJson(value: unknown): string {
-  return `${JSON.stringify(toJsonForm(value) ?? null, undefined, 2)}\n`;
+  return `${formatSafeJson(toJsonForm(value) ?? null, 2)}\n`;
 }
 
 function formatChat(messages: readonly ChatMessage[], style: Style): string {

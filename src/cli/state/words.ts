@@ -2,8 +2,7 @@ import { hasErrorCode } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { findBrought, formatFields } from '../../view/label.ts';
 import { readMessage } from '../../view/messages.ts';
-import type { Context } from '../base/context.ts';
-import type { OpenStorage } from '../base/open-storage.ts';
+import type { Context, OpenStorage } from '../base/command.ts';
 import { formatStep, readThreadStep } from '../thread/thread-step.ts';
 import { formatHealth } from './checkpoint-text.ts';
 
@@ -30,7 +29,7 @@ export async function readWords(
   for await (const checkpoint of context.watch(checkpoints, { noun: 'checkpoints', total: checkpoints.length })) {
     const found = await wordsOf(opened, checkpoint).catch((error: unknown) => {
       if (!hasErrorCode(error, 'CORRUPT')) throw error;
-      return { text: 'is damaged; run savestate verify', isSaid: false };
+      return { text: 'damaged: see verify --read-data', isSaid: false };
     });
     if (found !== undefined) words.set(checkpoint.id, isEach ? { ...found, isSaid: false } : found);
   }

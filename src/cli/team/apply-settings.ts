@@ -6,16 +6,16 @@ import type { GroupChat } from '../../runtime/chat/group-chat.ts';
 import type { Fleet } from '../../runtime/fleet/fleet.ts';
 import { fleetOptionsFrom } from '../../runtime/fleet/fleet-options.ts';
 import type { FleetState } from '../../runtime/fleet/fleet-state.ts';
-import { createPolicy, findOperation, type OperationPolicy } from '../../runtime/fleet/operation-policy.ts';
+import { createPolicy, findOperation, type OperationPolicy } from '../../runtime/run/run-options.ts';
 import { configureTeam } from '../../runtime/run/team.ts';
 import type { FoundSettings } from '../place/project.ts';
 import type { Team } from './open-team.ts';
 
 /** A team that begins as `workflow.yaml` says, where it says something. What is resumed keeps the settings it was saved with. */
 export function withSettings(team: Team, settings: FoundSettings): Team {
-  if (team.kind === 'chat') refuseStray(team.create(), settings);
-  if (team.kind === 'chat') return { ...team, create: () => configured(team.create(), settings, applyToChat) };
-  return { ...team, create: () => configured(team.create(), settings, applyToFleet) };
+  if (team.kind === 'fleet') return { ...team, create: () => configured(team.create(), settings, applyToFleet) };
+  refuseStray(team.create(), settings);
+  return { ...team, create: () => configured(team.create(), settings, applyToChat) };
 }
 
 function configured<Made extends GroupChat | Fleet>(

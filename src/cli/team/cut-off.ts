@@ -6,7 +6,6 @@ import { fieldsOf } from '../../manager/revision/transcript.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { Workers } from '../../manager/workers/workers.ts';
 import type { CheckpointingSettings } from '../../runtime/config/config-schema.ts';
-import { beginOwner, isGone } from '../../runtime/run/seat.ts';
 import type { Context } from '../base/context.ts';
 import type { Team } from './open-team.ts';
 import { follow } from './run-output.ts';
@@ -19,6 +18,8 @@ type Fields = Readonly<Record<string, unknown>>;
 type CutOffOptions = {
   /** Whether a session is one that `recover` can go on with. */
   readonly isOurs: (state: Fields, sessionId: string) => boolean;
+  /** Whether one of ours would only wait for a person again. */
+  readonly isWaiting: (sessionId: string) => Promise<boolean>;
   /** Goes on with one under the lease of the recovery; returns how it stopped, in words. */
   readonly recover: (session: Session, options: Following & Pick<Recovery, 'lease'>) => Promise<string>;
   /** What to type to go on with a session. */
@@ -28,8 +29,8 @@ type CutOffOptions = {
 };
 
 type CutOff = Pick<AbandonedSession, 'sessionId' | 'branch' | 'isPoisoned' | 'attempts'> & {
-  readonly status: string;
   readonly isOurs: boolean;
+  readonly isWaiting: boolean;
 };
 
 const KINDS = { chat: 'group_chat', fleet: 'fleet' } as const;
@@ -50,6 +51,7 @@ export function tendTeam(
       names ??= namesOf(team.create().agents.map(({ name }) => name));
       return namesOf(Object.keys(fieldsOf(agents))) === names;
     },
+    isWaiting: (id) => talk.isWaiting(id),
     recover: async (session, options) => describeStop(await talk.recover(session, options), words(session.id)),
     goOn: (id) => words(id).goOn,
     sessionId,
@@ -61,10 +63,10 @@ export function tendTeam(
  * used up its attempts, everything without that setting, and all runs of workflows that are not ours, is only named.
  */
 export async function tendCutOff(context: Context, options: CutOffOptions): Promise<void> {
-  const found = await findCutOff(context, options.isOurs);
+  const found = await findCutOff(context, options);
   const settings = (await context.settings())?.config.workflow.checkpointing;
   const isResuming = settings?.auto_resume_on_failure === true;
-  const mine = found.filter((each) => isResuming && each.isOurs && !isWaiting(each) && !each.isPoisoned);
+  const mine = found.filter((each) => isResuming && each.isOurs && !each.isWaiting && !each.isPoisoned);
   for (const each of found)
     if (!mine.includes(each) && each.sessionId !== options.sessionId)
       context.say(describeCutOff(each, options.goOn(each.sessionId)));
@@ -72,45 +74,41 @@ export async function tendCutOff(context: Context, options: CutOffOptions): Prom
   context.signal.throwIfAborted();
 }
 
-function isWaiting({ status }: Pick<CutOff, 'status'>): boolean {
-  return status === 'waiting_for_input';
-}
-
 function describeCutOff(cutOff: Omit<CutOff, 'branch'>, next: string): string {
-  const { sessionId, isPoisoned, attempts, isOurs } = cutOff;
+  const { sessionId, isPoisoned, attempts, isOurs, isWaiting } = cutOff;
   if (!isOurs) {
     const named = commandWords(sessionId).goOn;
     return `Session ${sessionId}, a run of a workflow, was interrupted. Continue it with: ${named}`;
   }
-  if (isWaiting(cutOff))
-    return `Session ${sessionId} was interrupted and waits for an answer. Continue it with: ${next}`;
+  if (isWaiting) return `Session ${sessionId} was interrupted and waits for an answer. Continue it with: ${next}`;
   if (!isPoisoned) return `Session ${sessionId} was interrupted. Continue it with: ${next}`;
   return `Session ${sessionId} was interrupted, and continuing it failed ${formatCount(attempts, 'time')} (auto_resume_limit). Try again: ${next}`;
 }
 
-async function findCutOff(context: Context, isOurs: CutOffOptions['isOurs']): Promise<CutOff[]> {
+async function findCutOff(context: Context, options: CutOffOptions): Promise<CutOff[]> {
   const found: CutOff[] = [];
-  for (const each of await new Workers((await context.open()).manager).abandoned({ isGone })) {
-    const { state, status } = (await readHead(context, each)) ?? {};
-    if (state === undefined || status === undefined || status === 'completed') continue;
-    const ours = isOurs(state, each.sessionId);
-    if (ours || state.kind === 'workflow_run') found.push({ ...each, status, isOurs: ours });
+  for (const each of await new Workers((await context.open()).manager).abandoned({ isEager: true })) {
+    const head = await readHead(context, each, options);
+    if (head !== undefined) found.push({ ...each, ...head });
   }
   return found;
 }
 
-/** How far such a session is, on the branch that "continue" goes on with; undefined for anything else. */
+/** How such a session is, on the branch that "continue" goes on with; undefined if it is completed, and for anything else. */
 async function readHead(
   context: Context,
   { sessionId, branch }: AbandonedSession,
-): Promise<{ readonly state: Fields; readonly status: string } | undefined> {
+  { isOurs, isWaiting }: CutOffOptions,
+): Promise<Pick<CutOff, 'isOurs' | 'isWaiting'> | undefined> {
   const opened = await context.open();
   try {
     if (branch !== (await opened.manager.currentBranch(sessionId))) return undefined;
     const headId = await opened.findName(sessionId, 'branch', branch);
     if (headId === undefined) return undefined;
     const state = fieldsOf(await opened.manager.load(headId));
-    return { state, status: (await opened.openCheckpoint(headId)).status ?? 'running' };
+    if ((await opened.manager.open(headId)).status === 'completed') return undefined;
+    if (isOurs(state, sessionId)) return { isOurs: true, isWaiting: await isWaiting(sessionId) };
+    return state.kind === 'workflow_run' ? { isOurs: false, isWaiting: false } : undefined;
   } catch (error) {
     // Somebody else's session that cannot be read stands in nobody's way; verify names it.
     if (error instanceof SavestateError && error.code !== 'STORAGE') return undefined;
@@ -122,30 +120,23 @@ type GoingOn = CutOffOptions & { readonly settings: CheckpointingSettings; reado
 
 async function goOn(context: Context, { settings, mine, recover, ...options }: GoingOn): Promise<void> {
   const { manager } = await context.open();
-  const { owner, end } = beginOwner();
   const handler = async (session: Session, { lease }: Recovery): Promise<void> => {
     context.say(`Session ${session.id} was interrupted; continuing it.`);
     context.say(`Session ${session.id}: ${await recover(session, { ...followAside(context), lease })}`);
   };
-  try {
-    const { failed, poisoned } = await new Workers(manager).recoverAbandoned(handler, {
-      owner,
-      isGone,
-      isMine: ({ sessionId, branch }) => mine.some((each) => each.sessionId === sessionId && each.branch === branch),
-      maxAttempts: settings.auto_resume_limit,
-      backoffMs: { firstMs: settings.auto_resume_backoff_seconds * SECOND_MS, factor: 2, maxMs: MAX_PAUSE_MS },
-      signal: context.signal,
-    });
-    for (const { sessionId, error } of [...failed, ...poisoned])
-      if (error !== undefined) context.say(`Session ${sessionId} failed: ${messageOf(error)}`);
-    for (const { sessionId, error } of failed)
-      context.say(`Try again: ${describeRetry(sessionId, error, options.goOn)}`);
-    for (const { sessionId, attempt: attempts, error } of poisoned) {
-      const cutOff = { sessionId, attempts, isPoisoned: true, status: '', isOurs: true };
-      context.say(describeCutOff(cutOff, describeRetry(sessionId, error, options.goOn)));
-    }
-  } finally {
-    end();
+  const { failed, poisoned } = await new Workers(manager).recoverAbandoned(handler, {
+    isEager: true,
+    isMine: ({ sessionId, branch }) => mine.some((each) => each.sessionId === sessionId && each.branch === branch),
+    maxAttempts: settings.auto_resume_limit,
+    backoffMs: { firstMs: settings.auto_resume_backoff_seconds * SECOND_MS, factor: 2, maxMs: MAX_PAUSE_MS },
+    signal: context.signal,
+  });
+  for (const { sessionId, error } of [...failed, ...poisoned])
+    if (error !== undefined) context.say(`Session ${sessionId} failed: ${messageOf(error)}`);
+  for (const { sessionId, error } of failed) context.say(`Try again: ${describeRetry(sessionId, error, options.goOn)}`);
+  for (const { sessionId, attempt: attempts, error } of poisoned) {
+    const cutOff = { sessionId, attempts, isPoisoned: true, isOurs: true, isWaiting: false };
+    context.say(describeCutOff(cutOff, describeRetry(sessionId, error, options.goOn)));
   }
 }
 

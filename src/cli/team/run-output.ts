@@ -1,6 +1,6 @@
 import { messageOf } from '../../core/errors.ts';
-import type { CommandInput } from '../base/command-input.ts';
-import type { Context } from '../base/context.ts';
+import { closing } from '../base/closing.ts';
+import type { CommandInput, Context } from '../base/command.ts';
 import { EXIT, type ExitCode, exitCodeOf, isInterrupt } from '../base/exit-code.ts';
 import { askLine } from '../terminal/ask.ts';
 import { openTeam, readTeamChoice, type Team } from './open-team.ts';
@@ -9,6 +9,7 @@ import {
   describeStop,
   flagWords,
   formatChoices,
+  formatQuestion,
   type NextWords,
   NOT_KEPT,
   toQuestion,
@@ -27,17 +28,14 @@ export async function holdTalk(
 ): Promise<ExitCode | undefined> {
   const team = await openTeam(context, readTeamChoice(input));
   checkKind(input, team.kind);
-  const talk = await Talk.open(context, team, input);
-  try {
+  return closing(await Talk.open(context, team, input), async (talk) => {
     const result = await work({ team, talk, following: follow(context) });
     const isKept = await context.keepsRuns();
     await tellEnd(context, result, isKept ? commandWords(result.sessionId, flagWords(context, input)) : UNKEPT);
     if (isKept)
       context.say(`session ${result.sessionId}, branch ${result.branch}, ${result.checkpointId ?? 'no checkpoint'}`);
     return exitCodeOfRun(result);
-  } finally {
-    await talk.close();
-  }
+  });
 }
 
 const UNKEPT: NextWords = { goOn: '', more: '', say: () => '', notKept: NOT_KEPT };
@@ -66,12 +64,13 @@ export function follow(context: Context): Following {
 
 /** Asks the person at the terminal. An empty line, or Ctrl-C, is no answer: the run then stops and waits. */
 async function askPerson(
-  { agent, text, choices }: TeamQuestion,
+  question: TeamQuestion,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<string | undefined> {
+  const { choices } = question;
   const which = choices.length === 0 ? '' : `\n(${formatChoices(choices)})`;
   try {
-    return (await askLine(`\n${agent}: ${text}${which}\n> `, signal)) || undefined;
+    return (await askLine(`\n${formatQuestion(question)}${which}\n> `, signal)) || undefined;
   } catch (error) {
     if (isInterrupt(error) && !signal.aborted) return undefined;
     throw error;

@@ -1,7 +1,7 @@
 import { messageOf } from '../../core/errors.ts';
-import type { CommandInput } from '../base/command-input.ts';
-import type { Context } from '../base/context.ts';
-import { formatFlags } from '../base/flag-words.ts';
+import type { CommandInput, Context } from '../base/command.ts';
+import { formatFlags } from '../base/command-input.ts';
+import { formatInput, inputOf } from '../state/state-text.ts';
 import type { TeamQuestion, TeamResult } from './talk.ts';
 
 /** What to type in order to go on. In the REPL that is less than on the command line. */
@@ -49,7 +49,8 @@ export function replWords(named?: string): NextWords & Required<Pick<NextWords, 
 }
 
 /** How a run stopped, in a sentence, and what to do next. */
-export function describeStop(result: TeamResult, words: NextWords): string {
+export function describeStop(result: TeamResult, given: NextWords): string {
+  const words = result.checkpointId === undefined ? withoutCheckpoint(given) : given;
   const next = (lead: string, text: string) => words.notKept ?? `${lead}: ${text}`;
   switch (result.status) {
     case 'ended': {
@@ -67,11 +68,21 @@ export function describeStop(result: TeamResult, words: NextWords): string {
   }
 }
 
+/** Before the first checkpoint there is nothing to go on with, whatever the storage keeps. */
+function withoutCheckpoint({ goOn, more, say }: NextWords): NextWords {
+  return { goOn, more, say, notKept: NOT_KEPT };
+}
+
 /** What the person is asked, and what to type. */
-export function describeQuestion({ id, agent, text, choices }: TeamQuestion, { answer, notKept }: NextWords): string {
-  if (answer === undefined)
-    return `It asked a question, and nobody was there to answer. ${agent}: ${text} ${notKept ?? ''}`;
-  return `Waiting for you. ${agent}: ${text}\nAnswer with: ${answer(id, formatChoices(choices))}`;
+export function describeQuestion(question: TeamQuestion, { answer, notKept }: NextWords): string {
+  const asked = formatQuestion(question);
+  if (answer === undefined) return `It asked a question, and nobody was there to answer. ${asked} ${notKept ?? ''}`;
+  return `Waiting for you. ${asked}\nAnswer with: ${answer(question.id, formatChoices(question.choices))}`;
+}
+
+/** Who asks what; of an operation also what it would be done with. */
+export function formatQuestion({ agent, text, input }: TeamQuestion): string {
+  return `${agent}: ${text}${input === null ? '' : `\n${formatInput(input)}`}`;
 }
 
 /** Answers that need words of their own. */
@@ -93,7 +104,8 @@ export function toQuestion(request: Request): TeamQuestion {
   const { id, agent } = request;
   if ('message' in request) {
     const text = request.plan === undefined ? request.message : `${request.message}\n${request.plan}`;
-    return { id, agent, text, choices: request.options };
+    const input = request.kind === 'operation' ? inputOf(request) : null;
+    return { id, agent, text, choices: request.options, input };
   }
-  return { id, agent, text: request.prompt, choices: request.choices ?? [] };
+  return { id, agent, text: request.prompt, choices: request.choices ?? [], input: null };
 }

@@ -3,6 +3,9 @@ import type { OnDifference } from '../../manager/agent/agent-saving.ts';
 import type { OptionRow } from '../base/command.ts';
 import { type CommandInput, flagOf } from '../base/command-input.ts';
 
+/** Replies of a team that goes on from a checkpoint. */
+export const DEFAULT_ROUNDS = 5;
+
 /** Lets agents run code: what a checkpoint or a team file says of it is only a request. */
 export const ALLOW_CODE: OptionRow = [
   '--allow-code',

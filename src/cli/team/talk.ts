@@ -2,29 +2,25 @@ import { resolve } from 'node:path';
 import { withoutUndefined } from '../../core/defined.ts';
 import { messageOf, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { OnDifference } from '../../manager/agent/agent-saving.ts';
 import type { EffectMode } from '../../manager/effect/effect-log.ts';
 import { createPorts } from '../../manager/engine/engine.ts';
 import type { Recovery } from '../../manager/recovery/recovery-options.ts';
 import type { Session } from '../../manager/session/session.ts';
-import type { Memory } from '../../memory/memory.ts';
 import type { HumanRequest } from '../../runtime/agent/reply.ts';
 import type { ChatRunResult } from '../../runtime/chat/chat-run.ts';
 import type { CheckpointingGroupChatManager } from '../../runtime/chat/checkpointing-group-chat-manager.ts';
 import type { FleetRunResult } from '../../runtime/fleet/fleet-run.ts';
 import type { FleetRunner } from '../../runtime/fleet/fleet-runner.ts';
 import type { FleetRequest } from '../../runtime/fleet/fleet-state.ts';
-import type { ToolCallEvent } from '../../runtime/fleet/operation-policy.ts';
+import type { ToolCallEvent } from '../../runtime/fleet/gated-effects.ts';
 import type { ProgressLedger } from '../../runtime/fleet/progress-ledger.ts';
 import { supervise } from '../../runtime/run/supervise.ts';
-import type { CommandInput } from '../base/command-input.ts';
-import type { Context } from '../base/context.ts';
-import type { OpenStorage } from '../base/open-storage.ts';
-import type { FoundSettings } from '../place/project.ts';
-import { Departing } from './departing.ts';
+import type { CommandInput, Context } from '../base/command.ts';
+import { timeLimitOf } from '../place/project.ts';
+import { beginDeparting } from './departing.ts';
 import type { Team } from './open-team.ts';
 import { toQuestion } from './run-text.ts';
-import { readOnDifference } from './talk-options.ts';
+import { DEFAULT_ROUNDS, readOnDifference } from './talk-options.ts';
 
 /** What came of a run, of a group chat or of a fleet. */
 export type TeamResult = ChatRunResult | FleetRunResult;
@@ -35,6 +31,8 @@ export type TeamQuestion = {
   readonly agent: string;
   readonly text: string;
   readonly choices: readonly string[];
+  /** What an operation that needs approval would be done with, as JSON; else null. */
+  readonly input: unknown;
 };
 
 /** Who follows a run, and who stops it. */
@@ -48,32 +46,35 @@ export type Following = {
   readonly ask?: ((question: TeamQuestion, signal: AbortSignal | undefined) => Promise<string | undefined>) | undefined;
 };
 
-/** How a team goes on from a checkpoint, in a new branch. */
-export type Departure = {
-  readonly rounds: number;
-  readonly prompt?: string;
-  readonly branch?: string;
-  readonly reason?: string;
-  readonly mode?: EffectMode;
+/** Of a team that is only looked at. */
+const UNHEARD: Following = {
+  signal: new AbortController().signal,
+  onText: () => undefined,
+  onMessage: () => undefined,
+  onWork: () => undefined,
+};
+
+/** What a team is to do: go on with a session, or with what was said, or from a checkpoint in a new branch. */
+export type TalkOrder = {
+  readonly sessionId: string;
+  /** Begins the session, if there is none. What a person is asked is answered by it. */
+  readonly prompt?: string | undefined;
+  /** Default: as the team's settings say; from a checkpoint a few. */
+  readonly rounds?: number | undefined;
+  readonly answers?: Readonly<Record<string, string>>;
+  /** The branch that begins here is the current one as soon as it has a checkpoint of its own. It can be undone. */
+  readonly from?: Checkpoint | undefined;
+  readonly branch?: string | undefined;
+  readonly reason?: string | undefined;
+  readonly mode?: EffectMode | undefined;
   readonly stripSignal?: boolean;
   readonly files?: 'keep' | 'restore';
 };
 
 type Runner = CheckpointingGroupChatManager | FleetRunner;
-type Answers = Readonly<Record<string, string>>;
 
 /** What conversations are held with. */
-type TalkParts = {
-  readonly team: Team;
-  readonly opened: OpenStorage;
-  readonly settings: FoundSettings | undefined;
-  readonly memory: Memory | undefined;
-  readonly logs: string | false;
-  readonly userId: string | undefined;
-  readonly onDifference: OnDifference | undefined;
-};
-
-const SECOND_MS = 1_000;
+type TalkParts = Awaited<ReturnType<typeof openParts>>;
 
 /**
  * Talks to a team in the open storage, group chats and fleets alike, as `workflow.yaml` wants it: a run that fails is resumed from its last
@@ -90,54 +91,35 @@ export class Talk {
 
   /** Opens the talk with a team, with the memory that --memory, SAVESTATE_MEMORY or savestate.yaml names. */
   static async open(context: Context, team: Team, input: CommandInput): Promise<Talk> {
-    const opened = await context.openForRun();
-    const logs = input.text('logs');
-    const userId = input.text('user') ?? (context.env.SAVESTATE_USER || undefined);
-    const named = input.text('memory') ?? (context.env.SAVESTATE_MEMORY || undefined);
-    return new Talk(context, {
-      team,
-      opened,
-      settings: await context.settings(),
-      memory: await findMemory(context, opened, named),
-      logs: logs === undefined ? false : resolve(context.folder, logs),
-      userId,
-      onDifference: readOnDifference(input),
-    });
+    return new Talk(context, await openParts(context, team, input));
   }
 
   async close(): Promise<void> {
     await this.#parts.memory?.close();
   }
 
-  /** Says something: begins the session, or goes on with it. What a person is asked is answered by it. Without `rounds` the team's settings say how many. */
-  prompt(
-    sessionId: string,
-    text: string,
-    { rounds, ...following }: Following & { readonly rounds?: number | undefined },
-  ): Promise<TeamResult> {
-    return this.#supervise(following, async (heard) => {
-      const runner = await this.#open(sessionId, heard);
-      const isNew = (await this.#parts.opened.manager.latest({ sessionId })) === undefined;
-      const [question] = isNew ? [] : await runner.pending();
-      if (question === undefined) return runner.prompt(text, withoutUndefined({ rounds }));
-      // Whoever is asked something and says something has answered.
-      return this.#resume(sessionId, heard, { answers: { [question.id]: text } });
-    });
+  async run({ from, ...order }: TalkOrder, following: Following): Promise<TeamResult> {
+    if (from === undefined)
+      return this.#supervise(following, (heard) =>
+        order.prompt === undefined ? this.#resume(order, heard) : this.#prompt(order, heard),
+      );
+    const departing = await beginDeparting(this.#context, from);
+    // From its first checkpoint on a run that is killed can be continued.
+    const onCheckpoint = ({ branch }: { branch: string }): Promise<void> => departing.makeCurrent(branch);
+    const departed = this.#supervise(following, (heard) => this.#depart({ ...order, from, onCheckpoint }, heard));
+    return departed.finally(departing.end);
   }
 
-  /** Goes on where the session was left; with `rounds`, for so many from there. */
-  resume(
-    sessionId: string,
-    { rounds, answers, ...following }: Following & { readonly rounds?: number | undefined; readonly answers?: Answers },
-  ): Promise<TeamResult> {
-    return this.#supervise(following, (heard) => this.#resume(sessionId, heard, { rounds, answers }));
+  async #prompt({ sessionId, prompt = '', rounds }: TalkOrder, following: Following): Promise<TeamResult> {
+    const runner = await this.#open(sessionId, following);
+    const isNew = (await this.#parts.opened.manager.latest({ sessionId })) === undefined;
+    const [question] = isNew ? [] : await runner.pending();
+    if (question === undefined) return runner.prompt(prompt, withoutUndefined({ rounds }));
+    // Whoever is asked something and says something has answered.
+    return this.#resume({ sessionId, answers: { [question.id]: prompt } }, following);
   }
 
-  async #resume(
-    sessionId: string,
-    following: Following,
-    { rounds, answers = {} }: { readonly rounds?: number | undefined; readonly answers?: Answers | undefined } = {},
-  ): Promise<TeamResult> {
+  async #resume({ sessionId, rounds, answers = {} }: TalkOrder, following: Following): Promise<TeamResult> {
     if ((await this.#parts.opened.manager.latest({ sessionId })) === undefined)
       throw new NotFoundError(`Session "${sessionId}" has no conversation yet. Start one: savestate run "..."`, {
         details: { sessionId },
@@ -152,46 +134,38 @@ export class Talk {
     return runner.resume({ ...withoutUndefined({ rounds }), answers: Object.fromEntries(said) });
   }
 
-  /** Goes on from a checkpoint as a new branch, which is the current one as soon as it has a checkpoint of its own. It can be undone. */
-  async depart(
-    origin: Checkpoint,
-    { following, ...departure }: Departure & { following: Following },
-  ): Promise<TeamResult> {
-    const departing = await Departing.open(this.#context, this.#parts.opened, origin);
-    try {
-      return await this.#supervise(following, (heard) => this.#depart(origin, { ...departure, departing }, heard));
-    } finally {
-      await departing.end();
-    }
-  }
-
   async #depart(
-    origin: Checkpoint,
-    { departing, ...departure }: Departure & { readonly departing: Departing },
+    order: Omit<TalkOrder, 'from'> & { from: Checkpoint; onCheckpoint: (saved: { branch: string }) => Promise<void> },
     following: Following,
   ): Promise<TeamResult> {
+    const { from, rounds = DEFAULT_ROUNDS, prompt, branch, reason, mode, stripSignal, files, onCheckpoint } = order;
     const { team, opened, logs, onDifference } = this.#parts;
     const { manager } = opened;
-    // From its first checkpoint on a run that is killed can be continued.
-    const onCheckpoint = ({ branch }: { branch: string }): Promise<void> => departing.makeCurrent(branch);
-    const run = { ...departure, ...this.#runOptions(origin), ...withoutUndefined({ onDifference }), onCheckpoint };
+    const said = withoutUndefined({ prompt, branch, reason, mode, onDifference });
+    const run = { rounds, ...said, ...this.#runOptions(from), onCheckpoint };
     // What only the team's module knows, such as its models and where code may run, is registered when the team is made.
     const { registry } = team.create();
     if (team.kind === 'chat') {
       const { CheckpointRestorer } = await import('../../runtime/chat/checkpoint-restorer.ts');
+      const ofChats = { ...withoutUndefined({ stripSignal, files }), logs };
       const restorer = new CheckpointRestorer({ manager, registry });
-      return restorer.continue(origin.id, { ...run, ...followChat(following), logs });
+      return restorer.continue(from.id, { ...run, ...ofChats, ...followChat(following) });
     }
     const { FleetRestorer } = await import('../../runtime/fleet/fleet-restorer.ts');
-    const { stripSignal: _, files: __, ...options } = run;
     const restorer = new FleetRestorer({ manager, registry });
-    return restorer.continue(origin.id, { ...options, ...this.#followFleet(following) });
+    return restorer.continue(from.id, { ...run, ...this.#followFleet(following) });
   }
 
   /** Goes on, under the lease of the recovery, with a session whose process is gone; throws what it fails with. Its attempts are counted by the recovery. */
   async recover(session: Session, { lease, ...following }: Following & Pick<Recovery, 'lease'>): Promise<TeamResult> {
     const runner = await this.#open(session.id, { ...following, signal: this.#limit(following.signal) });
     return runner.recover(session, { lease });
+  }
+
+  /** Whether a session asks a person something that nobody has answered. */
+  async isWaiting(sessionId: string): Promise<boolean> {
+    const runner = await this.#open(sessionId, UNHEARD);
+    return (await runner.pending()).length > 0;
   }
 
   async #open(sessionId: string, following: Following): Promise<Runner> {
@@ -243,7 +217,7 @@ export class Talk {
     const heard = { ...following, signal: this.#limit(following.signal) };
     let last: TeamResult | undefined;
     const attempt = async (before: TeamResult | undefined): Promise<TeamResult> => {
-      last = await (before === undefined ? begin(heard) : this.#resume(before.sessionId, heard));
+      last = await (before === undefined ? begin(heard) : this.#resume(before, heard));
       return last;
     };
     const result = await supervise<TeamResult>({
@@ -267,19 +241,26 @@ export class Talk {
   }
 
   #limit(signal: AbortSignal): AbortSignal {
-    const seconds = this.#parts.settings?.config.workflow.timeout_seconds;
-    return seconds === undefined ? signal : AbortSignal.any([signal, AbortSignal.timeout(seconds * SECOND_MS)]);
+    const limit = timeLimitOf(this.#parts.settings);
+    return limit === undefined ? signal : AbortSignal.any([signal, limit]);
   }
 }
 
-async function findMemory(
-  context: Context,
-  { manager }: OpenStorage,
-  named: string | undefined,
-): Promise<Memory | undefined> {
-  if (named === undefined && (await context.config())?.config.memory === undefined) return undefined;
-  const { openMemory } = await import('../memory/open-memory.ts');
-  return openMemory(context, { named, manager, isCreated: true });
+async function openParts(context: Context, team: Team, input: CommandInput) {
+  const opened = await context.openForRun();
+  const logs = input.text('logs');
+  const named = input.text('memory') ?? (context.env.SAVESTATE_MEMORY || undefined);
+  const hasMemory = named !== undefined || (await context.config())?.config.memory !== undefined;
+  const memory = { named, manager: opened.manager, isCreated: true };
+  return {
+    team,
+    opened,
+    settings: await context.settings(),
+    memory: hasMemory ? await (await import('../memory/open-memory.ts')).openMemory(context, memory) : undefined,
+    logs: logs === undefined ? (false as const) : resolve(context.folder, logs),
+    userId: input.text('user') ?? (context.env.SAVESTATE_USER || undefined),
+    onDifference: readOnDifference(input),
+  };
 }
 
 /** A line for each assessment of the orchestrator, and for each call of a tool. */

@@ -156,7 +156,7 @@ const MIN_LAST_CHARS = 24;
 
 /** Rows as a table that fits the screen; where there is none, with a tab between values, for programs that read them. */
 export function formatRows({ isScreen, columns }: Screen, rows: Rows, options: TableOptions = {}): string {
-  return isScreen ? formatTable(rows, { columns, ...options }) : formatPlain(rows);
+  return isScreen ? formatTable(rows, { columns, ...options }) : rows.map((row) => `${row.join('\t')}\n`).join('');
 }
 
 /** Rows in columns of equal width, two spaces apart; colours do not count. What does not fit into `columns` is cut. */
@@ -220,10 +220,6 @@ function shrink(wanted: readonly number[], available: number): number[] {
 
 function cut(cell: string, width: number): string {
   return widthOf(cell) <= width && !cell.includes('\n') ? cell : clip(cell, width);
-}
-
-function formatPlain(rows: Rows): string {
-  return rows.map((row) => `${row.join('\t')}\n`).join('');
 }
 
 function pad(cell: string, width: number, isRight: boolean): string {

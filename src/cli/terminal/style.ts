@@ -31,34 +31,19 @@ export function writeOut(text: string): string {
 /** Paints a text; a terminal without colours gets it as it is. */
 export type Paint = (text: string) => string;
 
+/** What switches a colour on, and off. */
+const COLORS = { red: [31, 39], green: [32, 39], yellow: [33, 39], cyan: [36, 39], bold: [1, 22], dim: [2, 22] };
+
 /** The colours a command may use. Meaning never hangs on colour alone. */
-export type Style = {
-  readonly red: Paint;
-  readonly green: Paint;
-  readonly yellow: Paint;
-  readonly cyan: Paint;
-  readonly bold: Paint;
-  readonly dim: Paint;
-};
-
-const plain: Paint = (text) => text;
-
-const paintWith =
-  (on: number, off: number): Paint =>
-  (text) =>
-    text === '' ? '' : `${ESCAPE}[${on};${SEAL}m${text}${ESCAPE}[${off};${SEAL}m`;
+export type Style = Readonly<Record<keyof typeof COLORS, Paint>>;
 
 /** The style with or without colours. */
 export function createStyle(hasColor: boolean): Style {
-  if (!hasColor) return { red: plain, green: plain, yellow: plain, cyan: plain, bold: plain, dim: plain };
-  return {
-    red: paintWith(31, 39),
-    green: paintWith(32, 39),
-    yellow: paintWith(33, 39),
-    cyan: paintWith(36, 39),
-    bold: paintWith(1, 22),
-    dim: paintWith(2, 22),
-  };
+  const paints = Object.entries(COLORS).map(([name, [on, off]]) => {
+    const paint: Paint = (text) => `${ESCAPE}[${on};${SEAL}m${text}${ESCAPE}[${off};${SEAL}m`;
+    return [name, (text: string) => (hasColor && text !== '' ? paint(text) : text)];
+  });
+  return Object.fromEntries(paints) as Style;
 }
 
 /** Whether to use colours: the flag first, then NO_COLOR, FORCE_COLOR and TERM, then whether it is a terminal. */

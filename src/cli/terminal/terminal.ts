@@ -20,7 +20,7 @@ export interface Terminal {
   toFitting(text: string): string;
   /** The answer where every line counts, such as JSON. */
   printWhole(text: string): void;
-  /** The answer for a program: as it is, except on a screen. */
+  /** A stored text for a program: as it is, except on a screen. */
   pass(text: string): void;
   /** What goes on meanwhile, and errors. */
   note(text: string): void;

@@ -3,7 +3,7 @@ import { placeOf } from '../../adapter/langgraph/record/thread-session.ts';
 import { UnsupportedError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { Context } from '../base/context.ts';
-import { formatAsked, readInterrupts } from './thread-interrupts.ts';
+import { formatAsked, readInterrupts } from './thread-step.ts';
 
 /** Tells whoever moved in a thread of LangGraph that its graph does not follow, and which call lets it; says nothing of other sessions. */
 export function tellGraphMove(context: Context, target: Checkpoint, { isEdited = false } = {}): void {

@@ -7,14 +7,12 @@ import type { RunOptions, WorkflowResult } from '../../runtime/workflow/executor
 import { superviseWorkflow } from '../../runtime/workflow/supervise.ts';
 import { WorkflowExecutor } from '../../runtime/workflow/workflow-executor.ts';
 import { toJsonForm } from '../../view/json-form.ts';
-import type { CommandInput } from '../base/command-input.ts';
-import type { Context } from '../base/context.ts';
-import { EXIT, type ExitCode } from '../base/exit-code.ts';
+import { type CommandInput, type Context, EXIT, type ExitCode } from '../base/command.ts';
 import { formatAddress } from '../place/address.ts';
 import { BegunRuns, type WorkflowPlace } from '../place/own-files.ts';
-import type { FoundSettings } from '../place/project.ts';
+import { type FoundSettings, timeLimitOf } from '../place/project.ts';
 import { tendCutOff } from '../team/cut-off.ts';
-import { Departing } from '../team/departing.ts';
+import { beginDeparting } from '../team/departing.ts';
 import { commandWords, flagWords, NOT_KEPT } from '../team/run-text.ts';
 import { checkKind, parseAnswers, readOnDifference } from '../team/talk-options.ts';
 import { formatTime } from '../terminal/format.ts';
@@ -52,7 +50,7 @@ export async function runWorkflow(
   const humanInTheLoop = settings.config.workflow.human_in_the_loop;
   const executor = new WorkflowExecutor({ manager, registry: { ...registry, workflows }, humanInTheLoop });
   const flags = flagWords(context, input);
-  await tendRuns(context, executor, { name: workflow.name, place, sessionId, flags });
+  await tendRuns(context, executor, { name: workflow.name, ...place, sessionId, flags });
   if (answers.length > 0) await executor.check(run); // what is refused takes no answer
   for (const [requestId, answer] of answers)
     await executor.answer({ sessionId, requestId, answer, by: input.text('user') ?? context.user });
@@ -82,32 +80,27 @@ async function departFrom(
   run: () => Promise<WorkflowResult | undefined>,
 ): Promise<WorkflowResult | undefined> {
   if (origin === undefined) return run();
-  const departing = await Departing.open(context, await context.open(), origin);
+  const departing = await beginDeparting(context, origin);
   const result = await run();
   if (result !== undefined) await departing.makeCurrent(result.branch);
   await departing.end();
   return result;
 }
 
-type Tended = {
-  readonly name: string;
-  readonly place: WorkflowPlace;
-  readonly sessionId: string;
-  /** What the next command needs, too. */
-  readonly flags: string;
-};
+/** A run, and what the next command needs, too. */
+type Tended = WorkflowPlace & { readonly name: string; readonly sessionId: string; readonly flags: string };
 
 /** Sees to the runs of the same workflow that were begun here, with the same code, and cut off. */
 async function tendRuns(
   context: Context,
   executor: WorkflowExecutor,
-  { name, place, sessionId, flags }: Tended,
+  { name, file, registry, sessionId, flags }: Tended,
 ): Promise<void> {
   const begun = await BegunRuns.open(context);
-  const isSamePlace = (other: WorkflowPlace | undefined) =>
-    other?.file === place.file && other.registry === place.registry;
+  const isSamePlace = (other: WorkflowPlace | undefined) => other?.file === file && other.registry === registry;
   await tendCutOff(context, {
     isOurs: ({ kind, workflow }, id) => kind === 'workflow_run' && workflow === name && isSamePlace(begun.find(id)),
+    isWaiting: async () => false, // other steps of a run that waits may go on
     recover: async (session, { lease, signal }) =>
       describeEnd(toOutput(await executor.recover(session, { lease, signal }), true), flags).trimEnd(),
     goOn: (id) => commandWords(id, flags).goOn,
@@ -139,7 +132,7 @@ async function supervise(
   { settings, run }: { readonly settings: FoundSettings; readonly run: RunOptions },
 ): Promise<WorkflowResult | undefined> {
   const { checkpointing, timeout_seconds: seconds } = settings.config.workflow;
-  const limit = seconds === undefined ? undefined : AbortSignal.timeout(seconds * 1_000);
+  const limit = timeLimitOf(settings);
   const signal = limit === undefined ? context.signal : AbortSignal.any([context.signal, limit]);
   try {
     const result = await superviseWorkflow(

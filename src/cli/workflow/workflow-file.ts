@@ -11,9 +11,8 @@ import { yamlSource } from '../../runtime/config/yaml-source.ts';
 import { parseWorkflow } from '../../runtime/workflow/definition/parse-workflow.ts';
 import type { WorkflowRegistry } from '../../runtime/workflow/definition/registry.ts';
 import type { Workflow } from '../../runtime/workflow/definition/workflow.ts';
-import type { CommandInput } from '../base/command-input.ts';
-import type { Context } from '../base/context.ts';
-import type { OpenStorage } from '../base/open-storage.ts';
+import { closing } from '../base/closing.ts';
+import type { CommandInput, Context, OpenStorage } from '../base/command.ts';
 import { addressExists } from '../place/address.ts';
 import { BegunRuns, type WorkflowPlace } from '../place/own-files.ts';
 import { type FoundSettings, readSettings } from '../place/project.ts';
@@ -75,12 +74,9 @@ async function findElsewhere(context: Context): Promise<string | undefined> {
 async function findLast(context: Context, sessionId: SessionId | undefined): Promise<string | undefined> {
   const address = await context.address();
   if (!addressExists(address)) return undefined;
-  const manager = new CheckpointManager({ storage: await context.openAt(address, { create: false }) });
-  try {
-    return (await manager.latest(withoutUndefined({ sessionId })))?.timestamp.toISOString();
-  } finally {
-    await manager.close();
-  }
+  const opened = new CheckpointManager({ storage: await context.openAt(address, { create: false }) });
+  const latest = await closing(opened, (manager) => manager.latest(withoutUndefined({ sessionId })));
+  return latest?.timestamp.toISOString();
 }
 
 /** The module with the code behind a workflow: the one named, else the one beside it with the same name; undefined if there is none. */

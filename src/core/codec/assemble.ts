@@ -1,6 +1,7 @@
+import { setField } from '../defined.ts';
 import { CorruptError } from '../errors.ts';
 import { decodeBase64, decodeBytes } from '../value/atom.ts';
-import { asPair, checkEntries, setField } from '../value/grammar.ts';
+import { asPair, checkEntries } from '../value/grammar.ts';
 
 /** What is wrong with a piece that is none. */
 export const NO_TEXTS = 'A long text or a list of bytes is not made of texts.';

@@ -1,7 +1,7 @@
 import { type Chunk, type ChunkContent, createChunk, type Digest } from '../tree/chunk.ts';
-import { Shadow, type ShadowChild, type TreeLevels, type TreeNode } from '../tree/shadow.ts';
+import { Shadow, type ShadowChild, type TreeLevel, type TreeLevels, type TreeNode } from '../tree/shadow.ts';
 import { type CutBefore, cutBytes, cutText, type Pieces } from '../tree/text-pieces.ts';
-import { cutTree, NO_TREE, openEdges, type TreeBefore } from '../tree/tree.ts';
+import { cutTree, NO_TREE, type TreeBefore } from '../tree/tree.ts';
 import { encodeAtom, encodeBytes, encodeSpecial } from '../value/atom.ts';
 import {
   BYTES_PIECE_BYTES,
@@ -203,12 +203,11 @@ export class Composer {
 
   #cut(items: TreeItems): TreeLevels {
     return cutTree(items, items.before, {
-      writeLeaf: (leaf) =>
-        this.#writeNode(
-          leaf.map((item) => item.text).join(','),
-          leaf.flatMap((item) => item.refs),
-          leaf,
-        ),
+      writeLeaf: (leaf) => {
+        const refs: Digest[] = [];
+        for (const item of leaf) for (const ref of item.refs) refs.push(ref);
+        return this.#writeNode(leaf.map((item) => item.text).join(','), refs, leaf);
+      },
       writeInner: (nodes) =>
         this.#writeNode(
           nodes.map((node) => node.items).join(','),
@@ -221,15 +220,26 @@ export class Composer {
   #composeTree(shadow: Shadow, items: TreeItems): ChunkContent {
     const levels = this.#cut(items);
     shadow.levels = levels;
-    const edges = openEdges(levels);
-    const rows = edges.nodes.toReversed();
-    const open: Item[] = [];
-    for (let at = edges.itemsFrom; at < items.length; at++) open.push(items.at(at));
-    const text = writeTree(items.tag, items.length, {
-      rows: rows.map((nodes) => nodes.map((node) => node.items)),
-      items: open.map((item) => item.text),
-    });
-    return { text, refs: [...rows.flat().map((node) => node.digest), ...open.flatMap((item) => item.refs)] };
+    const refs: Digest[] = [];
+    const rows: string[] = [];
+    for (let height = levels.length; height > 0; height--) {
+      const { nodes } = levels[height - 1] as TreeLevel;
+      const counts: number[] = [];
+      for (let at = levels[height]?.entries ?? 0; at < nodes.length; at++) {
+        const { items: count, digest } = nodes[at] as TreeNode;
+        counts.push(count);
+        refs.push(digest);
+      }
+      rows.push(counts.join(','));
+    }
+    const open: string[] = [];
+    for (let at = levels[0]?.entries ?? 0; at < items.length; at++) {
+      const item = items.at(at);
+      open.push(item.text);
+      for (const ref of item.refs) refs.push(ref);
+    }
+    rows.push(open.join(','));
+    return { text: writeTree(items.tag, items.length, rows), refs };
   }
 
   #writeNode(text: string, refs: readonly Digest[], entries: readonly { readonly items: number }[]): TreeNode {

@@ -1,3 +1,4 @@
+import { setField } from '../defined.ts';
 import { CorruptError } from '../errors.ts';
 import type { ChunkContent, Digest } from '../tree/chunk.ts';
 import { Shadow, type ShadowChild, type TreeNode } from '../tree/shadow.ts';
@@ -22,7 +23,6 @@ import {
   readFields,
   readTag,
   readTree,
-  setField,
   TAG_START,
   type TaggedFields,
   takeRef,

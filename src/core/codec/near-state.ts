@@ -1,9 +1,9 @@
+import { setField } from '../defined.ts';
 import type { Digest } from '../tree/chunk.ts';
 import { Shadow, type ShadowChild } from '../tree/shadow.ts';
 import { decodeAtom, decodeBytes } from '../value/atom.ts';
 import type { ClassCodecs } from '../value/class-codec.ts';
 import { createError } from '../value/error-value.ts';
-import { setField } from '../value/grammar.ts';
 import type { NodePlace, PartPlace, Parts } from './parts.ts';
 
 /** A value that is a chunk of its own, or some elements of an array that are one. */

@@ -104,7 +104,8 @@ export class StateCodec {
 
   #compose({ shadow, before, adopted }: CapturedState): EncodedState {
     if (before !== undefined && shadow instanceof Shadow && shadow === before.shadow) return { ...before, chunks: [] };
-    const chunks = adopted.flatMap((earlier) => this.compose(earlier).chunks);
+    const chunks: Chunk[] = [];
+    for (const earlier of adopted) for (const chunk of this.compose(earlier).chunks) chunks.push(chunk);
     const composer = new Composer(this.#redact);
     const root = createChunk(composer.composeRoot(shadow));
     for (const chunk of composer.chunks.values()) chunks.push(chunk); // a spread would put all of them on the stack

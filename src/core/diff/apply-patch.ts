@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
+import { setField } from '../defined.ts';
 import { InvalidInputError } from '../errors.ts';
 import { describeValue, isObject } from '../options.ts';
 import { parsePointer } from '../path.ts';
-import { setField } from '../value/grammar.ts';
 import type { JsonPatchOperation } from './change.ts';
 
 /**

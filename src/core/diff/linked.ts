@@ -1,3 +1,4 @@
+import { setField } from '../defined.ts';
 import type { ChunkContent, Digest } from '../tree/chunk.ts';
 import {
   asList,
@@ -8,7 +9,6 @@ import {
   readFields,
   readTag,
   readTree,
-  setField,
   TAG_START,
   takeRef,
 } from '../value/grammar.ts';

@@ -1,6 +1,7 @@
+import { setField } from '../defined.ts';
 import { type ChunkContent, createChunk, type Digest } from '../tree/chunk.ts';
 import { FIELD_CHARS, ITEM_CHARS } from '../value/format.ts';
-import { fieldLeads, REF_TEXT, setField, wrapFields, writeTag, writeTree } from '../value/grammar.ts';
+import { fieldLeads, REF_TEXT, wrapFields, writeTag, writeTree } from '../value/grammar.ts';
 import { type Linked, type LinkedObject, Opaque, Pairs, Ref, Tree } from './linked.ts';
 
 /** Turns a chunk into a value; the chunks below it are at hand. */
@@ -30,8 +31,8 @@ function writeAll(values: readonly Linked[], refs: Digest[]): string[] {
 
 function writeNodes({ kind, count, levels, items }: Tree, refs: Digest[]): string {
   for (const { ref } of levels.flat()) refs.push(ref.digest);
-  const rows = levels.map((nodes) => nodes.map((node) => node.items));
-  return writeTree(kind, count, { rows, items: writeAll(items, refs) });
+  const rows = levels.map((nodes) => nodes.map((node) => node.items).join(','));
+  return writeTree(kind, count, [...rows, writeAll(items, refs).join(',')]);
 }
 
 function writeObject(fields: LinkedObject, refs: Digest[]): string {

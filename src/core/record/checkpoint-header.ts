@@ -31,9 +31,9 @@ export type CheckpointHeader = {
   readonly fingerprint?: JsonValue;
   readonly schemaVersion?: number;
   readonly idempotencyKey?: string;
-  /** How many effects the branch had when this was saved; those after it are not part of the state yet. */
+  /** How many effects of the branch the state may hold; those after it are not part of it yet. */
   readonly effectCount?: number;
-  /** Effects before that which were still running. */
+  /** Effects before that which were still running, not asked for yet, or failed: a resume reads them, too. */
   readonly effectsInFlight?: readonly number[];
   readonly stateDigest: Digest;
   readonly stateBytes: number;

@@ -140,14 +140,3 @@ export function isMarkedText(text: string): boolean {
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   return hash < 0;
 }
-
-/** The elements after the last closed node of each level: where the items' begin, and the nodes of each level, lowest first. */
-export function openEdges(levels: TreeLevels): {
-  readonly itemsFrom: number;
-  readonly nodes: readonly (readonly TreeNode[])[];
-} {
-  return {
-    itemsFrom: levels[0]?.entries ?? 0,
-    nodes: levels.map(({ nodes }, at) => nodes.slice(levels[at + 1]?.entries ?? 0)),
-  };
-}

@@ -96,10 +96,8 @@ export class ClassCodecs {
     if (codec === undefined && this.#unknown === 'keep') return new ForeignInstance(tag, data);
     if (codec === undefined) {
       throw new UnsupportedError(
-        `The state holds an instance tagged "${tag}", and no class codec with that tag is registered.`,
-        {
-          details: { tag },
-        },
+        `The state holds an instance tagged "${tag}", and no class codec with that tag is registered. Pass it in the option classes of the manager; an adapter exports its own, such as langGraphClasses of savestate/langgraph.`,
+        { details: { tag } },
       );
     }
     const made = runDecode(codec, data);

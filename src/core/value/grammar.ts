@@ -39,14 +39,9 @@ export function writeTag(tag: string, ...parts: readonly string[]): string {
   return `{"$":["${tag}"${parts.map((part) => `,${part}`).join('')}]}`;
 }
 
-/** Writes a tree: of each level, highest first, how many elements its open nodes hold, and the open elements. */
-export function writeTree(
-  kind: string,
-  count: number,
-  { rows, items }: { readonly rows: readonly (readonly number[])[]; readonly items: readonly string[] },
-): string {
-  const edges = [...rows, items].map((row) => `[${row.join(',')}]`);
-  return writeTag('tree', `"${kind}"`, String(count), `[${edges.join(',')}]`);
+/** Writes a tree: of each level, highest first, how many elements its open nodes hold, and last the open elements; joined already. */
+export function writeTree(kind: string, count: number, rows: readonly string[]): string {
+  return writeTag('tree', `"${kind}"`, String(count), `[[${rows.join('],[')}]]`);
 }
 
 /** The keys of an object as they are written, each with what belongs before and behind it: its value comes next. */
@@ -86,13 +81,6 @@ function keyText(key: string): KeyText {
 export function hasOddKey(keys: readonly string[]): boolean {
   for (const key of keys) if (keyText(key).isOdd) return true;
   return false;
-}
-
-/** Sets any key as plain data; assigning `__proto__` would change the prototype instead. */
-export function setField(target: object, key: string, value: unknown): void {
-  if (key === '__proto__')
-    Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
-  else (target as Record<string, unknown>)[key] = value;
 }
 
 /** Parses the text of a chunk. */

@@ -30,6 +30,7 @@ import {
 } from './agent.ts';
 import { type AgentIdentity, describeAgent, identifyAgent, parseInstances } from './agent-description.ts';
 import { liveState, loadInto } from './agent-loading.ts';
+import { checkOwner, differ } from './agent-owner.ts';
 import { AgentSessions, type Assignment } from './agent-sessions.ts';
 import { captureAgent } from './capture-agent.ts';
 
@@ -65,15 +66,6 @@ export type PreparedRestore = {
 /** Whoever saves one of these twice would begin another session each time: a frozen state is another object next time, a number none. */
 const UNNAMED =
   'A state that is frozen, or no object, does not say which session it belongs to. Use manager.session(id), or save(state, { sessionId }).';
-
-/** An id names one object: of another class it is another one, unless the caller says that both belong together. */
-function checkOwner({ id, head }: SessionWriter, agentType: string | undefined): void {
-  if (agentType === undefined || head?.agentType === undefined || head.agentType === agentType) return;
-  throw new ConflictError(
-    `Session "${id}" has checkpoints of ${head.agentType}, and this is of ${agentType} with the same id. Give it an id of its own, or pass { sessionId } to save if both belong together.`,
-    { details: { sessionId: id, expected: agentType, found: head.agentType } },
-  );
-}
 
 type ReadState = { readonly state: unknown; readonly encoded: EncodedState | undefined };
 
@@ -135,11 +127,13 @@ export class AgentSaving {
   #store(agent: object, read: ReadState, { whole, isRestored }: { whole: SaveOptions; isRestored: boolean }) {
     const { state, encoded } = read;
     const session = this.#agentSessions.openSession(agent);
-    if (session !== undefined) return session.save(state, whole);
+    if (session !== undefined) return this.#agentSessions.saveAlone(agent, session, () => session.save(state, whole));
     return this.#agentSessions.whenOpen(agent, (opened) =>
-      encoded === undefined
-        ? opened.save(state, whole)
-        : opened.saveEncoded(state, isRestored ? this.#complete(state, encoded, opened) : encoded, whole),
+      this.#agentSessions.saveAlone(agent, opened, () =>
+        encoded === undefined
+          ? opened.save(state, whole)
+          : opened.saveEncoded(state, isRestored ? this.#complete(state, encoded, opened) : encoded, whole),
+      ),
     );
   }
 
@@ -165,17 +159,19 @@ export class AgentSaving {
   }
 
   /** Where an object's saves go: where the caller says now, where they went before, or to a session of its own. */
-  #assign(agent: object, sessionId: string | undefined, { agentId, agentType }: SaveOptions): Assignment {
+  #assign(agent: object, sessionId: string | undefined, described: SaveOptions): Assignment {
+    const { agentId, agentType } = described;
     const known = this.#agentSessions.get(agent);
     const isAsked = known?.isById !== true && sessionId === known?.sessionId;
     if (known !== undefined && (sessionId === undefined || isAsked)) return known;
     const id = this.#toSessionId(agent, sessionId ?? toText(agentId));
     const open = async (): Promise<SessionWriter> => {
       const session = await this.#sessions.shared(id);
-      if (sessionId === undefined) checkOwner(session, agentType);
+      if (isById) checkOwner(session, described);
       return session;
     };
-    const assignment = { sessionId: id, open, isById: sessionId === undefined };
+    const isById = sessionId === undefined;
+    const assignment = { sessionId: id, open, isById, isAlone: isById && agentType !== undefined };
     this.#agentSessions.assign(agent, assignment);
     return assignment;
   }
@@ -324,11 +320,6 @@ function differenceError({ id }: Checkpoint, problems: readonly RestoreProblem[]
 
 function toText(agentId: GivenId | undefined): string | undefined {
   return agentId === undefined ? undefined : parseId(agentId, 'agentId');
-}
-
-/** Whether two names are known and not the same. */
-function differ(one: string | undefined, other: string | undefined): boolean {
-  return one !== undefined && other !== undefined && one !== other;
 }
 
 function describe({ agentId, agentType }: AgentIdentity): string {

@@ -1,4 +1,5 @@
 import type { EncodedState } from '../../core/codec/state-codec.ts';
+import { ConflictError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { SaveOptions } from '../engine/save-options.ts';
 import type { SessionWriter } from '../write/session-writer.ts';
@@ -9,6 +10,8 @@ export type Assignment = {
   readonly open: () => Promise<SessionWriter>;
   /** It is named by the id of the object: the caller said nothing. */
   readonly isById?: boolean;
+  /** It is alone in that: who saves after another object of its class and id has, would save over what it does not know. */
+  readonly isAlone?: boolean;
   /** The state it was restored from, as the next save needs it. */
   readonly before?: EncodedState | undefined;
   /** What its checkpoints said about it: holds until it or the caller says otherwise. */
@@ -17,6 +20,7 @@ export type Assignment = {
 
 type Entry = {
   readonly assignment: Assignment;
+  hasSaved: boolean;
   session?: SessionWriter;
   opening?: Promise<SessionWriter> | undefined;
   before: EncodedState | undefined;
@@ -27,9 +31,11 @@ type Entry = {
 /** Which session the saves of a live object go to. Opened at the first save, so that a mere restore writes nothing. */
 export class AgentSessions {
   readonly #entries = new WeakMap<object, Entry>();
+  /** Who saved last, of those that are to be alone. */
+  readonly #last = new WeakMap<SessionWriter, Entry | undefined>();
 
   assign(agent: object, assignment: Assignment): void {
-    this.#entries.set(agent, { assignment, before: assignment.before, waiting: 0 });
+    this.#entries.set(agent, { assignment, hasSaved: false, before: assignment.before, waiting: 0 });
   }
 
   /** What an object was assigned; nothing any more once its session was closed. */
@@ -42,6 +48,24 @@ export class AgentSessions {
   openSession(agent: object): SessionWriter | undefined {
     const entry = this.#entries.get(agent);
     return entry?.waiting === 0 ? entry.session : undefined;
+  }
+
+  /** Saves, unless another object that is to be alone saved since this one did. */
+  async saveAlone<Result>(agent: object, session: SessionWriter, save: () => Promise<Result>): Promise<Result> {
+    const entry = this.#entries.get(agent);
+    if (entry?.assignment.isAlone !== true) return save();
+    const { hasSaved } = entry;
+    const last = this.#last.get(session);
+    if (hasSaved && last !== entry) throw overtaken(agent, session);
+    entry.hasSaved = true;
+    this.#last.set(session, entry);
+    try {
+      return await save();
+    } catch (error) {
+      entry.hasSaved = hasSaved;
+      if (this.#last.get(session) === entry) this.#last.set(session, last);
+      throw error;
+    }
   }
 
   /** Encodes a state before the session is open, on top of what is known. */
@@ -77,4 +101,11 @@ export class AgentSessions {
       entry.before = undefined; // from here on the session knows, or the next save must bring everything
     }
   }
+}
+
+function overtaken(agent: object, { id }: SessionWriter): ConflictError {
+  return new ConflictError(
+    `Another ${agent.constructor.name} with the id "${id}" has saved to session "${id}" since this one did. Restore this one from the newest checkpoint to go on, give it an id of its own, or pass { sessionId } to save if both belong together.`,
+    { details: { sessionId: id } },
+  );
 }

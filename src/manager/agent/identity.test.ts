@@ -43,6 +43,72 @@ test('[save.7] objects of two classes with one id do not share a history unless 
   expect((await manager.list({ sessionId: '1' })).checkpoints).toHaveLength(4);
 });
 
+test('[save.7] objects of two users with one id do not share a history unless asked to', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const [ann, bob] = ['ann', 'bob'].map((userId) => Object.assign(new Bot(), { userId }));
+  await new CheckpointManager({ storage }).save(ann);
+  const manager = new CheckpointManager({ storage });
+  await expect(manager.save(bob)).rejects.toMatchObject({
+    code: 'CONFLICT',
+    message: expect.stringContaining('Session "bot" has checkpoints of user "ann", and this is of user "bob"'),
+  });
+  await expect(manager.save(new Bot(), { userId: 'bob' })).rejects.toMatchObject({ code: 'CONFLICT' });
+  await manager.save(new Bot()); // who names nobody goes on, for the same user
+  await manager.save(bob, { sessionId: 'bot' });
+  expect((await manager.list()).checkpoints.map(({ userId }) => userId)).toEqual(['bob', 'ann', 'ann']);
+});
+
+class Bot {
+  id = 'bot';
+  said: string[] = [];
+}
+
+test('[save.7] of two live objects with one class and id, the one that saved last goes on', async () => {
+  const manager = createManager();
+  const [one, other] = [new Bot(), new Bot()];
+  await manager.save(one);
+  await manager.save(one);
+  await manager.save(other); // as after a restart: whoever is new goes on
+  await expect(manager.save(one)).rejects.toMatchObject({
+    code: 'CONFLICT',
+    message: expect.stringContaining('Another Bot with the id "bot" has saved to session "bot" since this one did'),
+  });
+  await manager.save(other);
+  expect((await manager.list()).checkpoints).toHaveLength(4);
+  await manager.restore({ sessionId: 'bot', at: 'main' }, { into: one });
+  await manager.save(one);
+  await expect(manager.save(other)).rejects.toMatchObject({ code: 'CONFLICT' });
+  const [a, b] = [new User(), new User()];
+  for (const user of [a, b, a, b]) await manager.save(user, { sessionId: 'both' });
+  expect((await manager.list({ sessionId: 'both' })).checkpoints).toHaveLength(4);
+  for (const n of [1, 2, 1]) await manager.save({ id: 'plain', n });
+  expect((await manager.list({ sessionId: 'plain' })).checkpoints).toHaveLength(3);
+});
+
+test('[save.7] a save that failed, or was not awaited, does not hide who saved last', async () => {
+  const manager = createManager();
+  const [one, other] = [new Bot(), new Bot()];
+  await manager.save(one);
+  const after = Promise.reject(new Error('not yet'));
+  await expect(manager.save(other, { after })).rejects.toThrow('not yet');
+  await manager.save(one);
+  const [a, b] = [new User(), new User()];
+  await Promise.all([a, b].map((user) => manager.save(user)));
+  const next = await Promise.allSettled([a, b].map((user) => manager.save(user)));
+  expect(next).toMatchObject([{ reason: { code: 'CONFLICT' } }, { status: 'fulfilled' }]);
+});
+
+test('[save.7] objects that say they belong together save at once, and beside a session that is opened and closed', async () => {
+  const manager = createManager();
+  const place = { sessionId: 's' };
+  const [user, order] = [new User(), new Order()];
+  await Promise.all([manager.save(user, place), manager.save(order, place), manager.save({ n: 1 }, place)]);
+  await (await manager.session('s')).close();
+  await manager.save(new User(), place);
+  await manager.save(user);
+  expect((await manager.list(place)).checkpoints).toHaveLength(5);
+});
+
 test('[save.7] an agent of a team is known by its name wherever it is saved', async () => {
   const manager = createManager();
   await manager.save(new StandardAgent({ name: 'bot', model: scriptedModel(() => 'x', { id: 'm' }) }));

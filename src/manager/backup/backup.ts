@@ -3,6 +3,7 @@ import { callback, checkOptions, flag, type OptionChecks, signal } from '../../c
 import { isSealedName } from '../../core/record/sealed-name.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
+import { settleReplacements } from '../engine/import-claim.ts';
 import { eachSession } from '../engine/records.ts';
 import { type CopyReport, StorageCopy } from '../transfer/copy-storage.ts';
 import { type StoragePlace, withStorages } from './places.ts';
@@ -47,6 +48,7 @@ const OPTIONS: OptionChecks<BackupOptions> = { mirror: flag, signal, onCheckpoin
 export async function backup(from: StoragePlace, to: StoragePlace, options: BackupOptions = {}): Promise<BackupReport> {
   checkOptions(options, OPTIONS, 'backup()');
   return withStorages('backup()', { from, to }, async (source, target) => {
+    await settleReplacements(managerOf(source).engine);
     return toReport(await new StorageCopy(source, target, { ...options, check: true }).run());
   });
 }
@@ -82,11 +84,16 @@ async function checkEmpty(source: ChunkStorage, target: ChunkStorage): Promise<v
   }
 }
 
+/** Not to be closed: the storage is the caller's. */
+function managerOf(storage: ChunkStorage): CheckpointManager {
+  return new CheckpointManager({ storage, unknownClasses: 'keep' });
+}
+
 /** What verify says of a storage; of a sealed one the backend's own checks, for the rest needs its keys. */
 async function findDamage(storage: ChunkStorage): Promise<string[]> {
   const [first] = await storage.listSessions({ limit: 1 });
   if (first !== undefined && isSealedName(first)) return storage.checkIntegrity();
-  const { findings } = await new CheckpointManager({ storage, unknownClasses: 'keep' }).verify({ readData: true });
+  const { findings } = await managerOf(storage).verify({ readData: true });
   return findings.map(({ subject, problem }) => `${subject}: ${problem}`);
 }
 

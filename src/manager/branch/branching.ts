@@ -71,7 +71,9 @@ export class Branching {
     const origin = await this.#engine.repository.open(idOrPrefix);
     const { sessionId } = origin.checkpoint;
     await this.#checkAncestor(origin.checkpoint, branch ?? (await this.#engine.currentBranch(sessionId)));
-    return this.#fork(origin, options, 'rewind');
+    const head = await this.#fork(origin, options, 'rewind');
+    await this.#engine.noteStanding(sessionId);
+    return head;
   }
 
   async #checkAncestor({ id, sessionId }: Checkpoint, branch: string): Promise<void> {
@@ -136,6 +138,7 @@ export class Branching {
     if (headId === undefined)
       throw new NotFoundError(`Session "${id}" has no branch "${branch}".`, { details: { sessionId: id, branch } });
     await this.#engine.storage.commit({ sessionId: id, refs: [makeCurrent(branch)] });
+    await this.#engine.noteStanding(id);
   }
 
   /** Removes a branch's name; its checkpoints stay until retention drops them. Whoever holds its lease is fenced off. */

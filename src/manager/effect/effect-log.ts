@@ -124,7 +124,7 @@ export class EffectLog {
     this.#mode = options.mode;
     this.#nextOrdinal = options.nextOrdinal;
     this.#storedCount = options.nextOrdinal;
-    this.#recordings = new StepRecordings(options.recordings, options.dropped);
+    this.#recordings = new StepRecordings(options);
   }
 
   /** Whether a step is under way. */
@@ -132,14 +132,12 @@ export class EffectLog {
     return this.#inFlight.size > 0;
   }
 
-  /** What a checkpoint saved now has to say about the log. It counts what is stored: whatever comes later comes after it. */
-  get position(): { effectCount?: number; effectsInFlight?: readonly number[] } {
-    if (this.#storedCount === 0) return {};
-    const { branch } = this.#options;
-    const unseen = this.#recordings.unseen.filter((recorded) => recorded.branch === branch);
-    const open = new Set([...this.#inFlight, ...unseen.map(({ ordinal }) => ordinal)]);
-    const inFlight = [...open].filter((ordinal) => ordinal < this.#storedCount).toSorted((a, b) => a - b);
-    return { effectCount: this.#storedCount, ...(inFlight.length > 0 && { effectsInFlight: inFlight }) };
+  /**
+   * What a checkpoint saved now has to say about the log. It counts what is stored: whatever comes later comes after it. So does what a
+   * step may still be given: after a restart it finds the same.
+   */
+  get position(): ReturnType<StepRecordings['positionAt']> {
+    return this.#recordings.positionAt(this.#storedCount, this.#inFlight);
   }
 
   /** Checks that no other writer recorded a step on the branch: a checkpoint would take it for one of its own. */
@@ -181,6 +179,11 @@ export class EffectLog {
         result: await this.#decode(result),
       })),
     );
+  }
+
+  /** Lets go of what was recorded under a name, without an input: nobody asks for it any more. */
+  letGo(name: string): void {
+    this.#recordings.letGo(name);
   }
 
   /** Lets go of the recordings of a work that is over: nobody asks for them any more. */
@@ -253,7 +256,7 @@ export class EffectLog {
   #describe(asked: Asked, recorded: RecordedEffect | undefined): Begun {
     const { branch } = this.#options;
     const own = recorded?.branch === branch ? recorded : undefined;
-    const ordinal = own !== undefined && this.#isAfterHead(own.ordinal) ? own.ordinal : this.#nextOrdinal;
+    const ordinal = own !== undefined && this.#isAfterHead(own) ? own.ordinal : this.#nextOrdinal;
     const after = this.#line.storedHead;
     const record: EffectRecord = {
       ...(own === undefined ? this.#nameNew(asked, ordinal) : { ...identityOf(own), attempt: own.attempt + 1 }),
@@ -272,12 +275,12 @@ export class EffectLog {
     return { ...identityOf({ ...asked, ...earlier }), attempt: earlier.attempt + 1 };
   }
 
-  /** Whether a resume from the head would read what stands at this place. */
-  #isAfterHead(ordinal: number): boolean {
+  /** Whether the head does not count it: a failure that does stays, for the state that was saved may tell of it. */
+  #isAfterHead({ ordinal, status }: RecordedEffect): boolean {
     const head = this.#line.storedHead;
     if (head?.branch !== this.#options.branch) return true;
     const { effectCount = 0, effectsInFlight = [] } = head.header;
-    return ordinal >= effectCount || effectsInFlight.includes(ordinal);
+    return ordinal >= effectCount || (status !== 'failed' && effectsInFlight.includes(ordinal));
   }
 
   /** Goes on from an earlier attempt, if there was one. If the beginning cannot be stored, that is there for the next call. */

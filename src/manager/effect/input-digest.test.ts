@@ -143,7 +143,11 @@ test('[effect.3] recordings of an older version, which knew one order, are found
     branch: 'main',
     idempotencyKey: 'k',
   } as const;
-  const recordings = new StepRecordings([{ ...recorded, startedAtMs: 0, inputDigest: older, result: undefined }]);
+  const recordings = new StepRecordings({
+    branch: 'main',
+    nextOrdinal: 2,
+    recordings: [{ ...recorded, startedAtMs: 0, inputDigest: older, result: undefined }],
+  });
   expect(recordings.take({ name: 'charge', inputDigest: digest }, { isExact: false })).toMatchObject({
     idempotencyKey: 'k',
   });

@@ -173,7 +173,8 @@ export function findStepsOf(
   steps: readonly RecordedEffect[],
   { inOrder, isOwn }: { readonly inOrder: readonly Checkpoint[]; readonly isOwn: (id: CheckpointId) => boolean },
 ): Set<RecordedEffect> {
-  const held = placesHeldBy(inOrder, isOwn);
+  const failed = new Set(steps.filter(({ status }) => status === 'failed').map(nameOf));
+  const held = placesHeldBy(inOrder, { isOwn, isOver: (place) => failed.has(nameOf(place)) });
   const isBegun = ({ afterId }: RecordedEffect) => afterId !== undefined && isOwn(afterId);
   const found = new Set(steps.filter((step) => isBegun(step) || held.has(nameOf(step))));
   const places = new Set([...found].map(nameOf));
@@ -188,18 +189,25 @@ export function findStepsOf(
   return found;
 }
 
-/** The places of the steps that were over when one of these checkpoints was saved, and at no earlier one of the branch. */
-function placesHeldBy(inOrder: readonly Checkpoint[], isOwn: (id: CheckpointId) => boolean): Set<string> {
+/**
+ * The places of the steps that were over when one of these checkpoints was saved, and at no earlier one of the branch. A failed one is,
+ * although it may be tried again.
+ */
+function placesHeldBy(
+  inOrder: readonly Checkpoint[],
+  { isOwn, isOver }: { readonly isOwn: (id: CheckpointId) => boolean; readonly isOver: (place: Place) => boolean },
+): Set<string> {
   const places = new Set<string>();
   const waiting = new Map<string, { from: number; inFlight: readonly number[] }>();
   for (const { id, branch, header } of inOrder) {
     const { from, inFlight } = waiting.get(branch) ?? { from: 0, inFlight: [] };
     const { effectCount = from, effectsInFlight = [] } = header;
     const since = Array.from({ length: Math.max(0, effectCount - from) }, (_, index) => from + index);
-    const isRunning = new Set(effectsInFlight);
+    const running = effectsInFlight.filter((ordinal) => !isOver({ branch, ordinal }));
+    const isRunning = new Set(running);
     const held = [...inFlight, ...since].filter((ordinal) => !isRunning.has(ordinal));
     if (isOwn(id)) for (const ordinal of held) places.add(nameOf({ branch, ordinal }));
-    waiting.set(branch, { from: Math.max(from, effectCount), inFlight: effectsInFlight });
+    waiting.set(branch, { from: Math.max(from, effectCount), inFlight: running });
   }
   return places;
 }

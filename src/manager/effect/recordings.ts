@@ -1,4 +1,4 @@
-import { CorruptError } from '../../core/errors.ts';
+import { CorruptError, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -27,12 +27,40 @@ export async function openRecordings(engine: Engine, place: Place, options: Repl
   const nextOrdinal = await readCount(engine, place);
   const own = await readWhole(engine, place, nextOrdinal);
   const others = await readOthers(engine, place, options);
-  const before = options.from === 'start' ? await readBefore(engine, place) : { effects: [] };
+  const isFromStart = options.from === 'start';
+  const before = isFromStart ? await readBefore(engine, place) : { effects: [] };
+  const isOwn = ({ branch }: RecordedEffect): boolean => branch === place.branch;
+  const recordings = [
+    ...before.effects.filter((effect) => !isOwn(effect)),
+    ...[...before.effects.filter(isOwn), ...own.effects].toSorted((a, b) => a.ordinal - b.ordinal),
+    ...others.effects,
+  ];
   return {
-    recordings: [before, own, others].flatMap(({ effects }) => effects),
+    recordings: uniteAttempts(recordings, options.mode),
     nextOrdinal,
+    isFromStart,
     dropped: [own, others, before].find(({ dropped }) => dropped !== undefined)?.dropped,
   };
+}
+
+/**
+ * A call that was recorded in several places, because it was tried again after a save or taken over, counts once, where it first was: with
+ * its result, or else its last attempt. A frozen replay repeats its failures, too.
+ */
+function uniteAttempts(recordings: readonly RecordedEffect[], mode: EffectMode): RecordedEffect[] {
+  const calls = new Map<unknown, RecordedEffect>();
+  for (const recorded of recordings) {
+    const { work, status, idempotencyKey } = recorded;
+    const isApart = work !== undefined || (mode === 'frozen' && status === 'failed'); // a work knows its own calls
+    const call = isApart ? recorded : idempotencyKey;
+    const before = calls.get(call);
+    if (before === undefined || rankOf(before) <= rankOf(recorded)) calls.set(call, recorded);
+  }
+  return [...calls.values()];
+}
+
+function rankOf({ status, attempt }: RecordedEffect): number {
+  return status === 'done' ? Number.POSITIVE_INFINITY : attempt;
 }
 
 /**
@@ -71,7 +99,18 @@ async function* readLeft(engine: Engine, place: Place, asked: string | undefined
   }
   if (asked === undefined) return;
   const count = await readCount(engine, { sessionId, branch: asked });
+  if (count === 0) await checkThere(engine, sessionId, asked);
   yield { branch: asked, ...(await readWhole(engine, { ...place, branch: asked }, count)) };
+}
+
+/** Throws a NotFoundError if the session has no such branch. */
+async function checkThere({ repository }: Engine, sessionId: SessionId, branch: string): Promise<void> {
+  const names = (await repository.readRefs({ sessionId, kind: 'branch' })).map(({ name }) => name);
+  if (names.includes(branch)) return;
+  const found = names.length === 0 ? 'none' : names.join(', ');
+  throw new NotFoundError(`Session "${sessionId}" has no branch "${branch}" to replay (it has: ${found}).`, {
+    details: { sessionId, branch },
+  });
 }
 
 /** What the branch of a checkpoint recorded after it; of a deleted one, what began after it. */
@@ -105,7 +144,7 @@ async function readWhole(engine: Engine, place: Place, before: number): Promise<
   return { effects, dropped: await findDropped(engine, { sessionId, branch, from, before }, effects) };
 }
 
-/** What a branch recorded after the head, and what was running when the head was saved. */
+/** What a branch recorded after the head, what was running when the head was saved, and what had failed and was not tried again since. */
 async function readAfter(
   engine: Engine,
   { sessionId, head }: Omit<Place, 'branch'>,
@@ -115,7 +154,10 @@ async function readAfter(
   const count = isOnBranch ? (head.header.effectCount ?? 0) : 0;
   const inFlight = new Set(isOnBranch ? head.header.effectsInFlight : []);
   const effects = await readEffects(engine, { sessionId, branch, fromOrdinal: Math.min(count, ...inFlight) });
-  return effects.filter(({ ordinal }) => ordinal >= count || inFlight.has(ordinal));
+  const since = new Set(effects.filter(({ ordinal }) => ordinal >= count).map(({ idempotencyKey: key }) => key));
+  const isLeft = ({ ordinal, status, idempotencyKey: key }: RecordedEffect): boolean =>
+    inFlight.has(ordinal) && !(status === 'failed' && since.has(key));
+  return effects.filter((effect) => effect.ordinal >= count || isLeft(effect));
 }
 
 /** What a branch recorded since its head, oldest first, with results decoded from one read; what did not end has none. */

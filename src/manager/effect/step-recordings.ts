@@ -1,8 +1,10 @@
 import { ReplayMismatchError, UnsupportedError } from '../../core/errors.ts';
+import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import { WholeCheckpointStorage } from '../../storage/whole/whole-storage.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { RecordedEffect } from './effect-record.ts';
 import { givenForm, type InputDigest, isSameInput, sortedForm, withoutMarks } from './input-digest.ts';
+import { LeftSteps } from './left-steps.ts';
 
 /** What a step is known by: its name, its input, and, in a work, which of several equal calls it is. */
 export type StepIdentity = {
@@ -28,9 +30,14 @@ export function identityOf(given: StepIdentity & { readonly idempotencyKey: stri
 export type OpenedLog = {
   readonly recordings: readonly RecordedEffect[];
   readonly nextOrdinal: number;
+  /** Whether the program runs again from its start. */
+  readonly isFromStart?: boolean;
   /** A branch of which recordings are wanted that were dropped: no step can tell which is its own. */
   readonly dropped?: string | undefined;
 };
+
+/** What a checkpoint says about the log of its branch. */
+type LogPosition = Pick<CheckpointHeader, 'effectCount' | 'effectsInFlight'>;
 
 /** Failed steps that are remembered for a retry; who retries does so before this many others failed. */
 const MAX_FAILED = 1000;
@@ -44,12 +51,13 @@ export class StepRecordings {
   readonly #works = new Map<string, Set<RecordedEffect>>();
   /** What failed in this process; oldest first. */
   readonly #failed = new Set<RecordedEffect>();
-
+  readonly #left: LeftSteps;
   readonly #dropped: string | undefined;
 
-  constructor(recordings: readonly RecordedEffect[], dropped?: string) {
-    this.#dropped = dropped;
-    for (const recorded of recordings) {
+  constructor(log: OpenedLog & { readonly branch: string }) {
+    this.#dropped = log.dropped;
+    this.#left = new LeftSteps(log);
+    for (const recorded of log.recordings) {
       this.#add(recorded, 'last');
       if (recorded.work === undefined) continue;
       const ofWork = this.#works.get(recorded.work) ?? new Set();
@@ -57,14 +65,23 @@ export class StepRecordings {
     }
   }
 
-  /** Recordings that works have not asked for yet: no state that is saved now holds them. */
-  get unseen(): RecordedEffect[] {
-    return [...this.#works.values()].flatMap((ofWork) => [...ofWork]);
+  /** What a checkpoint saved now says, if so many effects are stored and these are running. */
+  positionAt(storedCount: number, running: ReadonlySet<number>): LogPosition {
+    const { count, left } = this.#left.before(storedCount);
+    if (count === 0) return {};
+    const open = new Set([...running, ...left]);
+    const inFlight = [...open].filter((ordinal) => ordinal < count).toSorted((a, b) => a - b);
+    return { effectCount: count, ...(inFlight.length > 0 && { effectsInFlight: inFlight }) };
   }
 
   /** Those of one work that it has not asked for yet. */
   unseenOf(work: string): RecordedEffect[] {
     return [...(this.#works.get(work) ?? [])];
+  }
+
+  /** Lets go of what was recorded under a name, without an input. */
+  letGo(name: string): void {
+    for (const recorded of this.#recordings.get(keyOf({ name }))?.slice() ?? []) this.#remove(recorded);
   }
 
   /** Lets go of the recordings of a work that is over. */
@@ -113,6 +130,7 @@ export class StepRecordings {
   keepForRetry(failed: RecordedEffect): void {
     this.#add(failed, 'first');
     this.#failed.add(failed);
+    this.#left.addFailed(failed);
     for (const oldest of this.#failed) {
       if (this.#failed.size <= MAX_FAILED) break;
       this.#remove(oldest);
@@ -121,6 +139,7 @@ export class StepRecordings {
 
   #remove(recorded: RecordedEffect): void {
     this.#failed.delete(recorded);
+    this.#left.remove(recorded);
     this.#works.get(recorded.work ?? '')?.delete(recorded);
     for (const alike of alikeKeysOf(recorded)) this.#alike.get(alike)?.delete(recorded);
     const key = keyOf(recorded);
@@ -134,6 +153,7 @@ export class StepRecordings {
     this.#alike.clear();
     this.#works.clear();
     this.#failed.clear();
+    this.#left.clear();
   }
 
   #add(recorded: RecordedEffect, place: 'first' | 'last'): void {

@@ -36,7 +36,7 @@ export type EngineOptions = {
   /** What becomes of instances of other classes when they are read; default `refuse`. With `keep` they are saved again as they were: for tools. */
   readonly unknownClasses?: UnknownClasses | undefined;
   readonly limits?: Partial<ValueLimits> | undefined;
-  /** The version of the states this program saves; older ones go through `migrations` when restored. */
+  /** The version of the states this program saves; older ones go through `migrations` when restored. Without one, a save keeps the version of its parent. */
   readonly schemaVersion?: number | undefined;
   readonly migrations?: readonly Migration[] | undefined;
   /** Secrets are left out of checkpoints. Add keys and patterns, or, knowing what it means, switch it off. */
@@ -83,7 +83,7 @@ type EngineParts = Pick<
   | 'telemetry'
 >;
 
-/** Remembers something of sessions, and hears when one is deleted. */
+/** Remembers something of sessions, and hears when one is deleted or moved. */
 export type SessionKeeper = {
   /** The session was deleted. */
   forget(sessionId: SessionId): void;
@@ -91,6 +91,11 @@ export type SessionKeeper = {
   whileIdle(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean>;
   /** The branches that are open for saves: retention ends them only with their whole session. */
   readonly openBranches?: Iterable<{ readonly id: SessionId; readonly branch: string }>;
+  /**
+   * Notes where the session stands: another branch is current now, or it is about to be deleted. What is returned is called when it was
+   * deleted.
+   */
+  noteStanding?(sessionId: SessionId): Promise<() => Promise<void>>;
   /** Deletes what it keeps of a user, or with `isDryRun` only counts; returns how much that is. */
   forgetUser?(userId: string, isDryRun: boolean): Promise<number>;
 };
@@ -252,14 +257,26 @@ export class Engine {
     return this.#afterSaves.settled();
   }
 
+  /** Lets keepers note where a session stands; what is returned, that it was deleted there. */
+  async noteStanding(sessionId: SessionId): Promise<() => Promise<void>> {
+    const ends: (() => Promise<void>)[] = [];
+    for (const keeper of this.keepers) ends.push((await keeper.noteStanding?.(sessionId)) ?? (async () => undefined));
+    return async () => {
+      for (const noteEnd of ends) await noteEnd();
+    };
+  }
+
   /** Deletes a session while nothing is under way in it here; returns whether it did. */
-  endSession(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean> {
+  async endSession(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean> {
+    const noteEnd = await this.noteStanding(sessionId);
     let run = end;
     for (const keeper of this.keepers) {
       const inner = run;
       run = () => keeper.whileIdle(sessionId, inner);
     }
-    return run();
+    const isEnded = await run();
+    if (isEnded) await noteEnd();
+    return isEnded;
   }
 }
 

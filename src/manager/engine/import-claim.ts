@@ -1,8 +1,8 @@
-import { ConflictError, hasErrorCode } from '../../core/errors.ts';
+import { ConflictError, hasErrorCode, isLost } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { sleep } from '../../core/time/timer.ts';
 import { digestText } from '../../core/tree/chunk.ts';
-import type { CheckpointRow, ChunkStorage, Ref, RefChange } from '../../storage/contract.ts';
+import type { ChunkStorage, Ref, RefChange } from '../../storage/contract.ts';
 import type { Engine } from './engine.ts';
 import { formatTombstone, parseRow } from './records.ts';
 
@@ -136,7 +136,27 @@ export async function settleImport(engine: Engine, sessionId: SessionId): Promis
     : wasImported;
 }
 
-async function awaitImport({ storage, ports }: Engine, sessionId: SessionId): Promise<boolean> {
+/**
+ * Brings in every session whose replacement was killed: who looks at all sessions would take it for absent. One that cannot be read any
+ * more does not stop the others, and stays: whoever opens that session is told.
+ */
+export async function settleReplacements(engine: Engine): Promise<void> {
+  for (const { target } of await engine.storage.readRefs(WHOLE))
+    try {
+      await settleImport(engine, target as SessionId);
+    } catch (error) {
+      if (!isLost(error)) throw error;
+    }
+}
+
+/** Removes what imports left that were killed long ago: nobody may ask for these sessions again. */
+export async function dropAbandoned(engine: Engine): Promise<void> {
+  for (const claim of await engine.storage.readRefs(CLAIM))
+    if (isLongAgo(claim, engine)) await awaitImport(engine, claim.sessionId);
+}
+
+async function awaitImport(engine: Engine, sessionId: SessionId): Promise<boolean> {
+  const { storage, ports } = engine;
   let last: string | undefined;
   let waitedMs = 0;
   for (;;) {
@@ -144,7 +164,7 @@ async function awaitImport({ storage, ports }: Engine, sessionId: SessionId): Pr
     const claim = refs.find(isClaim);
     if (claim === undefined || refs.length > 1) return last !== undefined;
     waitedMs = claim.target === last ? waitedMs + LOOK_MS : 0;
-    const isAbandoned = waitedMs >= ABANDONED_MS || ports.now() - timeOf(claim) > LONG_AGO_MS;
+    const isAbandoned = waitedMs >= ABANDONED_MS || isLongAgo(claim, engine);
     // If that fails, something changed meanwhile: look again.
     if (isAbandoned) await storage.deleteSession(sessionId, { ifRefs: refs });
     else await sleep(ports, LOOK_MS);
@@ -152,33 +172,40 @@ async function awaitImport({ storage, ports }: Engine, sessionId: SessionId): Pr
   }
 }
 
-function timeOf({ target }: Ref): number {
-  return Number(target.split('.').at(-1));
+function isLongAgo({ target }: Ref, { ports }: Engine): boolean {
+  return ports.now() - Number(target.split('.').at(-1)) > LONG_AGO_MS;
 }
 
 /** Of so many sessions claims are looked up one by one; of more, all there are at once. */
 const FEW = 20;
 
+type Claims = Pick<ChunkStorage, 'readRefs'>;
+
 /**
- * The rows without those of sessions of which an import has stored some checkpoints, and no names yet. Nothing is remembered: a session
- * that was there may have been deleted since, and be on its way in again.
+ * Those of some sessions, or of all, of which an import has stored some checkpoints, and no names yet; a draft is one. Nothing is
+ * remembered: a session that was there may have been deleted since, and be on its way in again.
  */
-export async function withoutPending(
-  storage: Pick<ChunkStorage, 'readRefs'>,
-  rows: readonly CheckpointRow[],
-): Promise<readonly CheckpointRow[]> {
-  const sessions = [...new Set(rows.map(({ sessionId }) => sessionId))];
+export async function findPending(storage: Claims, some?: ReadonlySet<SessionId>): Promise<ReadonlySet<SessionId>> {
   const { kind } = CLAIM;
   const claims =
-    sessions.length > FEW
+    some === undefined || some.size > FEW
       ? await storage.readRefs({ kind })
       : (
-          await Promise.all(sessions.map((sessionId) => storage.readRefs({ sessionId, kind }).catch(noneOfDamaged)))
+          await Promise.all([...some].map((sessionId) => storage.readRefs({ sessionId, kind }).catch(noneOfDamaged)))
         ).flat();
   const pending = new Set<SessionId>();
   for (const { sessionId } of claims)
     if ((await storage.readRefs({ sessionId })).every(isClaim)) pending.add(sessionId); // else somebody began it beside the import
-  return pending.size === 0 ? rows : rows.filter((row) => !pending.has(row.sessionId));
+  return pending;
+}
+
+/** What is not in a session that is pending. */
+export async function withoutPending<Item extends { readonly sessionId: SessionId }>(
+  storage: Claims,
+  items: readonly Item[],
+): Promise<readonly Item[]> {
+  const pending = await findPending(storage, new Set(items.map(({ sessionId }) => sessionId)));
+  return pending.size === 0 ? items : items.filter((item) => !pending.has(item.sessionId));
 }
 
 /** A damaged session keeps its rows: whoever opens it is told, and the rest is listed. */

@@ -1,7 +1,9 @@
 import type { FindChunk } from '../../core/codec/decode.ts';
 import type { EncodedState } from '../../core/codec/state-codec.ts';
-import { hasErrorCode, InvalidInputError, UnsupportedError } from '../../core/errors.ts';
+import { hasErrorCode, InvalidInputError, messageOf, UnsupportedError } from '../../core/errors.ts';
+import { isRecord } from '../../core/options.ts';
 import { formatPath, type PathStep } from '../../core/path.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import { visitLeftOut } from '../../core/secret/left-out.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
@@ -39,7 +41,24 @@ export async function readState(engine: Engine, stored: StoredCheckpoint): Promi
 
 /** Brings a state to the current schema version. The caller's migrations are for the caller's states. */
 export function migrate({ migrations }: Engine, { checkpoint }: StoredCheckpoint, state: unknown): Migrated {
-  return OWN_TYPES.has(checkpoint.type) ? { state, through: [] } : migrations.migrate(state, checkpoint.schemaVersion);
+  const isOwn = OWN_TYPES.has(checkpoint.type) || isOwnState(state);
+  return isOwn ? { state, through: [] } : migrations.migrate(state, checkpoint);
+}
+
+/** What only states have that this package makes, each kind with a version of its own: what the caller's version says is not about them. */
+const OWN_FORMS: readonly { readonly [field: string]: (value: unknown) => boolean }[] = [
+  { kind: (kind) => kind === 'group_chat', formatVersion: Number.isInteger, chat: isRecord, agents: isRecord },
+  { kind: (kind) => kind === 'fleet', formatVersion: Number.isInteger, fleet: isRecord, agents: isRecord },
+  { kind: (kind) => kind === 'workflow_run', fingerprint: isRecord, requests: isRecord },
+  { loop: (loop) => isRecord(loop) && 'turn' in loop, mailbox: isRecord, context: isRecord, memory: isRecord },
+  { adapter: (adapter) => adapter === 'ai-sdk', version: Number.isInteger, messages: Array.isArray },
+  { transcript: (kind) => typeof kind === 'string', items: Array.isArray, bodies: Array.isArray },
+  { channel_values: isRecord, channel_versions: isRecord },
+];
+
+function isOwnState(state: unknown): boolean {
+  if (!isRecord(state)) return false;
+  return OWN_FORMS.some((form) => Object.entries(form).every(([field, fits]) => fits(state[field])));
 }
 
 /** What is missing may have been deleted and collected while it was read: then the caller hears that, and not of damage. */
@@ -73,32 +92,46 @@ export class Migrations {
     checkSteps(version, migrations);
   }
 
-  /** Runs the migrations a state needs; also returns the versions it went through. */
-  migrate(state: unknown, stored: number | undefined): Migrated {
-    if (this.version === undefined || stored === this.version) return { state, through: [] };
-    const from = stored ?? 0;
+  /** Runs the migrations that the state of a checkpoint needs; also returns the versions it went through. */
+  migrate(state: unknown, checkpoint: Checkpoint): Migrated {
+    const { id, sessionId, schemaVersion: from = 0 } = checkpoint;
+    if (this.version === undefined || from === this.version) return { state, through: [] };
     if (from > this.version) {
       throw new UnsupportedError(
-        `The state was saved with schemaVersion ${from}, and this program knows versions up to ${this.version}. Update the program.`,
-        { details: { stored: from, known: this.version } },
+        `The state of checkpoint ${id} of session "${sessionId}" was saved with schemaVersion ${from}, and this program knows versions up to ${this.version}. Update the program.`,
+        { details: { checkpointId: id, sessionId, stored: from, known: this.version } },
       );
     }
     let current = state;
-    for (let version = from; version < this.version; version++) current = this.#run(version, current);
+    for (let version = from; version < this.version; version++) current = this.#run(version, current, checkpoint);
     const through = Array.from({ length: this.version - from + 1 }, (_, at) => from + at);
     return { state: current, through };
   }
 
-  #run(version: number, state: unknown): unknown {
-    const step = this.#steps.get(version);
+  #run(from: number, state: unknown, { id, sessionId }: Checkpoint): unknown {
+    const step = this.#steps.get(from);
+    const details = { checkpointId: id, sessionId, from };
     if (step === undefined) {
       throw new UnsupportedError(
-        `There is no migration from schemaVersion ${version} to ${version + 1}. Add it to migrations.`,
-        { details: { from: version } },
+        `There is no migration from schemaVersion ${from} to ${from + 1}, which checkpoint ${id} of session "${sessionId}" needs. Add it to migrations.`,
+        { details },
       );
     }
-    return step.migrate(state) ?? state;
+    try {
+      return takeMigrated(step.migrate(state)) ?? state;
+    } catch (cause) {
+      throw new UnsupportedError(
+        `The migration from schemaVersion ${from} failed on the state of checkpoint ${id} of session "${sessionId}": ${messageOf(cause)}`,
+        { details, cause },
+      );
+    }
   }
+}
+
+function takeMigrated(returned: unknown): unknown {
+  if (!(returned instanceof Promise)) return returned;
+  returned.catch(() => undefined); // whatever comes of it is too late
+  throw new InvalidInputError('migrate must not be async: a state is brought up to date while it is read.');
 }
 
 function checkSteps(version: number | undefined, migrations: readonly Migration[]): void {

@@ -135,6 +135,8 @@ export function toEntry(row: CheckpointRow): LineageEntry {
 }
 
 const PAGE = 500;
+/** Most who read a history want the newest few. */
+const FIRST_PAGE = 50;
 
 /** The rows that fit, page by page. */
 export async function* readPages(
@@ -142,10 +144,12 @@ export async function* readPages(
   query: Omit<CheckpointQuery, 'limit'>,
 ): AsyncGenerator<readonly CheckpointRow[]> {
   let { after } = query;
+  let limit = FIRST_PAGE;
   do {
-    const rows = await storage.listCheckpoints({ ...query, limit: PAGE, ...(after !== undefined && { after }) });
+    const rows = await storage.listCheckpoints({ ...query, limit, ...(after !== undefined && { after }) });
     yield rows;
-    after = rows.length < PAGE ? undefined : rows.at(-1)?.id;
+    after = rows.length < limit ? undefined : rows.at(-1)?.id;
+    limit = PAGE;
   } while (after !== undefined);
 }
 

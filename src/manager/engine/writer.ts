@@ -131,7 +131,7 @@ export class Writer {
       ...described,
       ...inheritUser(described, parent),
       timestampMs: ports.now(),
-      ...(migrations.version !== undefined && { schemaVersion: migrations.version }),
+      ...inheritVersion(migrations, parent),
       ...effects,
       stateDigest: encoded.root.digest,
       stateBytes: encoded.sizeBytes,
@@ -163,6 +163,15 @@ export function inheritUser(
 ): Pick<DescribedHeader, 'userId'> {
   const isInherited = userId === undefined && type !== GROUP_TYPE && parent?.userId !== undefined;
   return isInherited ? { userId: parent.userId } : {};
+}
+
+/** Who knows no versions builds on the state as it is, so the new one has the version of its parent. */
+function inheritVersion(
+  { version }: Engine['migrations'],
+  parent: Checkpoint | undefined,
+): Pick<CheckpointHeader, 'schemaVersion'> {
+  const schemaVersion = version ?? parent?.schemaVersion;
+  return schemaVersion === undefined ? {} : { schemaVersion };
 }
 
 /** What is said of a checkpoint otherwise than it was said of the stored one. */

@@ -5,9 +5,6 @@ import { type ChunkContent, createChunk, type Digest } from '../../core/tree/chu
 import { Breather } from '../../storage/breather.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 
-/** What a part of states weighs: each chunk counted once, before compression. */
-export type Weight = { readonly uniqueBytes: number; readonly chunks: number };
-
 /** A chunk that is still to be read: where it is in the state, and how high it is in a tree; a value has no height. */
 type Pending = {
   readonly digest: Digest;
@@ -26,7 +23,7 @@ const ANY_KEY = '*';
 export class Scale {
   readonly #storage: ChunkStorage;
   readonly #seen = new Set<Digest>();
-  readonly #paths = new Map<string, { uniqueBytes: number; chunks: number }>();
+  #added = new Map<string, number>();
   readonly #breather = new Breather();
   #totalBytes = 0;
   /** How many roots and chunks are missing, or are not what their digests say. */
@@ -41,15 +38,15 @@ export class Scale {
     return this.#totalBytes;
   }
 
-  /** The paths that weigh most, heaviest first; the elements of a list are one path. */
-  heaviest(limit: number): ({ readonly path: string } & Weight)[] {
-    const paths = [...this.#paths].map(([path, weight]) => ({ path: path.replaceAll('<[*]>', '[*]'), ...weight }));
-    return paths.sort((a, b) => b.uniqueBytes - a.uniqueBytes).slice(0, limit);
+  /** What the last state weighed, by path: each chunk once, before compression; the elements of a list are one path. */
+  get added(): ReadonlyMap<string, number> {
+    return this.#added;
   }
 
   /** How many bytes of a checkpoint's state were not there before; nothing if it is gone. */
   async add({ id, stateDigest }: Pick<Checkpoint, 'id' | 'stateDigest'>, signal?: AbortSignal): Promise<number> {
     const before = this.#totalBytes;
+    this.#added = new Map();
     const row = await this.#storage.readCheckpoint(id);
     if (row?.root === undefined) return 0;
     const root = createChunk(row.root);
@@ -82,9 +79,8 @@ export class Scale {
     this.#seen.add(digest);
     const bytes = Buffer.byteLength(content.text) + content.refs.length * 32;
     this.#totalBytes += bytes;
-    const key = formatPath(path);
-    const known = this.#paths.get(key) ?? { uniqueBytes: 0, chunks: 0 };
-    this.#paths.set(key, { uniqueBytes: known.uniqueBytes + bytes, chunks: known.chunks + 1 });
+    const key = formatPath(path).replaceAll(ANY_ELEMENT, '[*]');
+    this.#added.set(key, (this.#added.get(key) ?? 0) + bytes);
     if (content.refs.length === 0) return [];
     if (height > 1) return content.refs.map((ref) => ({ digest: ref, path, height: height - 1, kind }));
     const linked = linkChunk(content);

@@ -56,6 +56,14 @@ export function isHolderDead({ holder }: Pick<LeaseHolder, 'holder'>): boolean {
   return processId !== undefined && !isProcessAlive(processId);
 }
 
+/** The leases that this process keeps, by their holders. */
+export const keptHere = new Set<string>();
+
+/** Whether nobody will renew a lease for certain: its holder is dead, or it is of this process, which let go of it. */
+export function isHolderGone({ holder }: Pick<LeaseHolder, 'holder'>): boolean {
+  return isHolderDead({ holder }) || (holder.endsWith(`@${MACHINE}/${PROCESS_ID}`) && !keptHere.has(holder));
+}
+
 /** The target of a `lease` ref. */
 export function formatHolder({ epoch, holder, owner }: LeaseHolder): string {
   return `${epoch}:${holder}${owner === undefined ? '' : `:${owner}`}`;
@@ -80,17 +88,14 @@ export function parseDue(target: string): LeaseDue {
   return { dueAtMs: time === POISONED ? Number.POSITIVE_INFINITY : Number(time), attempts: Number(attempts) };
 }
 
-/** Whether the holder of a name is over for certain. */
-export type IsGone = (owner: string | undefined) => boolean;
-
-/** The text before which the targets of everything that is due by this time sort; with `isGone` also of what holders may have left since. */
-export function dueBefore(nowMs: number, isGone?: IsGone): string {
-  return isGone === undefined ? formatTime(nowMs + 1) : POISONED;
+/** The text before which the targets of everything that is due by this time sort; `isEager`: also of what holders may have left since. */
+export function dueBefore(nowMs: number, isEager = false): string {
+  return isEager ? POISONED : formatTime(nowMs + 1);
 }
 
-/** Whether nobody goes on with a branch that was leased: its lease lapsed, its next attempt is due, or its holder is gone. */
-export function isLeft({ holder, owner, dueTarget, dueAtMs }: LeaseState, nowMs: number, isGone?: IsGone): boolean {
-  return dueTarget !== null && (dueAtMs <= nowMs || (holder !== '' && isGone?.(owner) === true));
+/** Whether nobody goes on with a branch that was leased: its lease lapsed, its next attempt is due, or, `isEager`, its holder is gone. */
+export function isLeft({ holder, dueTarget, dueAtMs }: LeaseState, nowMs: number, isEager = false): boolean {
+  return dueTarget !== null && (dueAtMs <= nowMs || (isEager && holder !== '' && isHolderGone({ holder })));
 }
 
 function formatTime(timeMs: number): string {
@@ -166,11 +171,19 @@ export function isLeaseConflict(error: unknown): error is SavestateError {
 
 /** Says who holds a lease, and until when. */
 export function describeHeld({ sessionId, branch, epoch, holder, owner, dueAtMs }: LeaseState): ConflictError {
-  const pid = processOf(holder)?.split('-')[0];
+  const by = describeHolder({ holder, owner });
   return new ConflictError(
-    `Branch "${branch}" of session "${sessionId}" is leased by ${describeOwner(owner)} until ${new Date(dueAtMs).toISOString()} (epoch ${epoch}${pid === undefined ? '' : `, process ${pid} of this machine`}). Wait with waitMs, or try again later.`,
-    { details: { ...detailsOf({ sessionId, branch }), epoch, owner: owner ?? null, expiresAtMs: dueAtMs } },
+    `Branch "${branch}" of session "${sessionId}" is leased by ${by} until ${new Date(dueAtMs).toISOString()} (epoch ${epoch}). Wait with waitMs, or try again later.`,
+    { details: { ...detailsOf({ sessionId, branch }), epoch, owner: owner ?? null, by, expiresAtMs: dueAtMs } },
   );
+}
+
+/** Who holds a lease, for people: the name it gave itself, and its process. */
+function describeHolder({ holder, owner }: Pick<LeaseHolder, 'holder' | 'owner'>): string {
+  const [, machine, pid] = /@(.*)\/(\d+)-\d+$/.exec(holder) ?? [];
+  if (pid === undefined) return describeOwner(owner);
+  const process = machine === MACHINE ? `process ${pid}` : `process ${pid} of ${machine}`;
+  return owner === undefined ? process : `"${owner}" (${process})`;
 }
 
 /** Says who took a lease over. `found` is the target of its ref now. */

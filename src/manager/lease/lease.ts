@@ -1,5 +1,5 @@
 import { ClosedError } from '../../core/errors.ts';
-import { accepts, callback, delayFrom, type OptionChecks, oneOf, signal } from '../../core/options.ts';
+import { accepts, delayFrom, flag, type OptionChecks, oneOf, signal } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
 import { sleep } from '../../core/time/timer.ts';
 import type { Commit, CommitResult, RefChange } from '../../storage/contract.ts';
@@ -10,9 +10,10 @@ import {
   describeTakeover,
   formatDue,
   formatHolder,
-  type IsGone,
   isHolderDead,
+  isHolderGone,
   isLeaseConflict,
+  keptHere,
   type LeaseDue,
   type LeaseHolder,
   type LeasePlace,
@@ -85,6 +86,7 @@ export class HeldLease implements Lease {
     this.owner = claim.owner;
     this.#expiresAtMs = claim.expiresAtMs;
     this.#deadlineMs = claim.askedAtMs + terms.ttlMs;
+    keptHere.add(claim.holder);
     this.#setTimers(RENEWALS_PER_TTL);
   }
 
@@ -154,6 +156,11 @@ export class HeldLease implements Lease {
   /** Does nothing more to keep it: whoever wants it gets it when its time is up. */
   letLapse(): void {
     this.#isReleased = true;
+    this.#drop();
+  }
+
+  #drop(): void {
+    keptHere.delete(this.#claim.holder);
     this.#cancelTimers();
   }
 
@@ -195,7 +202,7 @@ export class HeldLease implements Lease {
 
   #lose(reason: Error): void {
     if (this.#isReleased) return;
-    this.#cancelTimers();
+    this.#drop();
     this.#loss.abort(reason);
   }
 }
@@ -208,8 +215,8 @@ export type LeaseOptions = {
   readonly owner?: string | undefined;
   /** How long to wait for a lease that another holds; default: not at all. */
   readonly waitMs?: number | undefined;
-  /** @internal Whether a holder is over for certain: its lease is taken over at once. The fence decides if that was wrong. */
-  readonly isGone?: IsGone;
+  /** @internal Whether a lease that this process let go of is taken over at once, too. The fence decides if that was wrong. */
+  readonly isEager?: boolean;
   readonly signal?: AbortSignal | undefined;
 };
 
@@ -227,7 +234,7 @@ export const LEASE_CHECKS: OptionChecks<LeaseOptions> = {
   renew: oneOf('auto', 'manual'),
   owner,
   waitMs: accepts('a number of 0 or more', (value) => typeof value === 'number' && value >= 0),
-  isGone: callback,
+  isEager: flag,
   signal,
 };
 
@@ -248,7 +255,7 @@ export async function acquireLease(engine: Engine, place: LeasePlace, options: L
     signal?.throwIfAborted();
     const found = await readLease(engine, place);
     const nowMs = await readClock(engine);
-    if (isFree(found, nowMs) || isHolderDead(found) || options.isGone?.(found.owner) === true) {
+    if (isFree(found, nowMs) || (options.isEager === true ? isHolderGone(found) : isHolderDead(found))) {
       const lease = await claimLease(engine, found, { ...terms, attempts: found.attempts });
       if (lease !== undefined) return lease;
       continue; // someone else was faster: see who

@@ -5,7 +5,6 @@ import { checkRef } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
 import {
   dueBefore,
-  type IsGone,
   isLeft,
   type LeasePlace,
   type LeaseState,
@@ -31,19 +30,19 @@ export type AbandonedSession = {
 /** Which of them are listed. */
 export type AbandonedOptions = {
   readonly limit?: number | undefined;
-  /** @internal Whether a holder is over for certain: its session is listed at once. */
-  readonly isGone?: IsGone | undefined;
+  /** @internal Whether what holders of this machine left for certain is listed at once. */
+  readonly isEager?: boolean | undefined;
 };
 
 /** What is due now, oldest first, and then what is poisoned. Touches nothing, and leaves out what is damaged. */
 export async function listAbandoned(engine: Engine, options: AbandonedOptions = {}): Promise<AbandonedSession[]> {
-  const { limit = 1_000, isGone } = options;
+  const { limit = 1_000, isEager } = options;
   const { storage } = engine;
   const nowMs = await readClock(engine);
-  const due = await storage.readDue({ before: dueBefore(nowMs, isGone), limit });
+  const due = await storage.readDue({ before: dueBefore(nowMs, isEager), limit });
   const poisoned = (await storage.readRefs({ kind: 'due' })).filter(({ target }) => target.startsWith('poisoned:'));
   const found: AbandonedSession[] = [];
-  const isListed = (lease: LeaseState) => isPoison(lease) || isLeft(lease, nowMs, isGone);
+  const isListed = (lease: LeaseState) => isPoison(lease) || isLeft(lease, nowMs, isEager);
   for (const ref of [...due, ...poisoned].slice(0, limit)) found.push(...(await describe(engine, ref, isListed)));
   return found;
 }

@@ -64,7 +64,7 @@ export class RecoveryLoop {
   /** Takes what is due now, oldest first, each at most once. */
   async #pass(): Promise<void> {
     this.#places = this.#options.limit ?? Number.POSITIVE_INFINITY;
-    const before = dueBefore(await readClock(this.#engine), this.#options.isGone);
+    const before = dueBefore(await readClock(this.#engine), this.#options.isEager);
     const seen = new Set<string>();
     for (let limit = PAGE; this.#mayTake(); ) {
       const due = await this.#engine.storage.readDue({ before, limit });
@@ -130,7 +130,7 @@ export class SessionRecovery {
     try {
       attempt = parseDue(checkRef(ref).target).attempts;
       const found = await readLease(this.#engine, { sessionId, branch });
-      const isDue = isLeft(found, await readClock(this.#engine), this.#terms.isGone);
+      const isDue = isLeft(found, await readClock(this.#engine), this.#terms.isEager);
       const ended = isDue ? await this.#claim(found) : undefined;
       if (ended === undefined) return undefined;
       const { end, ...rest } = ended;

@@ -2,7 +2,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { backoff } from '../../core/time/backoff.ts';
 import { type ClaimTerms, type Lease, toTerms } from '../lease/lease.ts';
-import type { IsGone, LeasePlace } from '../lease/lease-refs.ts';
+import type { LeasePlace } from '../lease/lease-refs.ts';
 import type { Session } from '../session/session.ts';
 import type { SessionOptions } from '../write/session-options.ts';
 
@@ -56,8 +56,8 @@ export type RecoveryOptions = {
   readonly onPoisoned?: ((outcome: RecoveryOutcome) => void) | undefined;
   /** Told when a pass could not look for sessions; the next one comes all the same. Without it that ends everything. */
   readonly onError?: ((error: unknown) => void) | undefined;
-  /** @internal Whether a holder is over for certain: its session is taken at once. The fence decides if that was wrong. */
-  readonly isGone?: IsGone | undefined;
+  /** @internal Whether what holders of this machine left for certain is taken at once. The fence decides if that was wrong. */
+  readonly isEager?: boolean | undefined;
   /** @internal Whether a session is for this worker; others stay as they are. */
   readonly isMine?: ((place: LeasePlace) => boolean) | undefined;
 };
@@ -69,7 +69,7 @@ export type RecoveryTerms = {
   readonly backoffMs: (attempt: number) => number;
   readonly concurrency: number;
   readonly session: Omit<SessionOptions, 'branch'>;
-  readonly isGone: IsGone | undefined;
+  readonly isEager: boolean | undefined;
 };
 
 const DEFAULT_MAX_ATTEMPTS = 5;
@@ -87,7 +87,7 @@ export function parseRecoveryOptions(options: RecoveryOptions): RecoveryTerms {
       checkDelay(typeof backoffMs === 'function' ? backoffMs(attempt) : backoff(attempt, backoffMs)),
     concurrency,
     session: options.session ?? {},
-    isGone: options.isGone,
+    isEager: options.isEager,
   };
 }
 

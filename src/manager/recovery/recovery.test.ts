@@ -6,6 +6,7 @@ import type { ChunkStorage, Ref } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
+import { keptHere } from '../lease/lease-refs.ts';
 import type { Session } from '../session/session.ts';
 import { Workers } from '../workers/workers.ts';
 import type { Recovery, RecoveryOptions } from './recovery-options.ts';
@@ -154,16 +155,16 @@ describeOn(STORAGES)('recovery on %s', (_, create) => {
 
   test('[lease.8] [lease.9] what a holder left that is gone for certain is due at once, but a failed attempt waits', async () => {
     const { clock, there, abandon } = setUp();
-    const isGone = () => true;
     for (const id of ['s', 'other']) await abandon(id);
     expect(await new Workers(there).abandoned()).toEqual([]);
-    const left = await new Workers(there).abandoned({ isGone });
+    keptHere.clear(); // their process let go of them
+    const left = await new Workers(there).abandoned({ isEager: true });
     expect(left.map(({ sessionId }) => sessionId).toSorted()).toEqual(['other', 's']);
-    const options = { isGone, isMine: ({ sessionId }: { sessionId: string }) => sessionId === 's' };
+    const options = { isEager: true, isMine: ({ sessionId }: { sessionId: string }) => sessionId === 's' };
     const fail = () => Promise.reject(new Error('no'));
     expect(await new Workers(there).recoverAbandoned(fail, options)).toMatchObject({ counts: { failed: 1 } });
     expect(await new Workers(there).recoverAbandoned(fail, options)).toMatchObject({ counts: { failed: 0 } });
-    expect(await new Workers(there).abandoned({ isGone })).toMatchObject([{ sessionId: 'other', attempts: 0 }]);
+    expect(await new Workers(there).abandoned({ isEager: true })).toMatchObject([{ sessionId: 'other', attempts: 0 }]);
     clock.skip(1_000);
     expect(await new Workers(there).recoverAbandoned(() => undefined, options)).toMatchObject({
       counts: { recovered: 1 },

@@ -21,8 +21,8 @@ const KEPT_TOMBSTONES = 100;
 const LOOK_AFTER = 256;
 /** Folds that are made at once. */
 const BATCH = 50;
-/** Tombstones that one fold removes at most, so that none holds up the storage for long. */
-const MAX_REMOVED = 1000;
+/** Tombstones that one call removes at most, so that none holds up the storage for long. */
+const MAX_REMOVED = 250;
 const MAX_SESSIONS = 10_000;
 
 /** Deleted checkpoints of one line, newest first, that become one. */
@@ -76,9 +76,11 @@ export class TombstoneFolder {
   async foldAll(signal?: AbortSignal): Promise<void> {
     const storage = this.#storage;
     if (storage.foldTombstones === undefined || (await storage.stats()).tombstones <= KEPT_TOMBSTONES) return;
+    const breather = new Breather();
     for await (const sessionId of eachSession(storage)) {
       signal?.throwIfAborted();
       await this.fold(sessionId);
+      await breather.breathe();
     }
   }
 
@@ -125,6 +127,7 @@ class FoldingPass {
   /** Parents that were not read yet. */
   readonly #awaited = new Map<CheckpointId, Children>();
   #folds: TombstoneFold[] = [];
+  #removes = 0;
   /** The newest tombstone, and those that nothing was saved on. */
   #newest: CheckpointRow | undefined;
   readonly #ends: CheckpointId[] = [];
@@ -136,8 +139,11 @@ class FoldingPass {
   }
 
   async read(rows: readonly CheckpointRow[]): Promise<void> {
-    await this.#breather.each(rows, (row) => this.#take(row));
-    if (this.#folds.length >= BATCH) await this.#flush();
+    for (const row of rows) {
+      this.#take(row);
+      if (this.#folds.length >= BATCH || this.#removes >= MAX_REMOVED) await this.#flush();
+      else if (this.#breather.isDue) await this.#breather.breathe();
+    }
   }
 
   /** What is left ends at a root. */
@@ -203,6 +209,7 @@ class FoldingPass {
     const parent = last.parentId === undefined ? {} : { parentId: last.parentId };
     const tombstone = { ...rest, ...parent, folded, foldedFrom: last.foldedFrom ?? last.id };
     const body = sealTombstone(tombstone, row.digest);
+    this.#removes += removes.length;
     this.#folds.push({ id: row.id, expect: row.body, body, removes: [...removes] });
     removes.length = 0; // closed once
   }
@@ -238,6 +245,7 @@ class FoldingPass {
   async #flush(): Promise<void> {
     const folds = this.#folds;
     this.#folds = [];
+    this.#removes = 0;
     if (folds.length > 0) await this.#storage.foldTombstones?.(folds);
   }
 }

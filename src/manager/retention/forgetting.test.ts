@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../../test/support/storages.ts';
+import { StorageError } from '../../core/errors.ts';
+import { faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 
 describe.each(STORAGES)('%s', (_name, create) => {
@@ -28,6 +30,7 @@ describe.each(STORAGES)('%s', (_name, create) => {
     await shared.step('ask', () => 'of bob');
     await shared.save({ t: ['bob'] }, { userId: 'bob' });
     await shared.step('ask', () => 'ELM before'); // its outcome is in what the user saved
+    await shared.step('refuse', () => Promise.reject(new Error('ELM'))).catch(() => undefined);
     await shared.save({ t: ['bob', 'ELM'] }, { userId: 'ann' });
     await shared.close();
     await manager.fork({ sessionId: 'shared', at: '@~1' }, { branch: 'copy' });
@@ -51,6 +54,23 @@ describe.each(STORAGES)('%s', (_name, create) => {
     expect(lines.join()).toContain('of bob');
     expect(lines.join()).not.toContain('ELM');
     expect((await manager.verify()).findings).toEqual([]);
+    await manager.close();
+  });
+
+  test('[storage.15] a session that could not be deleted, whichever call failed, is there', async () => {
+    const { storage } = create();
+    let failing = 0;
+    const delay = (method: string, nth: number) =>
+      method === 'deleteSession' && nth === failing ? Promise.reject(new StorageError('Refused.')) : undefined;
+    const manager = new CheckpointManager({ storage: faultyStorage(storage, { delay }) });
+    await (await manager.session('one')).save({ n: 1 });
+    for (const nth of [1, 2]) {
+      failing = nth === 1 ? 1 : 3; // the first call of the first try, the second of the second
+      await expect(manager.deleteSession('one')).rejects.toThrow('Refused.');
+      expect(await storage.listSessions({ limit: 10 })).toEqual(['one']);
+    }
+    failing = 0;
+    expect(await manager.deleteSession('one')).toBe(true);
     await manager.close();
   });
 });

@@ -5,7 +5,7 @@ import type { CheckpointRow, Ref } from '../../storage/contract.ts';
 import { parseEffect, type RecordedEffect } from '../effect/effect-record.ts';
 import { emptySteps, findStepsOf } from '../effect/recording-drop.ts';
 import type { Engine } from '../engine/engine.ts';
-import { draftOf } from '../engine/import-claim.ts';
+import { draftOf, settleReplacements } from '../engine/import-claim.ts';
 import { type LineageEntry, parseRow, readPages, readSession } from '../engine/records.ts';
 import { GROUP_TYPE } from '../engine/save-options.ts';
 import { groupOfPin, unpinGroups } from '../group/group-pins.ts';
@@ -35,6 +35,7 @@ type LeftInSession = {
  */
 export async function forgetUser(engine: Engine, userId: string, isDryRun: boolean): Promise<ForgottenUser> {
   await engine.settled();
+  await settleReplacements(engine);
   const sessions = await sessionsOf(engine, userId);
   if (sessions.size === 0) await engine.repository.checkKeys(); // or an erasure that erased nothing would seem done
   const groups = [...(await groupsOf(engine, sessions, userId))]; // before the pins go that tell
@@ -168,8 +169,11 @@ export async function deleteSession(
   const id = parseSessionId(sessionId);
   const live = await readLive(engine, id);
   if (live.length === 0) await engine.repository.checkKeys();
-  const wasThere = await engine.storage.deleteSession(id);
-  await engine.storage.deleteSession(draftOf(id)); // or the next opening would bring it back
+  const noteEnd = await engine.noteStanding(id);
+  // First: if this is all that is done, the session is there; else the next opening would bring it back.
+  const wasReplaced = await engine.storage.deleteSession(draftOf(id));
+  const wasThere = (await engine.storage.deleteSession(id)) || wasReplaced;
+  await noteEnd();
   for (const keeper of engine.keepers) keeper.forget(id);
   for (const checkpoint of live)
     await engine.events.emit('checkpoint_deleted', checkpoint.id, 'its session was deleted');

@@ -34,6 +34,14 @@ export async function readProtections(
   return found.finish();
 }
 
+/** Refs without pins that were removed since. */
+export function withoutPins(refs: Protections['refs'], pins: readonly Ref[]): Protections['refs'] {
+  if (pins.length === 0) return refs;
+  const names = new Set(pins.map(({ name }) => name));
+  const isLeft = ({ kind, name }: Ref): boolean => kind !== 'pin' || !names.has(name);
+  return new Map([...refs].map(([sessionId, known]) => [sessionId, known.filter(isLeft)]));
+}
+
 /** Sorts refs by what they mean for retention. */
 class ProtectionReader {
   readonly protections = new Map<CheckpointId, string[]>();

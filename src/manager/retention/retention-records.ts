@@ -6,6 +6,7 @@ import { Breather } from '../../storage/breather.ts';
 import type { CheckpointQuery, ChunkStorage } from '../../storage/contract.ts';
 import { isProtecting } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
+import { withoutPending } from '../engine/import-claim.ts';
 import { formatTombstone, parseRow, parseRows, readPages, readSession } from '../engine/records.ts';
 
 const DELETE_BATCH = 200;
@@ -18,8 +19,14 @@ type Link = Pick<CheckpointHeader, 'id' | 'parentId' | 'needsParent'>;
 /** A checkpoint to delete, and why. */
 export type Doomed = { readonly id: CheckpointId; readonly reason: string };
 
-/** All that fit. Sessions with damage are left out: what they need is not known. */
-export async function readHeaders(engine: Engine, filter: Omit<CheckpointQuery, 'limit'>): Promise<CheckpointHeader[]> {
+/**
+ * All that fit. Sessions with damage are left out: what they need is not known. So are those that are being brought in: nothing protects
+ * their checkpoints yet, and they may be taken back.
+ */
+export async function readHeaders(
+  engine: Engine,
+  filter: Omit<CheckpointQuery, 'limit'>,
+): Promise<readonly CheckpointHeader[]> {
   const headers: CheckpointHeader[] = [];
   const damaged = new Set<SessionId>();
   for await (const rows of readPages(engine.storage, filter)) {
@@ -27,7 +34,8 @@ export async function readHeaders(engine: Engine, filter: Omit<CheckpointQuery, 
     for (const { header } of parsed.checkpoints) headers.push(header);
     for (const { sessionId } of parsed.damaged) damaged.add(sessionId);
   }
-  return damaged.size === 0 ? headers : headers.filter(({ sessionId }) => !damaged.has(sessionId));
+  const whole = damaged.size === 0 ? headers : headers.filter(({ sessionId }) => !damaged.has(sessionId));
+  return withoutPending(engine.storage, whole);
 }
 
 /**
@@ -80,16 +88,17 @@ export async function orIfDamaged<Result>(work: Promise<Result>, result: Result)
  * The ancestors without which what is kept could not be read whole, each with the newest kept checkpoint that needs it. One pass,
  * because a parent's id is smaller than its child's.
  */
-export function findNeeded(
+export async function findNeeded(
   newestFirst: Iterable<Link>,
   isKept: (id: CheckpointId) => boolean,
-): Map<CheckpointId, CheckpointId> {
+  breather = new Breather(),
+): Promise<Map<CheckpointId, CheckpointId>> {
   const needed = new Map<CheckpointId, CheckpointId>();
-  for (const { id, parentId, needsParent } of newestFirst) {
+  await breather.each(newestFirst, ({ id, parentId, needsParent }) => {
+    if (needsParent !== true || parentId === undefined || needed.has(parentId)) return;
     const keeper = needed.get(id) ?? (isKept(id) ? id : undefined);
-    if (keeper === undefined || needsParent !== true || parentId === undefined || needed.has(parentId)) continue;
-    needed.set(parentId, keeper);
-  }
+    if (keeper !== undefined) needed.set(parentId, keeper);
+  });
   return needed;
 }
 
@@ -125,7 +134,7 @@ export class SessionNeeds {
     const held = new Set(refs.flatMap(({ kind, target }) => (isProtecting(kind) ? [target as CheckpointId] : [])));
     const oldestFirst: Link[] = [];
     for await (const header of this.#readLive(sessionId)) oldestFirst.push(header);
-    const needed = findNeeded(oldestFirst.toReversed(), (id) => !doomed.has(id) || held.has(id));
+    const needed = await findNeeded(oldestFirst.toReversed(), (id) => !doomed.has(id) || held.has(id));
     return [...held, ...needed.keys()];
   }
 

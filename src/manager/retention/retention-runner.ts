@@ -3,16 +3,17 @@ import { hasErrorCode } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import { Breather } from '../../storage/breather.ts';
 import type { CollectResult, Ref } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
-import { draftOf } from '../engine/import-claim.ts';
+import { draftOf, dropAbandoned, findPending, settleReplacements } from '../engine/import-claim.ts';
 import { parseRow, parseRows } from '../engine/records.ts';
 import { GROUP_TYPE, redactText } from '../engine/save-options.ts';
 import { type PinReview, releaseStalePins, unpinGroups } from '../group/group-pins.ts';
 import { TombstoneFolder } from './folding.ts';
 import { judge, type RetentionPolicy, type RetentionVerdict, type TypeRetention } from './retention.ts';
 import { hasKeepRule, mergeRetention } from './retention-policy.ts';
-import { type Protections, readProtections } from './retention-protections.ts';
+import { type Protections, readProtections, withoutPins } from './retention-protections.ts';
 import { RetentionQueue } from './retention-queue.ts';
 import {
   checkUnneeded,
@@ -88,6 +89,8 @@ export class RetentionRunner {
   async prune({ sessionId: place, policy, dryRun = false }: PruneOptions = {}): Promise<PruneResult> {
     const sessionId = place === undefined ? undefined : parseSessionId(place);
     await this.#engine.settled();
+    await settleReplacements(this.#engine);
+    if (!dryRun) await dropAbandoned(this.#engine);
     const { maxCheckpoints: _all, maxCheckpointsPerUser: _perUser, ...ofSession } = this.#policy;
     const own = sessionId === undefined ? this.#policy : ofSession;
     const given = { types: this.#policy.types ?? {}, ...withoutUndefined(policy ?? own) };
@@ -123,19 +126,22 @@ export class RetentionRunner {
     const policy = { types: { [type]: rule } };
     const nowMs = this.#engine.ports.now();
     const verdicts = await judge({ checkpoints: peers, policy, protections: new Map(), nowMs });
-    return this.#delete(peers, doomedBy(verdicts));
+    return this.#delete(peers, await doomedBy(verdicts));
   }
 
   /** Drops the oldest above a limit. If that were all protected, the limit is judged as `prune` does. */
   async #dropBeyond(policy: RetentionPolicy, place: { readonly userId?: string }): Promise<CheckpointId[]> {
     const [limit] = Object.values(policy) as [number];
     const page = { ...place, order: 'newest', offset: limit, limit: PAGE } as const;
-    const rows = await this.#engine.storage.listCheckpoints(page);
+    const { storage } = this.#engine;
+    const rows = await storage.listCheckpoints(page);
+    if (rows.length === 0) return [];
+    const isCounted = (await findPending(storage)).size === 0; // what is being brought in counts for nothing yet
     const reason = `more than ${limit} checkpoints`;
     const sparedFromMs = this.#engine.cutsSinceMs;
     const isNeeded = ({ type, timestampMs }: CheckpointHeader) =>
       this.#policy.types?.[type]?.untilCompleted === true || type === GROUP_TYPE || timestampMs >= sparedFromMs;
-    const headers = (await parseRows(rows)).checkpoints.map(({ header }) => header);
+    const headers = isCounted ? (await parseRows(rows)).checkpoints.map(({ header }) => header) : [];
     const deleted = await this.#drop(
       headers.filter((header) => !isNeeded(header)),
       reason,
@@ -198,7 +204,7 @@ export class RetentionRunner {
 
   /** Deletes what is not kept. Sessions with group checkpoints come first, so that nothing pins their members any more. */
   async #apply({ headers, verdicts, refs }: Judgement): Promise<CheckpointId[]> {
-    const doomed = doomedBy(verdicts);
+    const doomed = await doomedBy(verdicts);
     const groups = headers.filter(({ id, type }) => type === GROUP_TYPE && doomed.has(id));
     const first = new Set(groups.map(({ sessionId }) => sessionId));
     const deleted = await this.#end(
@@ -224,10 +230,16 @@ export class RetentionRunner {
     doomed: DoomedById,
     refs: Protections['refs'],
   ): Promise<CheckpointId[]> {
-    const kept = new Set(headers.flatMap(({ id, sessionId }) => (doomed.has(id) ? [] : [sessionId])));
+    const [all, kept] = [new Set<SessionId>(), new Set<SessionId>()];
+    const breather = new Breather();
+    await breather.each(headers, ({ id, sessionId }) => {
+      all.add(sessionId);
+      if (!doomed.has(id)) kept.add(sessionId);
+    });
     const ended: CheckpointId[] = [];
     const isEnded = new Set<SessionId>();
-    for (const sessionId of new Set(headers.map((header) => header.sessionId))) {
+    for (const sessionId of all) {
+      await breather.breathe();
       const names = refs.get(sessionId) ?? [];
       if (kept.has(sessionId)) {
         await orIfDamaged(this.#endBranches(sessionId, names, doomed), undefined);
@@ -245,9 +257,8 @@ export class RetentionRunner {
   async #endSession(sessionId: SessionId, refs: readonly Ref[], doomed: DoomedById): Promise<CheckpointId[]> {
     const { storage, events, repository, ports } = this.#engine;
     const ids = (await readHeaders(this.#engine, { sessionId })).map(({ id }) => id);
-    if (!ids.every((id) => doomed.has(id))) return [];
-    if (!(await this.#engine.endSession(sessionId, () => storage.deleteSession(sessionId, { ifRefs: refs }))))
-      return [];
+    const end = () => storage.deleteSession(sessionId, { ifRefs: refs });
+    if (!ids.every((id) => doomed.has(id)) || !(await this.#engine.endSession(sessionId, end))) return [];
     await storage.deleteSession(draftOf(sessionId)); // or the next opening would bring it back
     const head = ids.reduce((newest, id) => (id > newest ? id : newest), '');
     const { reason = '' } = doomed.get(head as CheckpointId) ?? {};
@@ -272,15 +283,17 @@ export class RetentionRunner {
   async #delete(judged: readonly CheckpointHeader[], doomed: DoomedById): Promise<CheckpointId[]> {
     const ids = new Set(doomed.keys());
     const sessions = new Map<SessionId, Doomed[]>();
-    for (const { id, sessionId } of judged) {
+    const breather = new Breather();
+    await breather.each(judged, ({ id, sessionId }) => {
       const found = doomed.get(id);
       const own = sessions.get(sessionId) ?? [];
       if (found !== undefined) own.push(found);
       sessions.set(sessionId, own);
-    }
+    });
     const unneeded: Doomed[] = [];
     for (const [sessionId, all] of sessions) {
       if (all.length === 0) continue;
+      await breather.breathe();
       const needed = new Set(await orIfDamaged(this.#needs.find(sessionId, ids), ids));
       for (const found of all) if (!needed.has(found.id)) unneeded.push(found);
     }
@@ -336,16 +349,12 @@ export class RetentionRunner {
   }
 }
 
-function doomedBy(verdicts: readonly RetentionVerdict[]): DoomedById {
-  return new Map(verdicts.flatMap((verdict) => (verdict.keep ? [] : [[verdict.id, verdict]])));
-}
-
-/** Refs without pins that were removed since. */
-function withoutPins(refs: Protections['refs'], pins: readonly Ref[]): Protections['refs'] {
-  if (pins.length === 0) return refs;
-  const names = new Set(pins.map(({ name }) => name));
-  const isLeft = ({ kind, name }: Ref): boolean => kind !== 'pin' || !names.has(name);
-  return new Map([...refs].map(([sessionId, known]) => [sessionId, known.filter(isLeft)]));
+async function doomedBy(verdicts: readonly RetentionVerdict[]): Promise<DoomedById> {
+  const doomed = new Map<CheckpointId, Doomed>();
+  await new Breather().each(verdicts, (verdict) => {
+    if (!verdict.keep) doomed.set(verdict.id, verdict);
+  });
+  return doomed;
 }
 
 /** The rules that protect what an operation needs. */

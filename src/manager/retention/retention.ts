@@ -72,9 +72,10 @@ export async function judge(input: RetentionCase): Promise<RetentionVerdict[]> {
   }
   if (maxCheckpoints !== undefined)
     await verdicts.dropBeyond({ max: maxCheckpoints, whose: 'in all' }, newestFirst, breather);
-  await breather.breathe();
-  verdicts.keepNeeded();
-  return input.checkpoints.map(({ id }) => verdicts.of(id));
+  await verdicts.keepNeeded(breather);
+  const all: RetentionVerdict[] = [];
+  await breather.each(input.checkpoints, ({ id }) => all.push(verdicts.of(id)));
+  return all;
 }
 
 /** The verdicts so far; a limit may turn a keep into a drop, unless the checkpoint is protected. */
@@ -108,7 +109,7 @@ class Verdicts {
     await breather.each(newestFirst, (header) => {
       this.#verdicts.set(header.id, this.#protect(header) ?? this.#judgeByRule(header, ranks.get(header.id), kept));
     });
-    this.#protectNeeded();
+    await this.#protectNeeded(breather);
   }
 
   /** Those with group checkpoints first: whether they end decides whether their members' sessions may. */
@@ -157,10 +158,10 @@ class Verdicts {
   }
 
   /** What a protected checkpoint needs is as protected, so that limits take something else. */
-  #protectNeeded(): void {
+  async #protectNeeded(breather: Breather): Promise<void> {
     const isProtected = (id: CheckpointId): boolean =>
       this.#protected.has(id) || this.#keptGroupsOf(id).some((group) => this.#protected.has(group));
-    for (const [id, keeper] of findNeeded(this.#newestFirst, isProtected)) {
+    for (const [id, keeper] of await findNeeded(this.#newestFirst, isProtected, breather)) {
       if (this.#protected.has(id)) continue;
       this.#keepFor(id, keeper);
       this.#protected.add(id);
@@ -168,8 +169,9 @@ class Verdicts {
   }
 
   /** Whatever is kept keeps what it needs, also beyond a limit. */
-  keepNeeded(): void {
-    for (const [id, keeper] of findNeeded(this.#newestFirst, (kept) => this.of(kept).keep)) this.#keepFor(id, keeper);
+  async keepNeeded(breather: Breather): Promise<void> {
+    const isKept = (id: CheckpointId): boolean => this.of(id).keep;
+    for (const [id, keeper] of await findNeeded(this.#newestFirst, isKept, breather)) this.#keepFor(id, keeper);
   }
 
   #keepFor(id: CheckpointId, keeper: CheckpointId): void {

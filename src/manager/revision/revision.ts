@@ -1,6 +1,6 @@
-import { NotFoundError } from '../../core/errors.ts';
+import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { checkOptions, filledString, isRecord, type OptionChecks } from '../../core/options.ts';
-import { type CheckpointId, name, parseSessionId } from '../../core/record/id.ts';
+import { type CheckpointId, name, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { Engine } from '../engine/engine.ts';
 import { resolveRevision } from './resolve-revision.ts';
 
@@ -23,5 +23,16 @@ export async function findRevision(engine: Engine, revision: Revision): Promise<
     if (id !== undefined) return id;
     throw new NotFoundError(`There is no branch "${branch}" in a session "${sessionId}".`, { details: { sessionId } });
   };
-  return (await resolveRevision(engine, { sessionId, head }, revision.at)).id;
+  const found = await resolveRevision(engine, { sessionId, head }, revision.at);
+  checkSession(found.id, { sessionId: found.sessionId, asked: sessionId });
+  return found.id;
+}
+
+/** Refuses a checkpoint of another session than the one that was asked for: what is done to it would be done there. */
+export function checkSession(id: CheckpointId, { sessionId, asked }: { sessionId: SessionId; asked: SessionId }): void {
+  if (sessionId === asked) return;
+  throw new InvalidInputError(
+    `Checkpoint ${id} is of session "${sessionId}", not of session "${asked}". Open that session, or name one of its own.`,
+    { details: { checkpointId: id, sessionId } },
+  );
 }

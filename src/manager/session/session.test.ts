@@ -304,7 +304,7 @@ describe('with a session in hand', () => {
     expect(session.state).toEqual({ messages: ['a', 'b'] });
   });
 
-  test('[session.10] prune is for this session only', async () => {
+  test('[retention.14] prune of a session is for this session only', async () => {
     const manager = open();
     const session = await chatOf(manager, 'a', 'b', 'c');
     await manager.save({ n: 1 }, { sessionId: 'other' });
@@ -312,5 +312,53 @@ describe('with a session in hand', () => {
     expect(deleted).toHaveLength(2);
     expect((await manager.list()).checkpoints).toHaveLength(2);
     await expect(session.prune({ keepLast: 1 } as object)).rejects.toThrow('policy.keepLast');
+  });
+
+  test.each(STORAGES)('[session.10] nothing is done to a checkpoint of another session: %s', async (_, create) => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    const session = await chatOf(manager, 'a', 'b');
+    await session.rewind('@~1');
+    await session.undo(); // a branch of the name that the next rewind would have
+    const other = await manager.session('other', { initial });
+    const id = await other.update((chat) => chat.messages.push('theirs'));
+    await other.update((chat) => chat.messages.push('more'));
+    const error = { code: 'INVALID_INPUT', message: expect.stringContaining('is of session "other"') };
+    await expect(session.rewind(id)).rejects.toMatchObject(error);
+    await expect(session.fork({ at: id })).rejects.toMatchObject(error);
+    await expect(session.tag('x', id)).rejects.toMatchObject(error);
+    await expect(manager.rewind({ sessionId: 's', at: id })).rejects.toMatchObject(error);
+    expect(await session.load(id)).toEqual({ messages: ['theirs'] });
+    const branches = (await manager.branches('other')).map(({ branch }) => branch);
+    expect([branches, await manager.tags('other')]).toEqual([['main'], []]);
+    expect((await manager.session('other')).state).toEqual({ messages: ['theirs', 'more'] });
+  });
+
+  test('[session.9] what a draft cannot follow is refused in our words', async () => {
+    const session = await open().session('s', { initial: { list: [1], inner: {} } });
+    for (const change of [
+      (draft: { list: object }) => void Object.assign(draft.list, { extra: 1 }),
+      (draft: { inner: object }) => void Object.defineProperty(draft.inner, 'n', { get: () => 1 }),
+      (draft: { inner: object }) => void Object.setPrototypeOf(draft.inner, null),
+    ])
+      await expect(session.update(change)).rejects.toMatchObject({
+        code: 'INVALID_INPUT',
+        message: expect.stringContaining('update() cannot make this change'),
+      });
+    expect(session.state).toEqual({ list: [1], inner: {} });
+  });
+
+  test('[session.9] what the function of update saves itself is not taken back', async () => {
+    const manager = open();
+    const session = await chatOf(manager, 'a');
+    let inner: Promise<string> | undefined;
+    const outer = session.update((chat) => {
+      inner = session.update((draft) => draft.messages.push('inner'));
+      chat.messages.push('outer');
+    });
+    await expect(outer).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    expect(await inner).toBe(session.head?.id);
+    expect(session.state).toEqual({ messages: ['a', 'inner'] });
+    await session.update((chat) => chat.messages.push('after'));
+    expect(session.state).toEqual({ messages: ['a', 'inner', 'after'] });
   });
 });

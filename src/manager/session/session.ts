@@ -15,6 +15,7 @@ import type { HeldLease, Lease, LeaseOptions } from '../lease/lease.ts';
 import { PRUNE_CHECKS } from '../retention/retention-policy.ts';
 import type { PruneOptions, PruneResult, RetentionRunner } from '../retention/retention-runner.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
+import { checkSession } from '../revision/revision.ts';
 import { readLive } from '../revision/rounds.ts';
 import type { SessionOpener } from '../write/session-opener.ts';
 import type { SessionOptions } from '../write/session-options.ts';
@@ -149,6 +150,13 @@ export class Session<State = unknown> {
     return resolveRevision(this.#host.engine, { sessionId: this.id, head }, revision);
   }
 
+  /** The checkpoint of a revision that something is done to: one of another session can only be read from here. */
+  async #findOwn(revision: string): Promise<CheckpointId> {
+    const { id, sessionId } = await this.find(revision);
+    checkSession(id, { sessionId, asked: this.id });
+    return id;
+  }
+
   #openHead(asked: string): Checkpoint {
     if (this.head !== undefined) return this.head;
     throw new InvalidInputError(`Session "${this.id}" has no checkpoint yet, so "${asked}" names none. Save it first.`);
@@ -183,7 +191,7 @@ export class Session<State = unknown> {
   async fork(options: SessionForkOptions<State> = {}): Promise<Session<State>> {
     checkOptions(options, { ...FORK_CHECKS, at: anything }, 'session.fork()');
     const { at = '@', ...how } = options;
-    const { branch } = await this.#host.branching.fork((await this.find(at)).id, how);
+    const { branch } = await this.#host.branching.fork(await this.#findOwn(at), how);
     return new Session(this.#host, await this.#openWriter(branch), this.#options);
   }
 
@@ -193,7 +201,7 @@ export class Session<State = unknown> {
    */
   async rewind(revision: string, options: ForkOptions<State> = {}): Promise<void> {
     checkOptions(options, FORK_CHECKS, 'session.rewind()');
-    const { id } = await this.find(revision);
+    const id = await this.#findOwn(revision);
     this.#checkNoLease('rewind');
     const left = this.branch;
     const { branch } = await this.#host.branching.rewind(id, options, left);
@@ -217,7 +225,7 @@ export class Session<State = unknown> {
   /** Names the head, or another checkpoint. Tags do not move, and protect what they name. */
   async tag(name: string, revision = '@'): Promise<CheckpointId> {
     checkValue(name, nameCheck, 'A tag');
-    return this.#host.branching.tag((await this.find(revision)).id, name);
+    return this.#host.branching.tag(await this.#findOwn(revision), name);
   }
 
   /** Applies the retention policy, or another one, to this session; with `dryRun` only says what it would do and why. */
@@ -263,6 +271,11 @@ export class Session<State = unknown> {
     await left.close();
   }
 
+  /** @internal Versions that the state went through when it was loaded; none since it was saved. */
+  get migratedThrough(): readonly number[] {
+    return this.#writer.migratedThrough;
+  }
+
   /** @internal The digest of a value as a step's input has it. Throws if it cannot be saved. */
   digestOf(value: unknown): InputDigest {
     return this.#writer.digestOf(value);
@@ -271,6 +284,11 @@ export class Session<State = unknown> {
   /** @internal What an earlier process recorded of a named work, and the work has not asked for yet. */
   finishedStepsOf(work: string): Promise<FinishedStep[]> {
     return this.#writer.finishedStepsOf(work);
+  }
+
+  /** @internal Lets go of what was recorded under the name of a step, for a caller whose state counts it. */
+  letGo(name: string): void {
+    this.#writer.letGo(name);
   }
 
   /** @internal Lets go of what was recorded of a named work that is over; until then checkpoints keep it. */

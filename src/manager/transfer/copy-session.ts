@@ -50,6 +50,8 @@ export class SessionCopier {
   readonly #way: CopyWay;
   readonly #breather = new Breather();
   readonly #deletions: Deletion[] = [];
+  /** What this copy brought. */
+  readonly #brought = new Set<CheckpointId>();
   /** Branches there of which nothing is left here, not even tombstones: they are left alone. */
   readonly #ended = new Set<string>();
 
@@ -127,6 +129,7 @@ export class SessionCopier {
         throw this.#wentOn(commit.checkpoint.header.branch, `with the idempotency key of ${row.id}`);
       this.#chunks.note(moved, row.id);
       this.counts.checkpoints++;
+      this.#brought.add(row.id);
       this.counts.chunks += moved.chunks.length;
       if (this.#way.check) await this.#chunks.check(moved);
     } catch (error) {
@@ -213,22 +216,24 @@ export class SessionCopier {
     return this.problems.some((problem) => problem.includes(id));
   }
 
-  /** One commit. A name of what was deleted there, or could not be copied, is left out. */
+  /** One commit. A name of what was deleted there, or could not be copied, is left out; of what this copy brought, that is told. */
   async #moveNames(refs: readonly Ref[], there: ReadonlyMap<string, Ref>): Promise<void> {
     const changes: RefChange[] = [];
     for (const ref of refs) {
       const { kind, name, target } = ref;
       const expect = there.get(refKey(ref))?.target ?? null;
       const isBehind = isCount(ref) ? Number(expect) < Number(target) : expect !== target;
-      if (isBehind && (!isPointing(ref) || (await this.#isThere(target as CheckpointId))))
-        changes.push({ kind, name, target, expect });
+      if (isBehind && (await this.#canName(ref))) changes.push({ kind, name, target, expect });
     }
     if (this.#way.mirror) changes.push(...findRemoved(refs, there));
     if (changes.length > 0) await this.#chunks.to.commit({ sessionId: this.#sessionId, refs: changes });
   }
 
-  async #isThere(id: CheckpointId): Promise<boolean> {
-    return (await this.#chunks.to.readCheckpoint(id))?.isDeleted === false;
+  async #canName(ref: Ref): Promise<boolean> {
+    const id = ref.target as CheckpointId;
+    const isThere = !isPointing(ref) || (await this.#chunks.to.readCheckpoint(id))?.isDeleted === false;
+    if (!isThere && this.#brought.has(id)) this.problems.push(describeLost(ref));
+    return isThere;
   }
 
   #wentOn(branch: string, where: string): ConflictError {
@@ -266,6 +271,11 @@ function isFolded(row: CheckpointRow, folds: readonly Tombstone[]): boolean {
   if (folds.length === 0 || isSealedRow(row)) return false;
   const place = JSON.parse(row.body) as Tombstone;
   return folds.some((fold) => isFoldedInto(fold, place));
+}
+
+/** A name protects what it names only once it is there, at the end: retention of a program there may be faster. */
+function describeLost({ kind, name, target }: Ref): string {
+  return `The ${kind} "${name}" was not copied: ${target} was deleted there meanwhile. Stop the program that prunes there, or raise its limits, and copy to a storage without the session.`;
 }
 
 /** Whether a name points at a checkpoint. */

@@ -4,6 +4,7 @@ import type { SessionId } from '../../core/record/id.ts';
 import { isSealedName } from '../../core/record/sealed-name.ts';
 import type { ChunkStorage, Ref } from '../../storage/contract.ts';
 import { areSameRefs } from '../../storage/ref.ts';
+import { isClaim, WHOLE, withoutPending } from '../engine/import-claim.ts';
 import { eachSession } from '../engine/records.ts';
 import { ChunkMover } from './chunk-mover.ts';
 import type { SettledSteps } from './copy-effects.ts';
@@ -54,7 +55,7 @@ export class StorageCopy {
     const stopped = new Map<SessionId, CopiedSession>();
     for await (const sessionId of sessions ?? eachSession(from)) {
       const copier = this.#begin(sessionId);
-      const failed = await this.#attempt(sessionId, copier, () => copier.copyRows());
+      const failed = await this.#copyRows(sessionId, copier);
       if (failed === undefined) copiers.set(sessionId, copier);
       else stopped.set(sessionId, failed);
     }
@@ -104,6 +105,12 @@ export class StorageCopy {
     return groupBy(refs, ({ sessionId }) => sessionId);
   }
 
+  /** Nothing of a session that is being brought in: its records may be taken back. */
+  async #copyRows(sessionId: SessionId, copier: SessionCopier): Promise<CopiedSession | undefined> {
+    const [there] = await withoutPending(this.#chunks.from, [{ sessionId }]);
+    return there && this.#attempt(sessionId, copier, () => copier.copyRows());
+  }
+
   async #attempt(
     sessionId: SessionId,
     copier: SessionCopier,
@@ -142,9 +149,21 @@ export class StorageCopy {
     const [row] = await this.#chunks.from.listCheckpoints({ sessionId, limit: 1 });
     if (row === undefined && this.#options.sessions !== undefined)
       throw new NotFoundError(`There is no session "${sessionId}" to copy.`, { details: { sessionId } });
-    if (row === undefined || refs.some(({ kind }) => kind === 'import')) return [];
+    if (row === undefined) return [];
+    if (refs.some(isClaim)) return this.#unfinished(sessionId, copier, refs);
     const problem = 'It has checkpoints and no names: a copy to this storage was cut off. Repeat that one first.';
     return [{ sessionId, ...copier.counts, problems: [...copier.problems, problem] }];
+  }
+
+  /** A draft is all there is of the session it names, if that is gone. Names are sealed here, maybe: what they point at tells. */
+  async #unfinished(draft: SessionId, copier: SessionCopier, refs: readonly Ref[]): Promise<CopiedSession[]> {
+    if (refs.length === 1) return []; // an import under way
+    for (const { target } of refs)
+      if (!(await this.#chunks.from.readRefs({ sessionId: target })).every(isClaim)) return [];
+    const sessionId = (refs.find(({ name }) => name === WHOLE.name)?.target ?? draft) as SessionId;
+    const problem =
+      'It is being redacted, or a "redact" was killed. Open the session, or run "savestate sessions", which finishes that, and repeat this.';
+    return [{ sessionId, ...copier.counts, problems: [problem] }];
   }
 
   /** Deletes the sessions that are gone here. Nothing, if none is common to both, or one could not be copied: it may be another storage. */

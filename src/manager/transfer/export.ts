@@ -3,6 +3,7 @@ import { groupBy } from '../../core/group-by.ts';
 import { Checkpoint, type CheckpointJson, parseCheckpointBody } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader, Tombstone } from '../../core/record/checkpoint-header.ts';
 import { type CheckpointId, isCheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import { formatSafeJson } from '../../core/safe-json.ts';
 import { type Chunk, type ChunkContent, type Digest, digestText } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { CheckpointRowWithRoot, EffectRow, NewCheckpoint, Ref, RefKind } from '../../storage/contract.ts';
@@ -40,7 +41,7 @@ export async function* writeLines(values: AsyncIterable<ExportStart | ExportLine
   let digest: Digest | '' = '';
   let lines = 0;
   for await (const value of values) {
-    const line = JSON.stringify(value);
+    const line = formatSafeJson(value);
     digest = chainLine(digest, line);
     lines++;
     yield `${line}\n`;

@@ -18,8 +18,8 @@ export type ImportResult = {
   readonly effects: number;
 };
 
-/** `isOwn`: it was in this storage before, so that its times may be any. */
-type Origin = { readonly isOwn?: boolean };
+/** `isOwn`: it was in this storage before, so that its times may be any; and under which key: that of the session `keyOf`. */
+type Origin = { readonly isOwn?: boolean; readonly keyOf?: SessionId };
 
 /**
  * Reads an exported session into the storage, all of it or nothing. First the whole file is read and checked, and nothing is written.
@@ -36,7 +36,7 @@ export async function importSession(
   try {
     const file = await readFile(engine, { source, spool, ...origin });
     const claim = await claimSession(engine, file.sessionId);
-    const writing = new SessionWriting(engine, file, claim);
+    const writing = new SessionWriting(engine, { file, claim, origin });
     try {
       for await (const line of spool.read()) await writing.take(JSON.parse(line) as ExportLine);
       await writing.finish();
@@ -102,17 +102,24 @@ class SessionWriting {
   readonly #engine: Engine;
   readonly #file: SessionFile;
   readonly #claim: ImportClaim;
+  readonly #key: Pick<Commit, 'keyOf'>;
   readonly #breather = new Breather();
   /** Those of lines that were read, for the record that comes after them. */
   #chunks: Chunk[] = [];
   readonly #ids: CheckpointId[] = [];
+  /** Those that are not tombstones. */
+  readonly #live: CheckpointId[] = [];
   /** Wait for the end: under a name that somebody else has by then they would be taken for theirs. */
   readonly #effects: { readonly rows: EffectRow[]; readonly chunks: Chunk[] } = { rows: [], chunks: [] };
 
-  constructor(engine: Engine, file: SessionFile, claim: ImportClaim) {
+  constructor(
+    engine: Engine,
+    { file, claim, origin }: { readonly file: SessionFile; readonly claim: ImportClaim; readonly origin: Origin },
+  ) {
     this.#engine = engine;
     this.#file = file;
     this.#claim = claim;
+    this.#key = origin.keyOf === undefined ? {} : { keyOf: origin.keyOf };
   }
 
   async take(line: ExportLine): Promise<void> {
@@ -131,22 +138,24 @@ class SessionWriting {
     const result = await this.#commit({ checkpoint, chunks: this.#chunks.splice(0) });
     if (result.status === 'duplicate') throw new ConflictError(`Checkpoint ${id} is in this storage already.`);
     this.#ids.push(id);
-    if (tombstone !== undefined) await this.#engine.storage.deleteCheckpoints([{ id, body: tombstone }]);
+    if (tombstone === undefined) this.#live.push(id);
+    else await this.#engine.storage.deleteCheckpoints([{ id, body: tombstone }]);
   }
 
   #commit(commit: Omit<Commit, 'sessionId'>) {
     const refs = [...this.#claim.check(), ...(commit.refs ?? [])];
-    return this.#engine.storage.commit({ ...commit, sessionId: this.#file.sessionId, refs });
+    return this.#engine.storage.commit({ ...commit, ...this.#key, sessionId: this.#file.sessionId, refs });
   }
 
-  /** One commit: from here on the session is there, as a whole. */
+  /** One commit: from here on the session is there, as a whole. It is refused if anybody deleted something of it. */
   async finish(): Promise<void> {
     const { sessionId, refs } = this.#file;
     const { rows: effects, chunks } = this.#effects;
     const names = refs.map(({ kind, name, target }) => ({ kind, name, target, expect: null }));
     try {
       const all = [...names, ...this.#claim.end()];
-      await this.#engine.storage.commit({ sessionId, effects, chunks, refs: all });
+      const records = { effects, chunks, requires: this.#live, ...this.#key };
+      await this.#engine.storage.commit({ sessionId, ...records, refs: all });
     } catch (error) {
       if (!isOutcomeUnknown(error) || !areSameRefs(await this.#engine.storage.readRefs({ sessionId }), refs))
         throw error;

@@ -39,7 +39,7 @@ export async function finishReplacement(engine: Engine, sessionId: SessionId): P
   const draft = draftOf(sessionId);
   if ((await storage.readRefs({ sessionId: draft, ...WHOLE })).length === 0) return false;
   try {
-    await importSession(engine, readDraft(engine, draft), { isOwn: true });
+    await importSession(engine, readDraft(engine, draft), { isOwn: true, keyOf: draft });
   } catch (error) {
     if ((await storage.readRefs({ sessionId })).every(isClaim)) throw error;
     return true; // another process was faster
@@ -48,20 +48,13 @@ export async function finishReplacement(engine: Engine, sessionId: SessionId): P
   return true;
 }
 
-/** Finishes whatever replacement was killed, of all sessions. */
-export async function finishReplacements(engine: Engine, whole: readonly Ref[]): Promise<void> {
-  for (const { target } of whole)
-    if ((await engine.storage.readRefs({ sessionId: target })).every(isClaim))
-      await finishReplacement(engine, target as SessionId);
-}
-
 async function writeDraft(
   engine: Engine,
   draft: SessionId,
   { sessionId, lines }: { sessionId: SessionId; lines: AsyncIterable<string> },
 ): Promise<void> {
   const claim = await claimSession(engine, draft);
-  const writing = new DraftWriting(engine, draft, claim);
+  const writing = new DraftWriting(engine, { draft, claim, keyOf: sessionId });
   try {
     for await (const line of lines) await writing.add(line);
     await writing.store();
@@ -73,19 +66,24 @@ async function writeDraft(
   }
 }
 
-/** Stores lines as the states of checkpoints without a name: encrypted where states are, and in no list, as of an import under way. */
+/** Stores lines as the states of checkpoints without a name: encrypted as the session's states are, and in no list, as of an import under way. */
 class DraftWriting {
   readonly #engine: Engine;
   readonly #draft: SessionId;
   readonly #claim: ImportClaim;
+  readonly #keyOf: SessionId;
   #lines: string[] = [];
   #chars = 0;
   #last: Pick<CheckpointHeader, 'parentId' | 'parentDigest' | 'sequence'> = { sequence: 1 };
 
-  constructor(engine: Engine, draft: SessionId, claim: ImportClaim) {
+  constructor(
+    engine: Engine,
+    { draft, claim, keyOf }: { readonly draft: SessionId; readonly claim: ImportClaim; readonly keyOf: SessionId },
+  ) {
     this.#engine = engine;
     this.#draft = draft;
     this.#claim = claim;
+    this.#keyOf = keyOf;
   }
 
   async add(line: string): Promise<void> {
@@ -110,7 +108,8 @@ class DraftWriting {
     const body = JSON.stringify(header);
     const digest = digestCheckpoint(body);
     const checkpoint = { header, body, digest, root };
-    await storage.commit({ sessionId: this.#draft, checkpoint, chunks, refs: this.#claim.check() });
+    const [sessionId, keyOf] = [this.#draft, this.#keyOf];
+    await storage.commit({ sessionId, checkpoint, chunks, refs: this.#claim.check(), keyOf });
     this.#last = { parentId: header.id, parentDigest: digest, sequence: header.sequence + 1 };
     this.#lines = [];
     this.#chars = 0;

@@ -18,8 +18,8 @@ export interface Rewriting {
   ofOther<Value>(value: Value): Value;
 }
 
-/** What people and programs said in a header; the rest are names and numbers that other records refer to. */
-const REWRITTEN = SAID_FIELD_NAMES.filter((field) => ['label', 'text', 'value'].includes(SAID_FIELDS[field]));
+/** What people and programs said in a header; the rest are ids and numbers that other records refer to. */
+const REWRITTEN = ['type', ...SAID_FIELD_NAMES.filter((field) => !['id', 'key'].includes(SAID_FIELDS[field]))] as const;
 
 /** An exported session with everything taken out that a rewriting takes out: other content, other digests, the same ids and names. */
 export async function* rewriteSession(lines: AsyncIterable<string>, rewriting: Rewriting): AsyncGenerator<string> {
@@ -97,7 +97,13 @@ class SessionRewriter {
     const said = REWRITTEN.flatMap((field) =>
       header[field] === undefined ? [] : [[field, this.#rewriting.ofOther(header[field])]],
     );
-    return { ...header, ...(Object.fromEntries(said) as Partial<CheckpointHeader>) };
+    const { idempotencyKey: key, ...rest } = header;
+    const keeps = key !== undefined && this.#rewriting.ofOther(key) === key; // half a key would be another one's
+    return {
+      ...rest,
+      ...(Object.fromEntries(said) as Partial<CheckpointHeader>),
+      ...(keeps && { idempotencyKey: key }),
+    };
   }
 
   *#rewriteEffect(effect: Extract<ExportLine, { effect: unknown }>['effect']): Generator<ExportLine> {

@@ -4,6 +4,14 @@ import { freezeState } from '../../core/freeze.ts';
 import { describeValue } from '../../core/options.ts';
 import { takeReturned } from '../engine/returned-state.ts';
 
+/** What the library that makes drafts says of changes it cannot follow. */
+const REFUSED_BY_DRAFTS = /^Only supports setting array indices|^Cannot call '\w+\(\)' on drafts/;
+
+/** Why an update was not made. */
+export const SAVED_INSIDE =
+  'The function of update() saved the session itself; this update would take that back, so it was not made. Save before or after update(), not inside.';
+export const BASE_FAILED = 'The update before this one was not saved, and this one builds on it. Call update() again.';
+
 /** A frozen state that is what a function made of a draft of another one; what did not change is shared. */
 export function changeDraft(state: unknown, recipe: (draft: never) => unknown): unknown {
   if (!isDraftable(state))
@@ -13,6 +21,10 @@ export function changeDraft(state: unknown, recipe: (draft: never) => unknown): 
   try {
     return freezeState(draw(state as object, recipe));
   } catch (error) {
+    if (error instanceof Error && REFUSED_BY_DRAFTS.test(error.message))
+      throw new InvalidInputError(`update() cannot make this change: ${error.message} Change plain properties.`, {
+        cause: error,
+      });
     if (!(error instanceof RangeError && error.message.includes('call stack'))) throw error;
     throw new InvalidInputError(
       'What update() made cannot be saved: it contains itself (a cycle), or is nested too deeply. Nothing was changed. Break the cycle, or flatten it.',

@@ -87,8 +87,9 @@ export class SessionOpener implements SessionKeeper {
   /** The state to go on from: what is stored, as the schema returns it; or a copy of the initial one, also for a program that runs again. */
   async #load(id: SessionId, stored: StoredCheckpoint | undefined, { schema, initial, replayFrom }: SessionOptions) {
     if (stored !== undefined && (replayFrom !== 'start' || initial === undefined)) {
-      const { state, encoded } = await loadState(this.#engine, stored);
-      return { state: schema === undefined ? state : await checkState(schema, state, stored.checkpoint.id), encoded };
+      const { state, encoded, migratedThrough } = await loadState(this.#engine, stored);
+      const checked = schema === undefined ? state : await checkState(schema, state, stored.checkpoint.id);
+      return { state: checked, encoded, migratedThrough };
     }
     if (initial === undefined && schema !== undefined)
       throw new NotFoundError(`Session "${id}" has no checkpoint yet, so there is no state. Pass initial to begin it.`);
@@ -139,8 +140,14 @@ export class SessionOpener implements SessionKeeper {
 
   /** The manager's own session of this name: opened once, shared by all objects whose saves go there. */
   async shared(sessionId: SessionId): Promise<SessionWriter> {
-    const known = await this.#shared.get(sessionId);
-    if (known !== undefined && !known.isClosed) return known;
+    const known = this.#shared.get(sessionId);
+    const session = await (known ?? this.#share(sessionId));
+    if (!session.isClosed) return session;
+    if (this.#shared.get(sessionId) === known) this.#shared.delete(sessionId);
+    return this.shared(sessionId);
+  }
+
+  #share(sessionId: SessionId): Promise<SessionWriter> {
     const opening = this.open(sessionId, {}, { withState: false });
     this.#shared.set(sessionId, opening);
     opening.catch(() => this.#shared.delete(sessionId));
@@ -149,7 +156,6 @@ export class SessionOpener implements SessionKeeper {
 
   #forget(session: SessionWriter): void {
     this.#open.delete(session);
-    this.#shared.delete(session.id);
   }
 
   /** Closes all, also if one cannot release its lease; that is told when all are closed. */
@@ -169,7 +175,7 @@ function deletedError({ id, sessionId }: Checkpoint): ConflictError {
 
 type Opening = { readonly withState?: boolean; readonly lease?: HeldLease };
 
-const NOTHING = { state: undefined, encoded: undefined };
+const NOTHING = { state: undefined, encoded: undefined, migratedThrough: [] };
 
 function toReplay({ mode = 'live', replayFrom = 'head', replayBranch }: SessionOptions): ReplayOptions {
   return { mode, from: replayFrom, ...(replayBranch !== undefined && { branch: replayBranch }) };

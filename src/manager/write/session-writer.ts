@@ -1,5 +1,5 @@
 import type { EncodedState } from '../../core/codec/state-codec.ts';
-import { ClosedError, ConflictError, hasErrorCode } from '../../core/errors.ts';
+import { ClosedError, ConflictError, hasErrorCode, InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
 import { callback, checkOptions, checkValue } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
@@ -20,7 +20,7 @@ import { describeCheckpoint, SAVE_CHECKS, type SaveOptions } from '../engine/sav
 import type { Writer } from '../engine/writer.ts';
 import { LEASE_CHECKS, type Lease, type LeaseOptions } from '../lease/lease.ts';
 import { BranchLine, type BranchStart, type PendingSave } from './branch-line.ts';
-import { changeDraft } from './draft.ts';
+import { BASE_FAILED, changeDraft, SAVED_INSIDE } from './draft.ts';
 import { explainMove } from './explain-move.ts';
 import type { SessionOptions } from './session-options.ts';
 import { checkGiven } from './state-schema.ts';
@@ -29,6 +29,7 @@ import { checkGiven } from './state-schema.ts';
 export type SessionStart = BranchStart & {
   readonly state: unknown;
   readonly encoded: EncodedState | undefined;
+  readonly migratedThrough: readonly number[];
   readonly log: OpenedLog;
 };
 
@@ -42,6 +43,7 @@ export class SessionWriter {
   readonly #options: SessionOptions;
   readonly #hooks: WriterHooks;
   readonly #line: BranchLine;
+  readonly #start: Pick<SessionStart, 'head' | 'migratedThrough'>;
   #effects: EffectLog;
   #state: unknown;
   #encoded: EncodedState | undefined;
@@ -58,6 +60,7 @@ export class SessionWriter {
     this.#hooks = hooks;
     this.id = start.sessionId;
     this.#line = new BranchLine(engine, start);
+    this.#start = { head: start.head, migratedThrough: start.migratedThrough };
     this.#state = start.state;
     this.#encoded = start.encoded;
     this.#effects = this.#openLog(start.log);
@@ -90,6 +93,11 @@ export class SessionWriter {
   /** The state that was restored when the session was opened, or the one last saved. */
   get state(): unknown {
     return this.#state;
+  }
+
+  /** Versions that the state of the head went through when it was loaded; none if it was current, or was saved here. */
+  get migratedThrough(): readonly number[] {
+    return this.head === this.#start.head ? this.#start.migratedThrough : [];
   }
 
   /**
@@ -172,6 +180,7 @@ export class SessionWriter {
     const before = this.#state;
     const base = this.#lastUpdate?.state === before ? this.#lastUpdate : undefined;
     const update = { state: changeDraft(before, recipe), before, hasFailed: false };
+    if (this.#state !== before) throw new InvalidInputError(SAVED_INSIDE, { details: { sessionId: this.id } });
     this.#lastUpdate = update;
     const around = async (store: () => Promise<Checkpoint>): Promise<Checkpoint> => {
       try {
@@ -296,6 +305,11 @@ export class SessionWriter {
     return this.#effects.finishedOf(work);
   }
 
+  /** Lets go of what was recorded under the name of a step, for a caller whose state counts it. */
+  letGo(name: string): void {
+    this.#effects.letGo(name);
+  }
+
   /** Lets go of what was recorded of a named work that is over; until then checkpoints keep it. */
   settleWork(name: string): void {
     this.#effects.settle(name);
@@ -375,5 +389,3 @@ type Saving = {
 
 /** A state that an update made, and the one to go back to if it cannot be saved. */
 type Update = { readonly state: unknown; before: unknown; hasFailed: boolean };
-
-const BASE_FAILED = 'The update before this one was not saved, and this one builds on it. Call update() again.';

@@ -98,6 +98,22 @@ test.each([...STORAGES, ['files', () => new FileCheckpointStorage({ path: tempor
   },
 );
 
+test.each(STORAGES)(
+  '[session.6] prune and gc of many short sessions take turns between them, on %s',
+  async (_, open) => {
+    const manager = new CheckpointManager({ storage: open() });
+    const sessions = 120;
+    for (let at = 0; at < sessions; at++) {
+      const session = await manager.session(`s${at}`);
+      for (let n = 0; n < 3; n++) await session.save({ at, n });
+    }
+    const prune = () => manager.prune({ policy: { keepLast: 1 } });
+    expect(await countTurns(prune)).toBeGreaterThan((2 * sessions) / 20);
+    expect(await countTurns(() => manager.gc())).toBeGreaterThan(sessions / 40);
+    await manager.close();
+  },
+);
+
 test('[session.6] names that are read in turns are those of one moment', async () => {
   const path = `${temporaryFolder()}/moment.db`;
   const storage = new SqliteCheckpointStorage({ path });

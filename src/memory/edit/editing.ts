@@ -16,7 +16,7 @@ import {
   WHY_CHECKS,
   type WhyOptions,
 } from '../log/memory-input.ts';
-import { sessionsOf, TEACHER_CHECKS, type TeacherOptions, VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
+import { TEACHER_CHECKS, type TeacherOptions, VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
 import type { EventPlace, MemoryEvent, NewMemoryEvent } from '../storage/memory-storage.ts';
 
@@ -103,7 +103,7 @@ export class Editing {
     checkOptions(options, { ...SCOPE_CHECKS, ...TEACHER_CHECKS, ...WHY_CHECKS }, 'deleteAll()');
     const common = { ...(await this.#begin(options)), atMs: this.#context.now() };
     const log = await this.#context.logs.open(parseScope(options));
-    const { memories } = log.see(await this.#context.views.ofPlace(common.place, log));
+    const { memories } = log.see(await this.#context.views.ofPlace(common.place, log.sessions));
     const events = [...memories.values()].map((memory) => retract(memory, common));
     if (events.length > 0) await this.#context.storage.append(events);
     return events.length;
@@ -145,7 +145,9 @@ export class Editing {
       const event = { ...edit(memory), memoryId: id, scope: memory.scope, atMs: this.#context.now() };
       const lastSeq = events.at(-1)?.seq ?? 0;
       const outdated = await this.#outdatedBy(event);
-      const result = await this.#context.storage.append([event, ...outdated], [{ memoryId: id, lastSeq }]);
+      const result = await this.#context.storage.append([event, ...outdated], {
+        expectations: [{ memoryId: id, lastSeq }],
+      });
       if (result.status === 'stored') return result.events;
     }
     throw new ConflictError(`Others keep changing memory ${id}, so it was not changed. Try again.`, {
@@ -159,7 +161,7 @@ export class Editing {
       event.operation === 'RETRACT' || (event.operation === 'UPDATE' && event.fields?.content !== undefined);
     if (!isTakenBack) return [];
     const log = await this.#context.logs.open(event.scope);
-    const { memories } = log.see(await this.#context.views.ofPlace(event.place, log));
+    const { memories } = log.see(await this.#context.views.ofPlace(event.place, log.sessions));
     const isOutdated = ({ fields: { derivedFrom = [] }, reinforcements }: FoldedMemory) =>
       derivedFrom.length > 0 && derivedFrom.every((id) => id === event.memoryId) && reinforcements === 0;
     const { place, atMs, actor } = event;
@@ -171,8 +173,8 @@ export class Editing {
     events: readonly MemoryEvent[],
     { place, from }: { place: EventPlace | undefined; from: ViewOptions | undefined },
   ): Promise<FoldedMemory | undefined> {
-    const sessions = sessionsOf(events);
     const { views } = this.#context;
+    const sessions = await views.sessionsOf(events);
     const view = from === undefined ? await views.ofPlace(place, sessions) : await views.open(from, sessions);
     return foldMemory(events.filter(view.sees));
   }

@@ -2,7 +2,7 @@ import { withoutUndefined } from '../../core/defined.ts';
 import { checkOptions } from '../../core/options.ts';
 import { type FoldedMemory, foldMemory, toRecord } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
-import { sessionsOf, VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
+import { VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
 import type { MemoryRecord } from '../storage/memory-record.ts';
 import type { EventPlace, MemoryEvent, MemoryOperation } from '../storage/memory-storage.ts';
 import { notFound } from './editing.ts';
@@ -80,7 +80,7 @@ export async function explain(context: MemoryContext, id: string, options: ViewO
 async function openHistory(context: MemoryContext, id: string, options: ViewOptions) {
   const events = await context.storage.readEvents({ memoryIds: [id] });
   if (events.length === 0) throw notFound(id, events);
-  const { sees } = await context.views.open(options, sessionsOf(events));
+  const { sees } = await context.views.open(options, await context.views.sessionsOf(events));
   return { events, sees };
 }
 

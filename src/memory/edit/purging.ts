@@ -4,7 +4,7 @@ import { sinceMs } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
 import { checkId, parseScope, redactWhy, SCOPE_CHECKS } from '../log/memory-input.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
-import type { MemoryEvent, NewMemoryEvent } from '../storage/memory-storage.ts';
+import type { MemoryEvent, MemoryOperation, NewMemoryEvent } from '../storage/memory-storage.ts';
 import { removeWords } from './removed-words.ts';
 
 /** What was removed, and the checkpoints whose states may hold the same words: memory cannot remove those. */
@@ -46,9 +46,12 @@ export async function purge(
   };
 }
 
+/** What tells of no memory, or of one that is gone. */
+const NO_WORDS = new Set<MemoryOperation>(['PURGE', 'STAND', 'END']);
+
 async function eventsOfScope(context: MemoryContext, scope: MemoryScope): Promise<MemoryEvent[]> {
   const events = await context.storage.readEvents({ scope: parseScope(scope) });
-  return events.filter(({ operation }) => operation !== 'PURGE');
+  return events.filter(({ operation }) => !NO_WORDS.has(operation));
 }
 
 /** How many memories a purge of a scope would remove. */
@@ -60,7 +63,7 @@ export async function countOf(context: MemoryContext, scope: MemoryScope): Promi
 async function eventsAround(context: MemoryContext, id: string): Promise<MemoryEvent[]> {
   const own = await context.storage.readEvents({ memoryIds: [id] });
   const [first] = own;
-  if (first === undefined || own.some(({ operation }) => operation === 'PURGE'))
+  if (first === undefined || own.some(({ operation }) => NO_WORDS.has(operation)))
     throw new NotFoundError(`There is no memory ${id} to purge.`, { details: { id } });
   return eventsOfScope(context, first.scope);
 }

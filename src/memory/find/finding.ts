@@ -8,7 +8,7 @@ import { parseScope, SCOPE_CHECKS } from '../log/memory-input.ts';
 import type { ScopeLog, Visible } from '../log/scope-log.ts';
 import { endedBy } from '../log/slots.ts';
 import type { VectorStatus } from '../log/vector-index.ts';
-import { sessionsOf, VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
+import { VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
 import { MEMORY_KINDS, type MemoryKind, type MemoryRecord, type MemoryScope } from '../storage/memory-record.ts';
 import { compileFilters, type MemoryFilters } from './filters.ts';
 import { parseQuery } from './query.ts';
@@ -104,8 +104,9 @@ export class Finding {
   /** One memory as it is seen from there; undefined if it is not. */
   async get(id: string, options: ViewOptions): Promise<MemoryRecord | undefined> {
     checkOptions(options, VIEW_CHECKS, 'get()');
-    const events = await this.#context.storage.readEvents({ memoryIds: [id] });
-    const view = await this.#context.views.open(options, sessionsOf(events));
+    const { storage, views } = this.#context;
+    const events = await storage.readEvents({ memoryIds: [id] });
+    const view = await views.open(options, await views.sessionsOf(events));
     const folded = foldMemory(events.filter(view.sees));
     return folded === undefined ? undefined : toRecord(folded);
   }
@@ -120,7 +121,7 @@ export class Finding {
   }> {
     const scope = parseScope(options);
     const log = await this.#context.logs.open(scope);
-    const seen = log.see(await this.#context.views.open(options, log));
+    const seen = log.see(await this.#context.views.open(options, log.sessions));
     const nowMs = options.asOf instanceof Date ? options.asOf.getTime() : this.#context.now();
     const current = currentAt(seen, nowMs);
     const visible = options.showExpired === true ? seen : current;

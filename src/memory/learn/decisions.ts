@@ -1,5 +1,5 @@
 import { applyEvent, type FoldedMemory, holdsAt, sinceMs } from '../log/fold.ts';
-import { endedBy, speaksOfSame } from '../log/slots.ts';
+import { counterpartOf, endedBy, isExclusive, speaksOfSame } from '../log/slots.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
 import type { EventPlace, MemoryEvent, NewMemoryEvent } from '../storage/memory-storage.ts';
 import { includesTerms, isAbout, isOpposite } from './likeness.ts';
@@ -142,13 +142,15 @@ export class Decisions {
   }
 }
 
-/** Whether the newer memory leaves no room for the older one: the same slot of the same subject, the end of what was in it, or the opposite. */
+/** Whether the newer memory leaves no room for the older one: the same slot of the same subject, the end of what was in it, that again, or the opposite. */
 function contradicts(newer: MemoryFields, older: MemoryFields): boolean {
   if (older.kind === 'episode' || older.subject !== newer.subject) return false;
   if (older.slot === undefined) return isAlike(older, newer) && isOpposite(older.content, newer.content);
-  const ended = endedBy(newer.slot);
-  if (ended === undefined) return older.slot === newer.slot;
-  return older.slot === ended && speaksOfSame(ended, newer.content, older.content);
+  if (newer.slot === undefined || newer.slot !== counterpartOf(older.slot))
+    return older.slot === newer.slot && isExclusive(older.slot);
+  const isEnd = endedBy(newer.slot) !== undefined;
+  const [ending, value] = isEnd ? [newer, older] : [older, newer];
+  return speaksOfSame(value.slot ?? '', ending.content, value.content);
 }
 
 function isAlike(first: MemoryFields, second: MemoryFields): boolean {

@@ -10,8 +10,8 @@ import { applyEvent, type FoldedMemory, toRecord } from '../log/fold.ts';
 import { keepRecent } from '../log/keep-recent.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
 import { digest, type MemoryInput, parseMessages, parseScope, refuseSecrets } from '../log/memory-input.ts';
-import { endedBy } from '../log/slots.ts';
-import { sessionsOf, type View } from '../log/views.ts';
+import { counterpartOf } from '../log/slots.ts';
+import type { View } from '../log/views.ts';
 import { scopeKey } from '../storage/event-row.ts';
 import type { MemoryFields, MemoryKind, MemoryRecord } from '../storage/memory-record.ts';
 import type { MemoryEvent, NewMemoryEvent, RelatedQuery } from '../storage/memory-storage.ts';
@@ -55,6 +55,13 @@ const SHOWN_TO_EXTRACTOR = 10;
 
 /** Runs and sessions whose last turn is kept at hand. */
 const MAX_SERIES = 100;
+
+/** What an extractor is asked about. */
+type Asked = {
+  readonly messages: readonly MemoryMessage[];
+  readonly episodes: readonly Added[];
+  readonly context: ProposalContext;
+};
 
 type SeriesPlace = Pick<ProposalContext, 'scope' | 'place'>;
 
@@ -104,11 +111,13 @@ export class Learning {
   ): Promise<Stored> {
     if (proposals.length === 0 && more.length === 0) return { added: [], events: [] };
     for (let attempt = 1; ; attempt++) {
-      const decisions = await this.#open(proposals, context);
-      const added = proposals.map((proposal) => toAdded(decisions.decide(proposal)));
+      // Nearly every turn says what was never said so: whether that is true the storage sees while it appends.
+      const isNew = attempt === 1 && more.length === 0 && proposals.every(({ fields }) => fields.kind === 'episode');
+      const { decisions, keyed } = await this.#open(proposals, context, isNew);
+      const added = keyed.map((proposal) => toAdded(decisions.decide(proposal)));
       const events = [...decisions.events, ...more];
       if (events.length === 0) return { added, events: [] };
-      const result = await this.#context.storage.append(events);
+      const result = await this.#context.storage.append(events, { isNew });
       if (result.status === 'stored') {
         this.#noteLast(result.events, context);
         return { added, events: result.events };
@@ -120,17 +129,30 @@ export class Learning {
     }
   }
 
-  /** Reads what the proposals may have to do with, as it is seen from where they are learned. */
-  async #open(proposals: readonly Proposal[], { scope, place, nowMs, options }: ProposalContext): Promise<Decisions> {
+  /** Reads what the proposals may have to do with, as it is seen from where they are learned; returns them with keys that count there. */
+  async #open(
+    proposals: readonly Proposal[],
+    context: ProposalContext,
+    isNew = false,
+  ): Promise<{ readonly decisions: Decisions; readonly keyed: readonly Proposal[] }> {
+    const { scope, place, nowMs, options } = context;
     const { storage, views, newId } = this.#context;
-    const related = await storage.readRelated({ ...relatedTo(proposals), scope });
+    const related =
+      isNew || proposals.length === 0 ? [] : await storage.readRelated({ ...relatedTo(proposals), scope });
     const ids = [...new Set(related.map(({ memoryId }) => memoryId))];
     const histories = ids.length === 0 ? [] : await storage.readEvents({ memoryIds: ids });
-    const view = await views.ofPlace(place, sessionsOf(histories));
+    const view = await views.ofPlace(place, await views.sessionsOf(histories));
+    const hidden = new Map(related.filter((event) => !isTaken(event, view)).map((event) => [event.key, event]));
+    const keyed = proposals.map((proposal) => ({
+      ...proposal,
+      key: keyAfter(hidden.get(proposal.key)) ?? proposal.key,
+    }));
+    if (proposals.some(({ key }) => hidden.has(key))) return this.#open(keyed, context);
     const visible = foldAll(histories.filter(view.sees)).values();
     const previousId = await this.#previousId({ scope, place }, view);
     const { actor, reason } = options;
-    return new Decisions({ scope, place, nowMs, actor, reason, newId, previousId }, { visible, related });
+    const learner = { scope, place, nowMs, actor, reason, newId, previousId };
+    return { decisions: new Decisions(learner, { visible, related }), keyed };
   }
 
   /** The turn before, as far as it is seen: nearly always the last one that was added here. */
@@ -169,25 +191,27 @@ export class Learning {
 
   async #ask(
     extractor: MemoryExtractor,
-    {
-      messages,
-      episodes,
-      context,
-    }: { messages: readonly MemoryMessage[]; episodes: readonly Added[]; context: ProposalContext },
+    { messages, episodes, context }: Asked,
   ): Promise<Stored & Pick<AddResult, 'extraction'>> {
     const hashes = episodes.map(({ fields }) => fields.hash);
-    const key = extractionKey(context, extractor.id, hashes);
-    if (await this.#isRecorded(key, context)) return { added: [], events: [], extraction: 'recorded' };
+    const { key, isSeen, recorded } = await this.#findExtraction(extractionKey(context, extractor.id, hashes), context);
+    if (isSeen) return { added: [], events: [], extraction: 'recorded' };
     const { scope, nowMs, place } = context;
-    const observedAt = new Date(episodes.at(-1)?.fields.observedAtMs ?? nowMs);
-    const known = await this.#similar(messages, context);
-    const request = { messages, scope, observedAt, known };
-    const answer = await this.#wait(extractor, context, (signal) => extractor.extract({ ...request, signal }));
+    const answer = recorded ?? (await this.#askNow(extractor, { messages, episodes, context }));
     const extracted = checkExtraction(answer, extractor.id).map((found) => this.#redact(found));
     const proposals = proposeExtracted(extracted, episodes, { context, extractorId: extractor.id });
     const memoryId = episodes[0]?.id ?? '';
     const event = { memoryId, operation: 'EXTRACT' as const, scope, place, atMs: nowMs, key, extracted };
-    return { ...(await this.#store(proposals, context, [event])), extraction: 'done' };
+    const extraction = recorded === undefined ? 'done' : 'recorded';
+    return { ...(await this.#store(proposals, context, [event])), extraction };
+  }
+
+  async #askNow(extractor: MemoryExtractor, { messages, episodes, context }: Asked): Promise<unknown> {
+    const { scope, nowMs } = context;
+    const observedAt = new Date(episodes.at(-1)?.fields.observedAtMs ?? nowMs);
+    const known = await this.#similar(messages, context);
+    const request = { messages, scope, observedAt, known };
+    return this.#wait(extractor, context, (signal) => extractor.extract({ ...request, signal }));
   }
 
   /** Ends in time, also if the extractor never answers. */
@@ -207,10 +231,16 @@ export class Learning {
     return { ...found, content: redactText(content, codec) };
   }
 
-  async #isRecorded(key: string | undefined, { scope }: ProposalContext): Promise<boolean> {
-    if (key === undefined) return false;
-    const found = await this.#context.storage.readRelated({ scope, keys: [key], hashes: [], slots: [], kinds: [] });
-    return found.length > 0;
+  /** Whether an answer is seen from here under this key; if not, the key for one, and what was answered on a line that is not seen. */
+  async #findExtraction(key: string | undefined, context: ProposalContext): Promise<FoundExtraction> {
+    const { scope, place } = context;
+    const { storage, views } = this.#context;
+    const related = { scope, hashes: [], slots: [], kinds: [] };
+    const [found] = key === undefined ? [] : await storage.readRelated({ ...related, keys: [key] });
+    if (found === undefined) return { key, isSeen: false };
+    const view = await views.ofPlace(place, await views.sessionsOf([found]));
+    if (isTaken(found, view)) return { key, isSeen: true };
+    return { recorded: found.extracted, ...(await this.#findExtraction(keyAfter(found), context)) };
   }
 
   async #similar(
@@ -218,7 +248,7 @@ export class Learning {
     { scope, place, nowMs }: ProposalContext,
   ): Promise<MemoryRecord[]> {
     const log = await this.#context.logs.open(scope);
-    const visible = currentAt(log.see(await this.#context.views.ofPlace(place, log)), nowMs);
+    const visible = currentAt(log.see(await this.#context.views.ofPlace(place, log.sessions)), nowMs);
     const text = messages.map(({ content }) => content).join(' ');
     const query = parseQuery(text, { subjects: [], speaker: undefined, nowMs });
     const postings = log.postings;
@@ -226,6 +256,18 @@ export class Learning {
     const ranked = rank({ query, visible, postings, topK, isWanted: ({ fields }) => fields.kind !== 'episode' });
     return ranked.slice(0, topK).map(({ memory }) => toRecord(memory));
   }
+}
+
+type FoundExtraction = { readonly key: string | undefined; readonly isSeen: boolean; readonly recorded?: unknown };
+
+/** Whether nothing may be added under an event's key: a source counts once on a line, and what was purged of it never again. */
+function isTaken(event: MemoryEvent, { sees }: View): boolean {
+  return event.key === undefined || event.operation === 'PURGE' || sees(event);
+}
+
+/** The key under which the same source adds where this event is not seen; the same for everybody who adds there. */
+function keyAfter(hidden: MemoryEvent | undefined): string | undefined {
+  return hidden && digest([hidden.key, hidden.seq]);
 }
 
 function toAdded({ id, fields, event }: Decision): Added {
@@ -256,7 +298,7 @@ function relatedTo(proposals: readonly Proposal[]): Omit<RelatedQuery, 'scope' |
     hashes: [...new Set(proposals.map(({ fields }) => fields.hash))],
     slots: unique(
       facts.flatMap(({ subject, slot }) =>
-        [slot, endedBy(slot)].flatMap((one) => (one === undefined ? [] : [{ subject, slot: one }])),
+        slot === undefined ? [] : [slot, counterpartOf(slot)].map((one) => ({ subject, slot: one })),
       ),
     ),
     kinds: unique(facts.map(({ subject, kind }) => ({ subject, kind }))),

@@ -2,13 +2,16 @@ import { similarity, termsOf, wordsOf } from '../text/terms.ts';
 
 /** From this likeness on two texts are about the same. */
 const ALIKE_FROM = 0.8;
-const NEGATION = /\b(?:not|never|no longer|cannot|neither|nor|hardly)\b|n['’]t\b/i;
+const NEGATION =
+  /\b(?:not|never|no longer|cannot|neither|nor|hardly|any ?more|any longer|stopped|quit|(?:gave|given) up)\b|n['’]t\b/i;
 /** Words for liking something, which say the opposite with a negation, and words for the opposite. */
 const FOR = 'like love enjoy adore prefer fan fond into stand bear'.split(' ');
 const AGAINST = new Set('hate dislike loathe detest despise allergic'.split(' '));
 /** Words that say how much, how often or since when, and not what. */
 const MANNER =
-  'always never really absolutely usually generally still anymore longer today lately nowadays actually'.split(' ');
+  'always never really absolutely usually generally still anymore longer today lately nowadays actually stopped quit gave given'.split(
+    ' ',
+  );
 /** Words of which each turns a sentence that had the other. */
 const TURNS = [
   ['with', 'without'],

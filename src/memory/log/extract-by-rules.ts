@@ -2,7 +2,7 @@ import type { MemoryKind } from '../storage/memory-record.ts';
 import { pastDateIn } from '../text/dates.ts';
 import { sentencesOf, type Words } from './sentences.ts';
 import { PEOPLE, slotOf } from './slots.ts';
-import { isAsserted, isPlain, ownWords } from './voice.ts';
+import { DAYS, isAsserted, isPlain, MONTHS, ownWords } from './voice.ts';
 
 /** What a rule found in a turn: one sentence or clause, as it was said, and where it stands. */
 type RuleFinding = {
@@ -15,9 +15,14 @@ type RuleFinding = {
 };
 
 /** Named in the keys of what rules found; another set of rules has another name. */
-export const RULES_VERSION = 'rules-6';
+export const RULES_VERSION = 'rules-8';
 
-type Rule = { readonly kind: MemoryKind; readonly pattern: RegExp };
+type Rule = {
+  readonly kind: MemoryKind;
+  readonly pattern: RegExp;
+  /** Whether it finds what the speaker is or likes, which may be over one day: then that is remembered, and not the rest of the sentence. */
+  readonly isClaim?: boolean;
+};
 
 const REMINDER =
   /^(?:please\s+)?(?:remember|keep in mind|note(?: that|:)|don['’]t forget)(?!\s+(?:when|how|the time)\b)/i;
@@ -29,7 +34,8 @@ const REMINDER =
 const PROHIBITION =
   /^(?:(?:and|but|also|oh),?\s+)*(?:(?:do not|don['’]t)\s+(?!(?:you|we|they|worry|panic|mind|care|bother|know|think|believe|remember|recall|understand|see|want|need|have|feel|like|love|hate|get|be|let|even|really|expect|forget|hesitate)\b)\p{L}+|stop\s+\p{L}{3,}ing|avoid)(?!\p{L}|\s+(?:it|this|that|these|those|the|him|her|them|at|there|here|anything|yourself)\b)(?!.*\b(?:yet|now|today|tonight|tomorrow|this time|until|before|if|unless)\b)\s*[\p{L}.!]/iu;
 
-const I_AM = "\\bI(?:['’]m| am)(?:\\s+(?:not|no longer|still|also|now|currently|actually|both))*\\s+";
+const I_AM =
+  "\\bI(?:(?:['’]m| am)(?:\\s+(?:not|no longer|still|also|now|currently|actually|both))*|(?:['’]ve| have)?\\s+(?:stopped|quit|gave up|given up) being)\\s+";
 /** Amounts, distances and passing states: "a bit tired", "an hour away", "a mess". */
 const PASSING =
   'bit|little|lot|few|couple|tad|touch|hundred|thousand|million|second|minute|hour|day|week|month|year|while|step|moment|mess|wreck|(?:(?:total|complete|such an?)\\s+)?(?:idiot|fool|failure|loser|genius)';
@@ -38,7 +44,7 @@ const LASTING =
   'vegan|\\p{L}{3,}arian|\\p{L}+-free|(?:\\p{L}+[ -])?intolerant|c(?:o)?eliac|(?:diabet|asthmat|dyslex|epilept|autist|anaem|anem)ic|(?:colou?r-?\\s?)?blind|deaf|\\p{L}+-?(?:handed|sighted|lingual|sexual)|pregnant|disabled|married|single|divorced|widowed|retired|unemployed|(?:self-)?employed|freelance';
 /** The end of what is said, or more about the same. */
 const GOES_NO_FURTHER =
-  '(?=\\W*$|[,.;!]|\\s+(?:and|but|so|now|too|as well|any ?more|since|from|for|with|by|these days)(?![\\p{L}-]))';
+  '(?=\\W*$|[,.;!]|\\s+(?:and|but|so|now|too|as well|any ?more|any longer|because|though|although|last|since|from|for|with|by|these days)(?![\\p{L}-]))';
 
 /** A sentence that fits several rules belongs to the first. */
 const RULES: readonly Rule[] = [
@@ -58,17 +64,23 @@ const RULES: readonly Rule[] = [
   },
   {
     kind: 'preference',
+    isClaim: true,
     pattern:
       /\bI\s+(?:(?:really|always|usually|much|generally|absolutely|still|also|both|never|no longer|do(?:n['’]t| not))\s+)*(?:prefer|like|love|enjoy|adore|hate|dislike|loathe|detest|despise)\b(?!\s+to (?:know|see you|say|think|admit)\b|\s+(?:your|the (?:first|second|third|last|next|other|latter|former))\b|\s+(?:(?:it|this|that|these|those|you)\s*)+\p{L}*\W*$)|\bI(?:['’]d| would)\s+(?:(?:really|always|much)\s+)*(?:prefer|rather)\b/iu,
   },
   {
     kind: 'preference',
+    isClaim: true,
     pattern:
       /\bI\s+(?:can(?:['’]t|not) (?:stand|bear)|(?:do(?:n['’]t| not)|no longer) (?:eat|drink|use))\b|\bI(?:['’]m| am) (?:(?:not|no longer|still|really) )*(?:a fan of|allergic to|into|fond of)\b/i,
   },
-  { kind: 'fact', pattern: new RegExp(`${I_AM}an?\\s+(?!(?:${PASSING})\\b)\\p{L}`, 'iu') },
-  { kind: 'fact', pattern: new RegExp(`${I_AM}(?:${LASTING})${GOES_NO_FURTHER}`, 'iu') },
-  { kind: 'fact', pattern: new RegExp(`${I_AM}(?:from\\s+\\p{Lu}|(?:${PEOPLE})${GOES_NO_FURTHER})`, 'u') },
+  { kind: 'fact', isClaim: true, pattern: new RegExp(`${I_AM}an?\\s+(?!(?:${PASSING})\\b)\\p{L}`, 'iu') },
+  { kind: 'fact', isClaim: true, pattern: new RegExp(`${I_AM}(?:${LASTING})${GOES_NO_FURTHER}`, 'iu') },
+  {
+    kind: 'fact',
+    isClaim: true,
+    pattern: new RegExp(`${I_AM}(?:from\\s+\\p{Lu}|(?:${PEOPLE})${GOES_NO_FURTHER})`, 'u'),
+  },
   {
     kind: 'fact',
     pattern:
@@ -102,10 +114,11 @@ export function extractByRules(text: string, nowMs = Date.now()): RuleFinding[] 
     return clausesOf(sentence.words).flatMap((clause) => {
       const found = classify(clause);
       if (found === undefined) return [];
-      const start = sentence.at + clause.at;
-      const content = text.slice(start, start + clause.words.length).replace(STOP_AFTER_ADDRESS, '');
-      const sinceMs = isHistory(content) ? pastDateIn(content, nowMs) : undefined;
-      const dated = sinceMs === undefined ? found : { ...found, sinceMs };
+      const { claim = clause, ...named } = found;
+      const start = sentence.at + claim.at;
+      const content = text.slice(start, start + claim.words.length).replace(STOP_AFTER_ADDRESS, '');
+      const sinceMs = isHistory(clause.words) ? pastDateIn(clause.words, nowMs) : undefined;
+      const dated = sinceMs === undefined ? named : { ...named, sinceMs };
       return [{ content, ...dated, span: [start, start + content.length] as const }];
     });
   });
@@ -132,7 +145,8 @@ function clausesOf(sentence: string): Clause[] {
     clauses.push({ words, at, sentence, before: clauses.at(-1) });
     at += words.length;
   }
-  const isOne = clauses.length === 1 || isReminder(sentence) || !clauses.some((clause) => slotIn(clause));
+  const isOne =
+    clauses.length === 1 || isReminder(sentence) || !clauses.some((clause) => slotIn(clause) ?? claimIn(clause));
   return isOne ? [{ words: sentence, at: 0, sentence }] : clauses;
 }
 
@@ -145,17 +159,49 @@ function slotIn({ words, at, sentence, before }: Clause): string | undefined {
   return isListed || isPlain(sentence, at + place) ? found.slot : undefined;
 }
 
-function classify(clause: Clause): { kind: MemoryKind; slot?: string } | undefined {
-  const { words, at, sentence } = clause;
+/** Where a claim ends: a reason, a consequence, or something else. */
+const NEXT_CLAUSE =
+  /[;:(–—]|\s-\s|,\s*(?:so|because|please|(?:and\s+)?(?:then|I|we|you|he|she|they|my|our))\b|\s(?:because|and\s+(?:I|my)|so\s+(?:I|we|you|please))\b/i;
+/** What comes after something that is over says when, or something else. */
+const AFTER_END = new RegExp(
+  `${NEXT_CLAUSE.source}|,|\\s+(?:but|though|although|by the way|btw|these days|yesterday|today|since|as of|(?:last|this|on) ${DAYS}|in (?:${MONTHS}|\\d{4}))(?!\\p{L})`,
+  'iu',
+);
+const IS_OVER = /\b(?:no longer|any ?more|any longer|stopped|quit|(?:gave|given) up)\b/i;
+const IS_NOT = /\bnot\b|n['’]t\b/i;
+/** Goes on with what was said: "I no longer like coffee, except in the morning". */
+const LIMITS =
+  /^\W*(?:(?:but|though|although)\s+)?(?:only|not|at least|except|unless|if|when|just|mostly|usually|sometimes|still)\b/i;
+
+/** What a clause says that its speaker is or likes, without what stands around it, unless that limits it ("In the evening I prefer tea"). */
+function claimIn({ words, at, sentence }: Clause): (Words & { kind: MemoryKind }) | undefined {
+  const rule = RULES.find(({ pattern }) => isSaid(pattern, { words, at, sentence }));
+  if (rule?.isClaim !== true) return undefined;
+  const from = words.search(rule.pattern);
+  if (!isPlain(sentence, at + from)) return undefined;
+  const said = words.slice(from);
+  const claim = said.split(NEXT_CLAUSE, 1)[0] ?? said;
+  const cut = IS_OVER.test(claim) ? (said.split(AFTER_END, 1)[0] ?? said) : IS_NOT.test(claim) ? said : claim;
+  const rest = said.slice(cut.length);
+  const isCut = /\p{L}/u.test(rest) && !LIMITS.test(rest);
+  return { kind: rule.kind, at: at + from, words: isCut ? cut.trimEnd() : said };
+}
+
+function isSaid(pattern: RegExp, { words, at, sentence }: Clause): boolean {
+  const from = words.search(pattern);
+  return from >= 0 && isAsserted(sentence, at + from);
+}
+
+function classify(clause: Clause): { kind: MemoryKind; slot?: string; claim?: Words } | undefined {
+  const { words } = clause;
   const instruction = RULES.find(({ kind, pattern }) => kind === 'instruction' && pattern.test(words));
   const slot = instruction === undefined || isReminder(words) ? slotIn(clause) : undefined;
   const named = slot === undefined ? {} : { slot };
   if (instruction !== undefined) return { kind: 'instruction', ...named };
   if (slot !== undefined) return { kind: slot.includes('favourite ') ? 'preference' : 'fact', slot };
-  const rule = RULES.find(({ pattern }) => {
-    const match = pattern.exec(words);
-    return match !== null && isAsserted(sentence, at + match.index);
-  });
+  const claim = claimIn(clause);
+  if (claim !== undefined) return { kind: claim.kind, claim };
+  const rule = RULES.find(({ pattern }) => isSaid(pattern, clause));
   return rule === undefined ? undefined : { kind: rule.kind };
 }
 

@@ -22,19 +22,10 @@ export type FoldedMemory = {
 
 /** The memory after one more event; undefined when there is none (any more). */
 export function applyEvent(before: FoldedMemory | undefined, event: MemoryEvent): FoldedMemory | undefined {
-  switch (event.operation) {
-    case 'RETRACT':
-    case 'PURGE':
-      return undefined;
-    case 'EXTRACT':
-      return before;
-    case 'ADD':
-    case 'REINFORCE':
-    case 'PROMOTE':
-    case 'UPDATE':
-    case 'SUPERSEDE':
-      return before === undefined ? begin(event) : CHANGES[event.operation](before, event);
-  }
+  const { operation } = event;
+  if (operation === 'RETRACT' || operation === 'PURGE') return undefined;
+  if (operation === 'EXTRACT' || operation === 'STAND' || operation === 'END') return before;
+  return before === undefined ? begin(event) : CHANGES[operation](before, event);
 }
 
 /** What a sequence of events makes of one memory. */

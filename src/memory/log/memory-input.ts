@@ -128,8 +128,10 @@ function describeContent(content: unknown): string {
 
 /** Names cannot be redacted, because memories are found by them: throws for one with a secret in it. */
 export function refuseSecrets(names: { readonly [field: string]: string | undefined }, codec: StateCodec): void {
-  for (const [field, name] of Object.entries(names))
+  for (const field in names) {
+    const name = names[field];
     if (name !== undefined) refuseSecret(typeof name === 'string' ? name : parseName(name, field), field, codec);
+  }
 }
 
 /** The stored form of metadata, which reads back as it was given; throws for what cannot be kept, and names its path. */

@@ -1,11 +1,11 @@
 import { Serial } from '../../core/time/serial.ts';
 import { scopeKey } from '../storage/event-row.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
-import type { EventPlace, MemoryEvent, MemoryStorage } from '../storage/memory-storage.ts';
+import type { MemoryEvent, MemoryStorage } from '../storage/memory-storage.ts';
 import { termsOfWord, wordsOf } from '../text/terms.ts';
 import { applyEvent, type FoldedMemory } from './fold.ts';
 import { keepRecent } from './keep-recent.ts';
-import type { View } from './views.ts';
+import { TaughtSessions, type View } from './views.ts';
 
 /** Memories by their ids. */
 export interface Memories {
@@ -50,7 +50,7 @@ export class ScopeLog {
   readonly #storage: MemoryStorage;
   readonly #scope: MemoryScope;
   readonly #views = new Map<string, FoldedView>();
-  readonly lastPlaces = new Map<string, EventPlace>();
+  #sessions = new TaughtSessions();
   #postings = new Postings();
   #events: MemoryEvent[] = [];
   #epoch: number | undefined;
@@ -63,6 +63,11 @@ export class ScopeLog {
 
   get length(): number {
     return this.#events.length;
+  }
+
+  /** The sessions that taught what is in it. */
+  get sessions(): TaughtSessions {
+    return this.#sessions;
   }
 
   /** Reads what was appended since, by whomever. One reading at a time: an older answer must not follow a newer one. */
@@ -82,12 +87,12 @@ export class ScopeLog {
     this.#events = [];
     this.#postings = new Postings();
     this.#views.clear();
-    this.lastPlaces.clear();
+    this.#sessions = new TaughtSessions();
   }
 
   #take(event: MemoryEvent): void {
     this.#events.push(event);
-    if (event.place !== undefined) this.lastPlaces.set(event.place.sessionId, event.place);
+    this.#sessions.take(event);
   }
 
   /** For each term the events whose words have it. */

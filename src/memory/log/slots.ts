@@ -14,7 +14,8 @@ type Slot = {
 const LATELY = '(?:\\s+(?:now|just|recently|finally|actually|currently|since))*';
 const I = `\\b(?:I|we)(?:['’](?:ve|m|re)| have| am| are)?${LATELY}\\s+`;
 const MY = '\\bmy\\s+(?:new\\s+|current\\s+)?';
-const IS = "(?:\\s+is(?:n['’]t)?|['’]s)(?:\\s+now)?(?![\\w'’])";
+const CHANGED_TO = '(?:changed|moved|switched|updated)(?:\\s+from\\s+\\S{1,40}(?:\\s+\\S{1,40}?)?)?\\s+to';
+const IS = `(?:\\s+is(?:n['’]t)?|['’]s|\\s+(?:(?:has|was|got)\\s+)?(?:just\\s+)?${CHANGED_TO})(?:\\s+now)?(?![\\w'’])`;
 const NO_MORE = `\\bI(?:['’]m| am| do)?(?:\\s+no longer|\\s+not|n['’]t)\\s+`;
 
 /** A name or a number: who writes capitals at all gives them to names. */
@@ -24,7 +25,7 @@ const ALONE = '\\p{Ll}+(?:\\s+(?:now|too|again|currently|these days|any ?more))*
 
 /** After these words, or after "is", stands a name; in small letters only if there are no capitals at all. */
 function named(words: string): string {
-  const before = `(?:(?<!\\p{L})(?:is|isn['’]t|${words})|['’]s)\\s+`;
+  const before = `(?:(?<!\\p{L})(?:is|isn['’]t|${CHANGED_TO}|${words})|['’]s)\\s+`;
   return `${before}${NAME}|^\\P{Lu}*${before}${ALONE}`;
 }
 
@@ -120,7 +121,7 @@ const VALUES: Readonly<Record<string, RegExp>> = {
   username: /./,
 };
 const THING = '([\\p{L}\\p{N}-]+(?:\\s+[\\p{L}\\p{N}-]+)?)';
-const FAVOURITE = new RegExp(`${MY}favou?rite\\s+${THING}\\s+(?:is|are)\\b`, 'iu');
+const FAVOURITE = new RegExp(`${MY}favou?rite\\s+${THING}\\s+(?:is|are|(?:has\\s+)?${CHANGED_TO})\\b`, 'iu');
 const IS_FAVOURITE = new RegExp(
   `(?<![\\p{L}\\p{N}])(?:[\\p{L}\\p{N}'’-]+\\s+){1,3}?(?:is|are)(?:\\s+now|\\s+not|\\s+no longer|n['’]t)?\\s+my\\s+(?:new\\s+)?favou?rite\\s+${THING}?(?:\\s+now)?[.!]*$`,
   'iu',
@@ -173,6 +174,11 @@ const FORMER = 'former ';
 /** The slot whose value is over when this one is filled. */
 export function endedBy(slot: string | undefined): string | undefined {
   return slot?.startsWith(FORMER) === true ? slot.slice(FORMER.length) : undefined;
+}
+
+/** Where it is said that what is in a slot is over, and the other way round. */
+export function counterpartOf(slot: string): string {
+  return endedBy(slot) ?? `${FORMER}${slot}`;
 }
 
 /** Whether a newer memory in this slot takes the place of an older one; several things may be over. */

@@ -2,7 +2,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { accepts, date, filledString, isRecord, type OptionChecks } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { DEFAULT_BRANCH } from '../../manager/engine/records.ts';
-import type { EventPlace, LineageSegment, MemoryEvent } from '../storage/memory-storage.ts';
+import type { EventPlace, LineageSegment, MemoryEvent, MemoryStorage } from '../storage/memory-storage.ts';
 import { Lineages, OPEN_END, type SessionPlace, type Standing } from './lineages.ts';
 
 /** From where one looks. Default: from a new run, which sees the current branch of every session. */
@@ -33,28 +33,30 @@ export const TEACHER_CHECKS: OptionChecks<TeacherOptions> = { checkpoint: filled
 
 /** Decides what is visible from where, with the help of the manager whose sessions learn. Without one everything is. */
 export class Views {
+  readonly #storage: Pick<MemoryStorage, 'readEvents'>;
   readonly #lineages: Lineages | undefined;
 
-  constructor(manager: CheckpointManager | undefined) {
+  constructor(storage: Pick<MemoryStorage, 'readEvents'>, manager: CheckpointManager | undefined) {
+    this.#storage = storage;
     this.#lineages = manager === undefined ? undefined : new Lineages(manager);
   }
 
   /** What is seen from there, of a log that holds these events. */
-  async open({ session, asOf }: ViewOptions, log: SessionsOfLog): Promise<View> {
-    if (typeof asOf === 'string') return this.#atCheckpoint(asOf, log);
+  async open({ session, asOf }: ViewOptions, sessions: TaughtSessions): Promise<View> {
+    if (typeof asOf === 'string') return this.#atCheckpoint(asOf, sessions);
     const untilMs = asOf?.getTime();
     if (this.#lineages === undefined) return createView({ untilMs });
-    const lineages = await this.#current(log, session?.id);
+    const lineages = await this.#current(sessions, session?.id);
     if (session !== undefined) lineages.set(session.id, (await this.#lineages.ofSession(session)).lineage);
-    return createView({ lineages, untilMs });
+    return createView({ lineages, ends: sessions.ends, untilMs });
   }
 
   /** What is seen from where something is being learned. */
-  async ofPlace(place: EventPlace | undefined, log: SessionsOfLog): Promise<View> {
+  async ofPlace(place: EventPlace | undefined, sessions: TaughtSessions): Promise<View> {
     if (this.#lineages === undefined) return createView({});
-    const lineages = await this.#current(log, place?.sessionId);
+    const lineages = await this.#current(sessions, place?.sessionId);
     if (place !== undefined) lineages.set(place.sessionId, place.lineage);
-    return createView({ lineages });
+    return createView({ lineages, ends: sessions.ends });
   }
 
   /** The place that events taught by this get. */
@@ -69,24 +71,34 @@ export class Views {
     return { sessionId: session.id, branch, checkpointId: headId, isAfter: true, lineage };
   }
 
+  /** The sessions that taught what some memories went through. */
+  async sessionsOf(events: readonly MemoryEvent[]): Promise<TaughtSessions> {
+    const sessions = new TaughtSessions();
+    const ids = new Set(events.flatMap(({ place }) => place?.sessionId ?? []));
+    if (this.#lineages === undefined || ids.size === 0) return sessions;
+    const standings = await this.#storage.readEvents({ memoryIds: [...ids].map(standingId) });
+    for (const event of [...events, ...standings].sort((a, b) => a.seq - b.seq)) sessions.take(event);
+    return sessions;
+  }
+
   async statusOf(checkpointId: string) {
     return (await this.#lineages?.statusOf(checkpointId)) ?? { status: 'unknown' as const };
   }
 
-  async #atCheckpoint(checkpointId: string, log: SessionsOfLog): Promise<View> {
+  async #atCheckpoint(checkpointId: string, sessions: TaughtSessions): Promise<View> {
     const { checkpoint, segments } = await this.#required('asOf a checkpoint').of(checkpointId);
     const own = checkpoint.sessionId;
-    const lineages = await this.#current(log, own);
+    const lineages = await this.#current(sessions, own);
     lineages.set(own, segments);
-    return createView({ lineages, untilMs: checkpoint.timestamp.getTime(), own });
+    return createView({ lineages, ends: sessions.ends, untilMs: checkpoint.timestamp.getTime(), own });
   }
 
-  /** A session that was deleted keeps the lineage on which it learned last: what it taught does not vanish with it. */
-  async #current(log: SessionsOfLog, except?: string): Promise<Map<string, readonly LineageSegment[]>> {
-    const sessionIds = [...log.lastPlaces.keys()].filter((id) => id !== except);
+  /** A session that is gone without a word keeps the lineage on which it stood or learned last: what it taught does not vanish with it. */
+  async #current(sessions: TaughtSessions, except?: string): Promise<Map<string, readonly LineageSegment[]>> {
+    const sessionIds = [...sessions.lastPlaces.keys()].filter((id) => id !== except);
     const found = await this.#lineages?.ofCurrent(sessionIds);
     const lineages = new Map<string, readonly LineageSegment[]>();
-    for (const id of sessionIds) lineages.set(id, found?.get(id) ?? log.lastPlaces.get(id)?.lineage ?? []);
+    for (const id of sessionIds) lineages.set(id, found?.get(id) ?? sessions.lastPlaces.get(id)?.lineage ?? []);
     return lineages;
   }
 
@@ -103,15 +115,33 @@ function standsAlone({ branch = DEFAULT_BRANCH, head }: SessionPlace): Standing 
   return { branch, headId: head?.id, lineage: [{ branch, base: '', to: OPEN_END }] };
 }
 
-/** The sessions that taught what a log holds, each with the place where it learned last. */
-type SessionsOfLog = { readonly lastPlaces: ReadonlyMap<string, EventPlace> };
-
-/** The sessions of some events. */
-export function sessionsOf(events: Iterable<MemoryEvent>): SessionsOfLog {
-  const lastPlaces = new Map<string, EventPlace>();
-  for (const { place } of events) if (place !== undefined) lastPlaces.set(place.sessionId, place);
-  return { lastPlaces };
+/** Under which id the log tells where a session stood. */
+export function standingId(sessionId: string): string {
+  return `session:${sessionId}`;
 }
+
+/** The sessions that taught what a log holds. */
+export class TaughtSessions {
+  /** Where each learned last, or stood since; without those that ended. */
+  readonly lastPlaces = new Map<string, EventPlace>();
+  /** Where each ended, oldest first: there may have been several of one name. */
+  readonly ends = new Map<string, SessionEnd[]>();
+
+  /** Takes the next event of the log. */
+  take({ seq, operation, place }: MemoryEvent): void {
+    if (place === undefined) return;
+    const { sessionId, lineage } = place;
+    if (operation !== 'END') {
+      this.lastPlaces.set(sessionId, place);
+      return;
+    }
+    this.lastPlaces.delete(sessionId);
+    this.ends.set(sessionId, [...(this.ends.get(sessionId) ?? []), { seq, lineage }]);
+  }
+}
+
+/** What was visible of a session when it was deleted stays so: it decides about all events before it. */
+type SessionEnd = Pick<MemoryEvent, 'seq'> & Pick<EventPlace, 'lineage'>;
 
 /** Which events count. Views with equal keys see the same events, also those that are yet to come. */
 export type View = { readonly key: string; readonly sees: (event: MemoryEvent) => boolean };
@@ -120,21 +150,24 @@ export type View = { readonly key: string; readonly sees: (event: MemoryEvent) =
 type ViewParts = {
   /** The lineage of each session; events of a session that is not among them are not seen. Absent: all are. */
   readonly lineages?: ReadonlyMap<string, readonly LineageSegment[]> | undefined;
+  readonly ends?: ReadonlyMap<string, readonly SessionEnd[]>;
   /** Events that were stored later are not seen, except those of the session `own`. */
   readonly untilMs?: number | undefined;
   readonly own?: string | undefined;
 };
 
 /** Sees what was learned on the given lineages, and what belongs to no session. */
-function createView({ lineages, untilMs, own }: ViewParts): View {
+function createView({ lineages, ends = new Map(), untilMs, own }: ViewParts): View {
   const isInTime = ({ atMs, place }: MemoryEvent) =>
     untilMs === undefined || atMs <= untilMs || (own !== undefined && place?.sessionId === own);
-  const isOnLineage = ({ place }: MemoryEvent) =>
-    place === undefined ||
-    lineages === undefined ||
-    (lineages.get(place.sessionId) ?? []).some((segment) => lies(place, segment));
+  const isOnLineage = ({ seq, place }: MemoryEvent): boolean => {
+    if (place === undefined || lineages === undefined) return true;
+    const end = ends.get(place.sessionId)?.find((one) => seq < one.seq);
+    return (end?.lineage ?? lineages.get(place.sessionId) ?? []).some((segment) => lies(place, segment));
+  };
+  const ended = [...ends.values()].flat().map(({ seq }) => seq);
   return {
-    key: JSON.stringify([lineages === undefined ? null : [...lineages].sort(byName), untilMs, own]),
+    key: JSON.stringify([lineages === undefined ? null : [...lineages].sort(byName), ended, untilMs, own]),
     sees: (event) => isInTime(event) && isOnLineage(event),
   };
 }

@@ -160,12 +160,12 @@ export function isAsserted(sentence: string, at: number): boolean {
   return !DOUBT.test(before.replace(LAST_CLAUSE, ''));
 }
 
-const DAYS =
+export const DAYS =
   '(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|weekend|month|year|night|spring|summer|autumn|fall|winter)';
-const MONTHS = 'january|february|march|april|may|june|july|august|september|october|november|december';
+export const MONTHS = 'january|february|march|april|may|june|july|august|september|october|november|december';
 /** What may stand before something that is said plainly: greetings, little words, reminders, times and reasons. */
 const PLAIN_OPENING = new RegExp(
-  `^(?:[\\s,;:.!*•–—-]|\\d+[.)]|\\b(?:hi|hello|hey|dear|oh|ah|hmm|um|well|so|ok(?:ay)?|yes|yeah|yep|no|nope|thanks|thank you|sure|great|correct|right|exactly|sorry|wait|hold on|I mean|scratch that|please|and|but|also|then|now|actually|currently|finally|recently|lately|nowadays|anyway|today|yesterday|honestly|btw|fyi|nb|ps|note|update|correction|reminder|because|the truth is|in fact|in short|to be clear|for (?:the record|context|your information)|by the way|just so you know|just to let you know|as (?:I (?:said|told you|mentioned)|you know)|(?:you|everyone) (?:should |must )?knows?|know|remember|keep in mind|do(?:n['’]t| not) forget|I(?:['’]ve| have)? (?:just |already )?(?:told|said|mentioned)(?: to)?(?: \\p{L}+)?|that|about me|as of|from|(?:last|this|early this|late last) ${DAYS}|on ${DAYS}|(?:(?:early|late|back) )?in (?:(?:${MONTHS})(?: \\d{4})?|\\d{4})|(?:a|an|one|two|three|four|five|six|seven|eight|nine|ten|\\d+) (?:days?|weeks?|months?|years?) ago|(?:after|since|because of|due to|thanks to) (?:my|our|the|a|an) (?:\\p{L}+ ?){1,3})\\b)*$`,
+  `^(?:[\\s,;:.!*•–—-]|\\d+[.)]|\\b(?:hi|hello|hey|dear|oh|ah|hmm|um|well|so|ok(?:ay)?|yes|yeah|yep|no|nope|thanks|thank you|sure|great|correct|right|exactly|sorry|wait|hold on|I mean|scratch that|please|and|but|also|then|now|actually|currently|finally|recently|lately|nowadays|anyway|today|yesterday|honestly|btw|fyi|nb|ps|note|update|correction|reminder|because|though|although|the truth is|I (?:should|must|have to|want(?:ed)? to) (?:tell you|let you know|mention)|in fact|in short|to be clear|for (?:the record|context|your information)|by the way|just so you know|just to let you know|as (?:I (?:said|told you|mentioned)|you know)|(?:you|everyone) (?:should |must )?knows?|know|remember|keep in mind|do(?:n['’]t| not) forget|I(?:['’]ve| have)? (?:just |already )?(?:told|said|mentioned)(?: to)?(?: \\p{L}+)?|that|about me|as of|since|from|(?:last|this|early this|late last) ${DAYS}|on ${DAYS}|(?:(?:early|late|back) )?in (?:(?:${MONTHS})(?: \\d{4})?|\\d{4})|(?:a|an|one|two|three|four|five|six|seven|eight|nine|ten|\\d+) (?:days?|weeks?|months?|years?) ago|(?:after|since|because of|due to|thanks to) (?:my|our|the|a|an) (?:\\p{L}+ ?){1,3}|after (?:[\\p{L}\\d]+ ){1,3}(?:in|at|with) \\p{L}+)\\b)*$`,
   'iu',
 );
 /** Bounds the ways in which an opening can be put together. */
@@ -176,13 +176,15 @@ const UNPLAIN =
 const IN_FICTION =
   /\bin (?:the|this|that|my|our|an?|his|her|their|your) (?:[\w-]+ ){0,2}(?:story|tale|novel|book|film|movie|game|dreams?|scenario|role-?play|fantasy|script|play|poem|song|example|simulation|fiction|universe|scene|video)\b(?! \p{Ll}+ (?:industry|department|business))/iu;
 /** After it something else is said. */
-const CONJUNCTION = /[;:]|,?\s\b(?:and|but|so)\b/gi;
+const CONJUNCTION = /[;:]|,?\s\b(?:and|but|so|because|though|although)\b/gi;
 
 /** Whether what stands at a place of a sentence is said so plainly that it may replace what was said before. */
 export function isPlain(sentence: string, at: number): boolean {
   const clause = Math.max(0, ...[...sentence.slice(0, at).matchAll(CONJUNCTION)].map((match) => match.index));
   const [before, opening, rest] = [sentence.slice(0, clause), sentence.slice(clause, at), sentence.slice(at)];
   if (opening.length > MAX_OPENING_CHARS || !PLAIN_OPENING.test(opening) || IN_FICTION.test(sentence)) return false;
-  if (before !== '' && (DOUBT.test(before) || OTHERS_SAY.test(before) || CONDITION.test(before))) return false;
+  // "You said ..., but I ...": from there on it is the writer's own word again.
+  const isReported = OTHERS_SAY.test(before) && !/^,\s+but\b/i.test(opening);
+  if (before !== '' && (DOUBT.test(before) || isReported || CONDITION.test(before))) return false;
   return !UNPLAIN.test(rest.replace(/(?:;|\b(?:and|but|so)\b).*/is, ''));
 }

@@ -73,17 +73,35 @@ describe.each([
     const stored = await storage.append([event('m1', { key: 'k' })]);
     const seq = stored.status === 'stored' ? (stored.events[0]?.seq ?? 0) : 0;
     const twice = await storage.append([event('m2'), event('m3', { key: 'k' })]);
-    const moved = await storage.append([event('m1')], [{ memoryId: 'm1', lastSeq: seq - 1 }]);
+    const moved = await storage.append([event('m1')], { expectations: [{ memoryId: 'm1', lastSeq: seq - 1 }] });
     expect([twice.status, moved.status]).toEqual(['duplicate', 'moved']);
     expect(await storage.readEvents({})).toHaveLength(1);
-    const fits = await storage.append(
-      [event('m1', { operation: 'RETRACT' })],
-      [
+    const fits = await storage.append([event('m1', { operation: 'RETRACT' })], {
+      expectations: [
         { memoryId: 'm1', lastSeq: seq },
         { memoryId: 'new', lastSeq: 0 },
       ],
-    );
+    });
     expect(fits.status).toBe('stored');
+  });
+
+  test('[memory.11] an append of what must be new is refused whole if the words of one are stored', async () => {
+    const storage = open();
+    await storage.append([event('m1', { content: 'said' })]);
+    const isNew = true;
+    const refused = [
+      await storage.append([event('m2', { content: 'said' })], { isNew }),
+      await storage.append([event('m3'), event('m4', { content: 'said' })], { isNew }),
+    ];
+    expect(refused.map(({ status }) => status)).toEqual(['duplicate', 'duplicate']);
+    expect(await storage.readEvents({})).toHaveLength(1);
+    const [first] = [await storage.append([event('m5', { key: 'k' })], { isNew })];
+    expect(first.status === 'stored' && first.events).toEqual(await storage.readEvents({ memoryIds: ['m5'] }));
+    const again = await storage.append([event('m6', { key: 'k' })], { isNew });
+    expect([again.status, (await storage.append([event('m7', { content: 'said' })])).status]).toEqual([
+      'duplicate',
+      'stored',
+    ]);
   });
 
   test('[memory.11] related events are those of the same key, words, slot or kind, and only in the scope', async () => {

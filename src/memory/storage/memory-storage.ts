@@ -2,7 +2,8 @@ import type { MemoryFields, MemoryKind, MemoryScope } from './memory-record.ts';
 
 /**
  * What happened to a memory. `EXTRACT` keeps what an extractor answered about an episode, so that it is not asked again;
- * `PURGE` is what is left of a memory whose words were removed.
+ * `PURGE` is what is left of a memory whose words were removed. `STAND` and `END` tell of no memory but of a session that taught some:
+ * where it stood, and that it was deleted there.
  */
 export type MemoryOperation =
   | 'ADD'
@@ -12,7 +13,9 @@ export type MemoryOperation =
   | 'RETRACT'
   | 'PROMOTE'
   | 'EXTRACT'
-  | 'PURGE';
+  | 'PURGE'
+  | 'STAND'
+  | 'END';
 
 /**
  * One stretch of a lineage: the checkpoints of a branch that come after `base` and not after `to`. Ids sort by lineage, so two
@@ -27,7 +30,7 @@ export type EventPlace = {
   /** The checkpoint that holds what was learned; with `isAfter`, the last one before it. Empty before the first one. */
   readonly checkpointId: string;
   readonly isAfter: boolean;
-  /** The lineage at that moment: what counts once the session itself was deleted. */
+  /** The lineage at that moment: what counts once the session itself is gone, if nothing tells where it ended. */
   readonly lineage: readonly LineageSegment[];
 };
 
@@ -56,6 +59,7 @@ export type MemoryEvent = NewMemoryEvent & { readonly seq: number };
 export type EventQuery = {
   readonly scope?: MemoryScope;
   readonly afterSeq?: number;
+  readonly sessionId?: string;
   readonly memoryIds?: readonly string[];
 };
 
@@ -76,7 +80,14 @@ export type SeriesQuery = { readonly scope: MemoryScope; readonly sessionId?: st
 /** What must be true of a memory for events to be appended: nothing happened to it after this event. */
 export type Expectation = { readonly memoryId: string; readonly lastSeq: number };
 
-/** Either all events were stored, or none: because a memory moved on, or an event's key is stored already. */
+/** What must be true for events to be appended. */
+export type AppendConditions = {
+  readonly expectations?: readonly Expectation[];
+  /** No event that is stored has the hash of one of these. */
+  readonly isNew?: boolean;
+};
+
+/** Either all events were stored, or none: because a memory moved on, or because the key of an event, or with `isNew` its hash, is stored already. */
 export type AppendResult =
   | { readonly status: 'stored'; readonly events: readonly MemoryEvent[] }
   | { readonly status: 'moved' | 'duplicate' };
@@ -101,7 +112,7 @@ export type Removal = {
 /** Where memory events live. Dumb on purpose: what they mean is decided above, once for all storages. */
 export interface MemoryStorage {
   /** Appends in one transaction, in this order; whoever reads one event can read all that have a smaller `seq`. */
-  append(events: readonly NewMemoryEvent[], expectations?: readonly Expectation[]): Promise<AppendResult>;
+  append(events: readonly NewMemoryEvent[], conditions?: AppendConditions): Promise<AppendResult>;
   readEvents(query: EventQuery): Promise<MemoryEvent[]>;
   readRelated(query: RelatedQuery): Promise<MemoryEvent[]>;
   /** The events of the last turns of a series, newest first. */

@@ -22,11 +22,11 @@ export abstract class SqlMemoryReader<Opened extends Connection> extends Databas
   /** @internal */
   protected abstract select(where: Where, order: string): Promise<MemoryEvent[]>;
 
-  async readEvents({ scope = {}, afterSeq = 0, memoryIds }: EventQuery): Promise<MemoryEvent[]> {
+  async readEvents({ afterSeq = 0, memoryIds, ...query }: EventQuery): Promise<MemoryEvent[]> {
     const events: MemoryEvent[] = [];
     for (let after = afterSeq; ; after = events.at(-1)?.seq ?? after) {
       const where = this.where({}).add('seq > ?', after);
-      for (const { column, value } of scopeColumns(scope)) where.add(`${column} = ?`, value);
+      for (const { column, value } of columnsOf(query)) where.add(`${column} = ?`, value);
       const wanted = memoryIds === undefined ? where : this.among(where, 'memory_id', memoryIds);
       const page = await this.select(wanted, `ORDER BY seq LIMIT ${PAGE}`);
       for (const event of page) events.push(event);
@@ -57,4 +57,9 @@ export abstract class SqlMemoryReader<Opened extends Connection> extends Databas
         : this.where(scope).add('session_id = ?', sessionId);
     return this.select(where.addPlain("kind = 'episode'"), `ORDER BY seq DESC LIMIT ${MAX_SERIES}`);
   }
+}
+
+function columnsOf({ scope = {}, sessionId }: EventQuery): ReturnType<typeof scopeColumns> {
+  const columns = scopeColumns(scope);
+  return sessionId === undefined ? columns : [...columns, { column: 'session_id', value: sessionId }];
 }

@@ -162,6 +162,19 @@ test('[restore.2] prompt, limits and tools of an agent alone are one list, which
   await expect(restore('fail')).rejects.toThrow('The tool "gone" is not registered. Restore with onDifference');
 });
 
+test('[agent.5] options of a subclass are its own, also if they are named as parts of the state', () => {
+  class Clerk extends StandardAgent {
+    constructor(options: { readonly name: string; readonly status: string; readonly totals: number }) {
+      super(options);
+    }
+  }
+  const { status, totals } = new Clerk({ name: 'ann', status: 'urgent', totals: 3 }).saveState();
+  expect([status, totals.modelCalls]).toEqual(['initializing', 0]);
+  expect(new StandardAgent({ name: 'bob', runtime: { store: undefined } as never }).saveState().runtime.store).toBe(
+    false,
+  );
+});
+
 describe('a subclass that says itself what is saved', () => {
   class Counter extends StandardAgent {
     #n = 0;

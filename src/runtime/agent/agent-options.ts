@@ -42,12 +42,18 @@ export type StandardAgentOptions = {
   readonly runtime?: Partial<RuntimeFlags>;
 };
 
-/** What an agent begins with, where its options do not say otherwise. */
-const BEGINNING = {
+/** What options say that are left out. */
+const DEFAULTS = {
   humanInputMode: 'NEVER',
   maxConsecutiveAutoReplies: null,
   maxToolRounds: 8,
   defaultReply: '',
+  codeExecution: false,
+  runtime: {},
+} as const;
+
+/** The life of an agent that was just made. */
+const BEGINNING = {
   status: 'initializing',
   statusBeforePause: null,
   autoReplies: {},
@@ -60,45 +66,47 @@ const BEGINNING = {
 /** The state of an agent that was just made. */
 export function createState(options: StandardAgentOptions, agentType: string): AgentState {
   const { name, systemMessage = '', description = systemMessage, llmConfig, model, tools = [] } = options;
-  const { codeExecution = false, runtime, ...rest } = options;
-  const given = Object.keys(BEGINNING).flatMap((key) => {
-    const value = rest[key as keyof typeof rest];
-    return value === undefined ? [] : [[key, value]];
-  });
+  const given = { ...DEFAULTS, ...withoutUndefined(options) };
+  const { humanInputMode, maxConsecutiveAutoReplies, maxToolRounds, defaultReply, codeExecution, runtime } = given;
   return {
     ...BEGINNING,
-    ...(Object.fromEntries(given) as Partial<AgentState>),
     name: parseName(name, "An agent's name"),
     agentType,
     systemMessage,
     description,
+    humanInputMode,
+    maxConsecutiveAutoReplies,
+    maxToolRounds,
+    defaultReply,
     llmConfig: llmConfig === undefined ? null : parseLlmConfig(llmConfig),
     modelId: model === undefined ? null : modelIdOf(model),
     tools: Object.fromEntries(tools.map((tool) => [tool.name, fingerprintTool(tool)])),
     codeExecution: parseCodeExecutionConfig(codeExecution),
-    runtime: { ...DEFAULT_RUNTIME, ...runtime },
+    runtime: { ...DEFAULT_RUNTIME, ...withoutUndefined(runtime) },
   };
 }
 
-/** Where the state holds what an option says, and what people call it. */
+/** What of a state options say, and what people call it. */
 const FROM_CODE = {
-  systemMessage: ['systemMessage', 'prompt'],
-  description: ['description', 'description'],
-  llmConfig: ['llmConfig', 'model'],
-  model: ['modelId', 'model'],
-  humanInputMode: ['humanInputMode', 'humanInputMode'],
-  maxConsecutiveAutoReplies: ['maxConsecutiveAutoReplies', 'maxConsecutiveAutoReplies'],
-  maxToolRounds: ['maxToolRounds', 'maxToolRounds'],
-  defaultReply: ['defaultReply', 'defaultReply'],
-} as const satisfies Partial<Record<keyof StandardAgentOptions, readonly [keyof AgentState, string]>>;
+  systemMessage: 'prompt',
+  description: 'description',
+  llmConfig: 'model',
+  modelId: 'model',
+  humanInputMode: 'humanInputMode',
+  maxConsecutiveAutoReplies: 'maxConsecutiveAutoReplies',
+  maxToolRounds: 'maxToolRounds',
+  defaultReply: 'defaultReply',
+} as const satisfies Partial<Record<keyof AgentState, string>>;
+
+const FROM_CODE_KEYS = Object.keys(FROM_CODE) as (keyof typeof FROM_CODE)[];
 
 /** What of an agent's state its options said: the rest has no opinion of the code. */
 export type GivenState = Partial<Omit<AgentState, 'runtime'>> & Pick<StandardAgentOptions, 'runtime'>;
 
 export function givenState(options: StandardAgentOptions, state: AgentState): GivenState {
-  const said = Object.entries(FROM_CODE).filter(([option]) => options[option as keyof typeof FROM_CODE] !== undefined);
+  const said = FROM_CODE_KEYS.filter((key) => options[key === 'modelId' ? 'model' : key] !== undefined);
   return {
-    ...Object.fromEntries(said.map(([, [key]]) => [key, state[key]])),
+    ...Object.fromEntries(said.map((key) => [key, state[key]])),
     tools: state.tools,
     ...(options.codeExecution !== undefined && { codeExecution: state.codeExecution }),
     ...(options.runtime !== undefined && { runtime: options.runtime }),
@@ -143,8 +151,8 @@ export function compareGiven(
     return { path: `${at}.${word}`, problem, kind: 'changed' };
   };
   const missing = [...findMissingModel(saved, registry), ...refuseCode(saved, registry)];
-  const settings = Object.values(FROM_CODE).flatMap(([key, word]) => {
-    return !Object.hasOwn(given, key) || isDeepStrictEqual(given[key], saved[key]) ? [] : [changed(word)];
+  const settings = FROM_CODE_KEYS.flatMap((key) => {
+    return !Object.hasOwn(given, key) || isDeepStrictEqual(given[key], saved[key]) ? [] : [changed(FROM_CODE[key])];
   });
   const flags = Object.entries(given.runtime ?? {}).flatMap(([flag, value]) => {
     return value === undefined || value === saved.runtime[flag as keyof RuntimeFlags]
@@ -200,6 +208,18 @@ export function compareTools({ name, tools }: AgentState, own: ReadonlyMap<strin
 
 /** What names a model: a configuration, or the id of one that was given as an object. */
 type ModelNames = Pick<AgentState, 'llmConfig' | 'modelId'>;
+
+/** How a state names a model: a configuration itself, an object by its id in the registry. */
+export function nameModel(
+  given: LlmConfig | ChatModel | LanguageModel | undefined,
+  registry: AgentRegistry,
+): ModelNames {
+  if (given === undefined) return { llmConfig: null, modelId: null };
+  if (!('reply' in given) && !('specificationVersion' in given))
+    return { llmConfig: parseLlmConfig(given), modelId: null };
+  registry.addModel(modelIdOf(given), given);
+  return { llmConfig: null, modelId: modelIdOf(given) };
+}
 
 /** Another model, as it is named on purpose: a configuration takes the place of an id. Throws if both are given. */
 export function overrideModel({ llmConfig, modelId }: Optional<ModelNames>): Partial<ModelNames> {

@@ -168,12 +168,15 @@ export class AgentRegistry {
   }
 
   /** What of the code that a state asks for is allowed: never more than the program gave the agent, or those who run code in its folder. */
-  permitCode({ name, codeExecution }: Pick<AgentState, 'name' | 'codeExecution'>): CodeExecutionConfig {
+  permitCode(
+    { name, codeExecution }: Pick<AgentState, 'name' | 'codeExecution'>,
+    given?: CodeExecutionConfig,
+  ): CodeExecutionConfig {
     if (codeExecution === false || !this.allowsCode(codeExecution)) return false;
     const { workDir } = codeExecution;
     const own = this.#agentCode.get(name);
-    if (own !== undefined) return narrowCode(codeExecution, own);
-    return this.#allowsAnyCode(workDir) ? codeExecution : this.#limitsIn(workDir).reduce(narrowCode, codeExecution);
+    const limits = own === undefined && !this.#allowsAnyCode(workDir) ? this.#limitsIn(workDir) : [];
+    return [own, ...limits, given].filter((limit) => limit !== undefined).reduce(narrowCode, codeExecution);
   }
 
   /** What runs code by this configuration, and what is known of the files it works on. */

@@ -80,7 +80,8 @@ function combine(a: AgentTotals, b: AgentTotals, sign: 1 | -1): AgentTotals {
   return Object.fromEntries(fields.map((field) => [field, a[field] + sign * b[field]])) as AgentTotals;
 }
 
-const message = z.looseObject({ name: z.string(), content: z.string() });
+/** What every message must have. */
+export const messageSchema = z.looseObject({ name: z.string(), content: z.string() });
 const count = z.number().nonnegative();
 
 const schema = z.looseObject({
@@ -100,7 +101,7 @@ const schema = z.looseObject({
   status: z.custom<AgentStatus>(isAgentStatus, 'is no status'),
   statusBeforePause: z.custom<AgentStatus>(isAgentStatus, 'is no status').nullable(),
   autoReplies: z.record(z.string(), z.int().nonnegative()),
-  histories: z.record(z.string(), z.array(message)),
+  histories: z.record(z.string(), z.array(messageSchema)),
   runtime: z.looseObject({ stream: z.boolean(), store: z.boolean(), checkpoint: z.boolean() }),
   memoryIds: z.array(z.string()),
   fields: z.record(z.string(), z.unknown()).optional(),
@@ -136,6 +137,17 @@ function checkWords(value: unknown, noun: string): void {
     `This ${noun} was told a message that is nothing but a secret, which is not stored: ${places.join(', ')}. Fork the checkpoint with a text at each of these places, and go on from the fork.`,
     { details: { places } },
   );
+}
+
+/** What the state of a team of one kind must have, besides its agents. */
+export function teamSchema<Record extends z.ZodRawShape>(kind: string, record: Record) {
+  return z.looseObject({
+    kind: z.literal(kind),
+    formatVersion: z.literal(1),
+    order: z.array(z.string()).min(1),
+    agents: z.record(z.string(), z.unknown()),
+    ...record,
+  });
 }
 
 /** How the states of one kind of team look, and what people are told of another one. */

@@ -1,4 +1,5 @@
-import { ModelError, messageOf } from '../../core/errors.ts';
+import { InvalidInputError, ModelError, messageOf, NotFoundError } from '../../core/errors.ts';
+import { freezeState } from '../../core/freeze.ts';
 import { describeValue, isRecord } from '../../core/options.ts';
 import type { CodeBlock, CodeExecutionConfig, CodeExecutor, CodeResult } from '../code/code-executor.ts';
 import type {
@@ -10,9 +11,12 @@ import type {
   ModelSettings,
   ToolCall,
 } from '../model/chat-model.ts';
-import { captureWorkspace } from '../workspace/capture-workspace.ts';
+import { requestSettings } from '../model/llm-config.ts';
+import { type CaptureContext, captureWorkspace } from '../workspace/capture-workspace.ts';
 import type { WorkspaceCache } from '../workspace/workspace-cache.ts';
+import { resolveWorkspaceOptions } from '../workspace/workspace-options.ts';
 import type { WorkspaceState } from '../workspace/workspace-state.ts';
+import type { AgentRegistry } from './agent-registry.ts';
 import type { AgentState, AgentTotals } from './agent-state.ts';
 import type { Effects } from './effects.ts';
 import { callTool, describeTool, failedOutcome, type Tool, type ToolOutcome } from './tool.ts';
@@ -54,6 +58,22 @@ export async function takeTurn(input: TurnInput): Promise<Turn> {
     said.push(await answerCalls(input, reply.toolCalls));
     totals = { ...totals, toolCalls: totals.toolCalls + reply.toolCalls.length };
   }
+}
+
+/** Whoever leads a team: which model thinks for it, and what it has used. */
+export type Leader = Pick<AgentState, 'name' | 'modelId' | 'llmConfig' | 'totals'>;
+
+/** Lets the model of a leader speak, without tools. */
+export async function askLeader(
+  { name, modelId, llmConfig, totals }: Leader,
+  said: Pick<TurnInput, 'systemMessage' | 'messages'>,
+  { registry, effects, signal }: Pick<TurnInput, 'effects' | 'signal'> & { readonly registry: AgentRegistry },
+): Promise<Turn> {
+  const model = registry.modelFor({ name, modelId, llmConfig });
+  if (model === undefined) throw new InvalidInputError(`"${name}", who leads the team, has no model. Give it one.`);
+  const state = { name, maxToolRounds: 1, totals };
+  const settings = llmConfig === null ? undefined : requestSettings(llmConfig);
+  return takeTurn({ ...said, state, model, tools: [], settings, effects, signal });
 }
 
 async function askModel(input: TurnInput, said: readonly ModelMessage[], round: number): Promise<ModelReply> {
@@ -164,6 +184,20 @@ export async function runCode(blocks: readonly CodeBlock[], input: CodeTurnInput
     if (outcome.result.failure !== undefined) break;
   }
   return { content: code.map(describeResult).join('\n\n'), code, workspace };
+}
+
+/** The files before any code ran: none if the folder is still to be made. */
+export async function captureFolder(
+  { workDir, capture }: CodeTurnInput['config'],
+  context: CaptureContext,
+): Promise<WorkspaceState | null> {
+  if (capture === false) return null;
+  try {
+    return await captureWorkspace(workDir, capture, context);
+  } catch (error) {
+    if (!(error instanceof NotFoundError)) throw error;
+    return freezeState({ entries: {}, skipped: [], ignored: resolveWorkspaceOptions(capture).ignore });
+  }
 }
 
 /** What the files became is recorded with the run, so that a replay, which runs nothing, has the same files in its states. */

@@ -1,6 +1,6 @@
-import { ClosedError, InvalidInputError, NotFoundError, UnsupportedError } from '../../core/errors.ts';
+import { ClosedError, ConflictError, InvalidInputError, NotFoundError, UnsupportedError } from '../../core/errors.ts';
 import * as is from '../../core/options.ts';
-import { checkOptions, checkValue, isRecord, type OptionChecks, unknownKey } from '../../core/options.ts';
+import { checkOptions, checkValue, type OptionChecks, unknownKey } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { name, parseName } from '../../core/record/id.ts';
 import type { RestoreOptions } from '../../manager/agent/agent-saving.ts';
@@ -8,13 +8,13 @@ import { captureAgent } from '../../manager/agent/capture-agent.ts';
 import { manager, onDifference } from '../../manager/call-options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { RestoreReport } from '../../manager/engine/loading.ts';
-import { WholeCheckpointStorage } from '../../storage/whole/whole-storage.ts';
 import { madeFields } from './agent-fields.ts';
 import { runtimeFlags } from './agent-options.ts';
 import { AgentRegistry, registry } from './agent-registry.ts';
 import { DEFAULT_RUNTIME, type RuntimeFlags } from './agent-state.ts';
 import { AutoSaves, type FailedSave } from './auto-saves.ts';
 import type { ChatMessage } from './chat-message.ts';
+import { findLatest, give, idOf, isUnset, type NamedAgent, named, nameOf, sessionOf } from './named-agent.ts';
 import { StandardAgent } from './standard-agent.ts';
 
 /** What an orchestrator looks after. */
@@ -36,16 +36,6 @@ export type OrchestratorOptions = {
   /** Told when an agent could not be saved. It is tried again, and by `flush`. */
   readonly onSaveFailed?: (failed: FailedSave) => void;
 };
-
-/** Anything with a name, or with an id that serves as one, and perhaps a way to hear of its changes. */
-export type NamedAgent = object & (Named | (Named & { readonly [field: string]: unknown }));
-
-type Named = { readonly name: string } | { readonly agentId: string } | { readonly id: string };
-
-const named = is.accepts(
-  'an object with a name, an agentId or an id',
-  (value) => isRecord(value) && typeof nameOf(value as NamedAgent) === 'string',
-);
 
 const OPTIONS: OptionChecks<OrchestratorOptions> = {
   agents: { required: is.listOf(named) },
@@ -85,8 +75,8 @@ export class Orchestrator {
     this.#registry = options.registry ?? new AgentRegistry();
     this.#saves = new AutoSaves({
       manager: options.checkpointManager,
-      agents: () => this.agents.filter((agent) => this.runtimeOf(nameOf(agent)).checkpoint),
-      findLatest: (agent) => findLatest(agent as NamedAgent, options.checkpointManager).catch(unlessUnsupported),
+      agents: () => this.agents.filter((agent) => this.runtimeOf(this.#nameOf(agent)).checkpoint),
+      findLatest: (agent) => this.#findLatest(agent as NamedAgent).catch(unlessUnsupported),
       onFailure: (failed) => {
         this.#failed.push(failed);
         options.onSaveFailed?.(failed);
@@ -130,7 +120,7 @@ export class Orchestrator {
   /** Looks after one more agent; `CLOSED` after `close`. */
   track<Agent extends NamedAgent>(agent: Agent): Agent {
     checkValue(agent, named, 'The agent of track()');
-    if (this.#agents.get(nameOf(agent)) === agent) return agent;
+    if (this.agents.includes(agent)) return agent;
     if (this.#isClosed)
       throw new ClosedError(
         `The orchestrator is closed, so "${nameOf(agent)}" was not added. Make a new Orchestrator.`,
@@ -142,8 +132,8 @@ export class Orchestrator {
   /** Says that an agent changed: it is saved at the end of this turn of the event loop, and not at the next look. */
   changed(agent: NamedAgent): void {
     checkValue(agent, named, 'The agent of changed()');
-    const name = nameOf(agent);
-    if (this.#agents.get(name) !== agent) {
+    if (!this.agents.includes(agent)) {
+      const name = nameOf(agent);
       throw new InvalidInputError(`"${name}" is not one of the orchestrator's agents. Add it with track().`, {
         details: { agent: name },
       });
@@ -152,7 +142,7 @@ export class Orchestrator {
   }
 
   #isAutoSaved(agent: NamedAgent): boolean {
-    return this.#options.autoCheckpoint === true && this.runtimeOf(nameOf(agent)).checkpoint;
+    return this.#options.autoCheckpoint === true && this.runtimeOf(this.#nameOf(agent)).checkpoint;
   }
 
   /** Lets an agent answer a message. Its words are streamed if its flags say so, and what changes is saved. */
@@ -180,7 +170,7 @@ export class Orchestrator {
     const undos: (() => Promise<unknown>)[] = [];
     try {
       for (const [name, agent] of this.#agents) {
-        const latest = await findLatest(agent, checkpointManager);
+        const latest = await this.#findLatest(agent);
         if (latest === undefined) continue;
         if (options.onDifference === 'fail') undos.push(captureAgent(agent, checkpointManager.engine.plainCodec));
         await checkpointManager.restore(latest.id, { ...options, into: agent });
@@ -239,8 +229,23 @@ export class Orchestrator {
     const { userId, checkpointManager } = this.#options;
     if (idOf(agent) === undefined) give(agent, 'agentId', this.#idFor(agent));
     if (userId !== undefined && isUnset(agent, 'userId')) give(agent, 'userId', userId);
-    if ('checkpointManager' in agent && isUnset(agent, 'checkpointManager'))
-      give(agent, 'checkpointManager', checkpointManager);
+    const canHave = 'checkpointManager' in agent || Object.isExtensible(agent);
+    if (canHave && isUnset(agent, 'checkpointManager')) give(agent, 'checkpointManager', checkpointManager);
+  }
+
+  /** What the agent was called when it was added: its name is part of its state, and may change. */
+  #nameOf(agent: NamedAgent): string {
+    const [name] = [...this.#agents].find(([, other]) => other === agent) ?? [nameOf(agent)];
+    return name;
+  }
+
+  /** Where an agent was left. The same name may be that of another user's agent, which is nobody's to bring back. */
+  async #findLatest(agent: NamedAgent): Promise<Checkpoint | undefined> {
+    const { checkpointManager, userId } = this.#options;
+    const latest = await findLatest(agent, checkpointManager);
+    const isOwn = userId === undefined || Reflect.get(agent, 'userId') !== userId;
+    if (isOwn || latest?.userId === undefined || latest.userId === userId) return latest;
+    throw otherUser(latest, userId);
   }
 
   #idFor(agent: NamedAgent): string {
@@ -256,60 +261,16 @@ export class Orchestrator {
   }
 }
 
-/** Gives an agent something that is not part of its state. */
-function give(agent: NamedAgent, field: 'agentId' | 'userId' | 'checkpointManager', value: unknown): void {
-  Object.defineProperty(agent, field, { value, configurable: true, writable: true, enumerable: false });
-}
-
-function isUnset(agent: NamedAgent, field: string): boolean {
-  return (Reflect.get(agent, field) ?? undefined) === undefined;
-}
-
-function sessionOf(agent: NamedAgent): string {
-  return idOf(agent) ?? nameOf(agent);
-}
-
-function nameOf(agent: NamedAgent): string {
-  const { name }: { name?: unknown } = agent as object;
-  return typeof name === 'string' ? name : (idOf(agent) as string);
-}
-
-function idOf(agent: NamedAgent): string | undefined {
-  const { agentId, id }: { agentId?: unknown; id?: unknown } = agent as object;
-  const given = agentId ?? id;
-  return typeof given === 'string' && given !== '' ? given : undefined;
-}
-
-/** How many checkpoints of a user are looked at together. */
-const USER_PAGE = 200;
-
-/** Where an agent was left: the head of its current branch. A storage of three methods lists those of a user only; throws if it cannot be found there. */
-async function findLatest(agent: NamedAgent, checkpoints: CheckpointManager): Promise<Checkpoint | undefined> {
-  const sessionId = sessionOf(agent);
-  const { storage } = checkpoints.engine;
-  if (!(storage instanceof WholeCheckpointStorage)) {
-    const current = await checkpoints.currentBranch(sessionId);
-    const head = (await checkpoints.branches(sessionId)).find(({ branch }) => branch === current);
-    return head && checkpoints.open(head.headId);
-  }
-  const latest = await checkpoints.latest({ sessionId }); // it keeps no current branch
-  if (latest !== undefined || storage.findsSessions) return latest;
-  const userId: unknown = Reflect.get(agent, 'userId');
-  if (typeof userId !== 'string')
-    throw new UnsupportedError(
-      `A storage of whole checkpoints (save, load, listByUser) cannot find session "${sessionId}" of agent "${nameOf(agent)}" without its user. Give the orchestrator a userId, or the storage a listBySession method.`,
-      { details: { agent: nameOf(agent), sessionId } },
-    );
-  for (let offset = 0; ; offset += USER_PAGE) {
-    const page = await checkpoints.listByUser(userId, { limit: USER_PAGE, offset });
-    const found = page.find((checkpoint) => checkpoint.sessionId === sessionId);
-    if (found !== undefined || page.length < USER_PAGE) return found;
-  }
-}
-
 /** Where nothing can be found, every run of an agent begins a history of its own. */
 function unlessUnsupported(error: unknown): undefined {
   if (!(error instanceof UnsupportedError)) throw error;
+}
+
+function otherUser({ sessionId, id, userId: found }: Checkpoint, userId: string): ConflictError {
+  return new ConflictError(
+    `Checkpoint ${id} of session "${sessionId}" is of user "${found}", and this orchestrator is for user "${userId}". Give each user's agents ids of their own, or pass a sessionPrefix, such as '${userId}/'.`,
+    { details: { sessionId, id, expected: userId, found } },
+  );
 }
 
 function isWatchable(agent: object): agent is Watchable {

@@ -19,9 +19,6 @@ export type ChatMessage = {
 /** Whoever has this name is the person at the other end: models see the words without a name before them. */
 export const PERSON = 'user';
 
-/** Two of one name are one and the same in a conversation. */
-export const NAMED_AS_PERSON = `"${PERSON}" is the name of the person. Give the agent another.`;
-
 /** A conversation as the model of one of its speakers is told of it. */
 export function toModelMessages(history: readonly ChatMessage[], self: string): ModelMessage[] {
   return history.flatMap((message) => (message.name === self ? ownTurn(message) : [heard(message)]));

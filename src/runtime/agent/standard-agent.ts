@@ -6,7 +6,6 @@ import { COMPARES_CODE, type ComparedState } from '../../manager/agent/agent.ts'
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { renderNothing } from '../../memory/storage/memory-record.ts';
 import type { CodeBlock, CodeExecutionConfig } from '../code/code-executor.ts';
-import { narrowCode } from '../code/code-limits.ts';
 import { extractCodeBlocks } from '../code/extract-code-blocks.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
@@ -37,7 +36,7 @@ import {
   parseAgentState,
   subtractTotals,
 } from './agent-state.ts';
-import { runCode, takeTurn } from './agent-turn.ts';
+import { captureFolder, runCode, takeTurn } from './agent-turn.ts';
 import { type ChatMessage, PERSON, toModelMessages } from './chat-message.ts';
 import { UnrecordedEffects } from './effects.ts';
 import {
@@ -239,12 +238,19 @@ export class StandardAgent {
     return limit !== null && (autoReplies[partner] ?? 0) >= limit;
   }
 
+  /** @internal Captures the working directory before a conversation runs code, so that it can be restored to that. */
+  async captureFiles(registry: AgentRegistry, signal: AbortSignal | undefined): Promise<void> {
+    const config = registry.permitCode(this.#state, this.#given.codeExecution);
+    if (config === false) return;
+    const capturing = captureFolder(config, { cache: registry.codeParts(config).cache, signal });
+    this.#change({ workspace: await this.#restores.outlast(capturing) });
+  }
+
   /** What a state says of code is a request; without the registry's permission nothing runs. */
   #codeToRun({ partner, registry }: ReplyContext): CodeTask | undefined {
     const last = this.history(partner).at(-1);
     if (last === undefined || last.name === this.name) return undefined;
-    const permitted = registry.permitCode(this.#state);
-    const config = narrowCode(permitted, this.#given.codeExecution ?? permitted);
+    const config = registry.permitCode(this.#state, this.#given.codeExecution);
     const blocks = config === false ? [] : extractCodeBlocks(last.content);
     return config === false || blocks.length === 0 ? undefined : { blocks, config };
   }
@@ -254,10 +260,7 @@ export class StandardAgent {
     const running = runCode(blocks, { name: this.name, config, ...registry.codeParts(config), effects, signal });
     const { content, code, workspace } = await this.#restores.outlast(running);
     const { totals, workspace: last } = this.#state;
-    this.#change({
-      totals: { ...totals, codeRuns: totals.codeRuns + code.length },
-      workspace: workspace ?? last,
-    });
+    this.#change({ totals: { ...totals, codeRuns: totals.codeRuns + code.length }, workspace: workspace ?? last });
     return this.#say({ name: this.name, content, code }, partner, 'itself');
   }
 

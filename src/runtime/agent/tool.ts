@@ -5,6 +5,7 @@ import { checkOptions, describeValue, isRecord, type OptionCheck, type OptionChe
 import { findLeftOut } from '../../core/secret/left-out.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
 import { digestText } from '../../core/tree/chunk.ts';
+import { toJson } from '../../core/value/to-json.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
 import type { JsonObject, ToolSpec } from '../model/chat-model.ts';
 
@@ -139,13 +140,6 @@ function formatValue(value: unknown): string {
   } catch (error) {
     return `The tool ran, but its result cannot be shown: ${messageOf(error)}`;
   }
-}
-
-function toJson(item: unknown): unknown {
-  if (typeof item === 'bigint' || item instanceof Error) return String(item);
-  if (item instanceof Set) return [...item];
-  if (!(item instanceof Map)) return item;
-  return [...item.keys()].every((key) => typeof key === 'string') ? Object.fromEntries(item) : [...item];
 }
 
 /** Half a character is not left over: providers refuse texts that have one. */

@@ -3,9 +3,9 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
 import * as is from '../../core/options.ts';
 import { checkOptions, type OptionChecks } from '../../core/options.ts';
+import { LinearPattern } from '../../core/pattern/linear-pattern.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
-import { LinearPattern } from './linear-pattern.ts';
 
 /** What ends a conversation, besides having run its rounds; plain data. */
 export type EndRules = {
@@ -66,7 +66,12 @@ function findSignal({ rules, last }: EndView, registry: AgentRegistry): ChatEnd 
 }
 
 function matchPattern({ pattern }: EndRules, content: string): string | undefined {
-  return pattern === undefined ? undefined : new LinearPattern(pattern).find(content);
+  const span = pattern === undefined ? undefined : toPattern(pattern).find(content);
+  return span === undefined ? undefined : content.slice(span.start, span.end);
+}
+
+function toPattern(pattern: NonNullable<EndRules['pattern']>): LinearPattern {
+  return new LinearPattern(pattern, 'end.pattern');
 }
 
 function openPredicate(name: string, registry: AgentRegistry): (message: ChatMessage) => boolean {
@@ -127,11 +132,10 @@ function plainPattern({ source, flags = '' }: NonNullable<EndRules['pattern']>):
 }
 
 function checkEndRules(rules: EndRules): EndRules {
-  if (rules.pattern !== undefined && new LinearPattern(rules.pattern).find('') !== undefined)
-    throw new InvalidInputError(
-      `The end pattern /${rules.pattern.source}/ fits an empty text: it is in every message.`,
-      { details: { option: 'end.pattern' } },
-    );
+  if (rules.pattern !== undefined && toPattern(rules.pattern).test(''))
+    throw new InvalidInputError(`The pattern /${rules.pattern.source}/ fits an empty text: it is in every message.`, {
+      details: { option: 'end.pattern' },
+    });
   for (const signal of rules.signals)
     if (signal === '') throw new InvalidInputError('An empty text cannot be an end signal: it is in every message.');
   return rules;
@@ -140,6 +144,6 @@ function checkEndRules(rules: EndRules): EndRules {
 /** A text without the words that would end a conversation. */
 export function stripSignals(content: string, { signals, pattern }: EndRules): string {
   const withoutSignals = signals.reduce((text, signal) => text.replaceAll(signal, ''), content);
-  const stripped = pattern === undefined ? withoutSignals : new LinearPattern(pattern).remove(withoutSignals);
+  const stripped = pattern === undefined ? withoutSignals : toPattern(pattern).replace(withoutSignals, '');
   return stripped === content ? content : stripped.trim();
 }

@@ -1,4 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import { findName } from '../agent/find-name.ts';
 import type { HumanRequest } from '../agent/reply.ts';
 import { findOwn } from '../run/request-answers.ts';
 import type { TeamKind } from '../run/team.ts';
@@ -8,7 +9,6 @@ import type { ChatTrigger } from './chat-loop.ts';
 import { changeSettings, findMissingCode } from './chat-settings.ts';
 import { type ChatSettings, type ChatState, parseChatState, totalsOf } from './chat-state.ts';
 import { GroupChat } from './group-chat.ts';
-import { findName } from './speaker-selection.ts';
 
 /** What a conversation asks a person now. Any text is an answer, but for the name of the next speaker. */
 export type ChatRequest = HumanRequest & { readonly options: readonly string[] };
@@ -98,7 +98,7 @@ function adoptCode(state: ChatState, code: ChatState): ChatState {
   const newcomer = stage === 'open' ? heard : {};
   return withoutPassedLimit({
     ...state,
-    ...adoptAgents(state, code, { newcomer, partner: { was: was.managerName, is: settings.managerName } }),
+    ...adoptAgents(state, code, { newcomer, was: was.managerName, is: settings.managerName }),
     chat: {
       ...state.chat,
       settings,

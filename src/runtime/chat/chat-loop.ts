@@ -43,6 +43,8 @@ export class ChatLoop implements Script {
   }
 
   async #start(): Promise<void> {
+    const { registry, agents } = this.#chat;
+    for (const agent of agents) await agent.captureFiles(registry, this.#world.signal);
     this.#chat.change({ stage: 'started' });
     await this.#world.save('conversation_start');
   }
@@ -63,7 +65,7 @@ export class ChatLoop implements Script {
   }
 
   #introduce(): ChatMessage {
-    const lines = this.#chat.agents.map((agent) => `- ${agent.name}: ${agent.introduction}`);
+    const lines = this.#chat.members.map(({ name, description }) => `- ${name}: ${description}`);
     return { name: this.#chat.record.settings.managerName, content: `In this conversation are:\n${lines.join('\n')}` };
   }
 
@@ -71,7 +73,7 @@ export class ChatLoop implements Script {
     const { managerName } = this.#chat.record.settings;
     const { speaker, ...remembered } = await selectSpeaker({
       chat: this.#chat.record,
-      agents: this.#chat.agents.map((agent) => ({ name: agent.name, description: agent.introduction })),
+      agents: this.#chat.members,
       registry: this.#chat.registry,
       effects: this.#world.effects,
       signal: this.#world.signal,
@@ -84,7 +86,7 @@ export class ChatLoop implements Script {
 
   async #reply(name: string): Promise<void> {
     const { effects, signal, onText, recall } = this.#world;
-    const outcome = await this.#openAgent(name).respond({
+    const outcome = await this.#chat.openAgent(name).respond({
       effects,
       registry: this.#chat.registry,
       partner: this.#chat.record.settings.managerName,
@@ -165,12 +167,6 @@ export class ChatLoop implements Script {
     const { messages, reopenings = 0 } = this.#chat.record;
     const place = reopenings === 0 ? messages.length : `${messages.length}+${reopenings}`;
     return this.#world.ask({ ...question, id: `${place}:${question.agent}:${question.kind}` });
-  }
-
-  #openAgent(name: string): StandardAgent {
-    const agent = this.#chat.agent(name);
-    if (agent === undefined) throw new Error(`There is no agent "${name}" in the group.`);
-    return agent;
   }
 }
 

@@ -45,10 +45,7 @@ export async function holdChat(
       script: (world) => new ChatLoop(chat, world),
       ask: ask && (async (request, { signal }) => toAnswer(await ask(request, { signal }))),
       answers: hold.answers ?? answers,
-      files: files && {
-        add: (checkpoint) => files.add(checkpoint, describeConversation(chat)),
-        finish: (stop) => files.finish(stop),
-      },
+      files,
     },
     options,
   );

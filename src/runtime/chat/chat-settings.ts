@@ -4,10 +4,10 @@ import * as is from '../../core/options.ts';
 import { checkOptions, checkValue, describeValue, isRecord, type OptionChecks } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
-import { overrideModel } from '../agent/agent-options.ts';
-import { type AgentRegistry, modelIdOf } from '../agent/agent-registry.ts';
-import { NAMED_AS_PERSON, PERSON } from '../agent/chat-message.ts';
-import { parseLlmConfig } from '../model/llm-config.ts';
+import { nameModel, overrideModel } from '../agent/agent-options.ts';
+import type { AgentRegistry } from '../agent/agent-registry.ts';
+import { PERSON } from '../agent/chat-message.ts';
+import { checkMembers } from '../run/agent-team.ts';
 import type { Difference } from '../run/differences.ts';
 import { createEndRules, END_RULES } from './chat-end.ts';
 import type { ChatSettings } from './chat-state.ts';
@@ -91,23 +91,8 @@ export function createSettings(options: GroupChatOptions, registry: AgentRegistr
       { details: { option: 'selector' } },
     );
   checkSeed(withoutUndefined(given), { speakerSelection });
-  return {
-    ...DEFAULTS,
-    ...withoutUndefined(given),
-    end: createEndRules(end),
-    ...describeSelector(selector, registry),
-  };
-}
-
-function describeSelector(
-  selector: GroupChatOptions['selector'],
-  registry: AgentRegistry,
-): Pick<ChatSettings, 'selectorConfig' | 'selectorModelId'> {
-  if (selector === undefined) return { selectorConfig: null, selectorModelId: null };
-  if (!('reply' in selector) && !('specificationVersion' in selector))
-    return { selectorConfig: parseLlmConfig(selector), selectorModelId: null };
-  registry.addModel(modelIdOf(selector), selector);
-  return { selectorConfig: null, selectorModelId: modelIdOf(selector) };
+  const { llmConfig: selectorConfig, modelId: selectorModelId } = nameModel(selector, registry);
+  return { ...DEFAULTS, ...withoutUndefined(given), end: createEndRules(end), selectorConfig, selectorModelId };
 }
 
 const SELECTIONS = ['auto', 'round_robin', 'random', 'manual'];
@@ -126,8 +111,8 @@ export function checkSettings(settings: ChatSettings, agents: readonly string[],
 
 /** Throws if nobody could lead a group by its settings, whatever is registered. */
 function checkLeading(settings: ChatSettings, agents: readonly string[]): void {
-  checkNames(settings, agents);
-  checkRounds(settings.maxRounds);
+  checkMembers(agents, settings.managerName);
+  checkTransitions(settings, agents);
   checkSelection(settings.speakerSelection);
   if (settings.speakerSelection === 'auto' && needsSelector(settings, agents)) {
     throw new InvalidInputError(
@@ -156,10 +141,7 @@ function needsSelector(settings: ChatSettings, agents: readonly string[]): boole
   return !hasModel && [PERSON, ...agents].some((last) => findCandidates(settings, agents, last).length > 1);
 }
 
-function checkNames({ managerName, allowedTransitions }: ChatSettings, agents: readonly string[]): void {
-  if ([managerName, ...agents].includes(PERSON)) throw new InvalidInputError(NAMED_AS_PERSON);
-  if (agents.includes(managerName))
-    throw new InvalidInputError(`An agent has the manager's name "${managerName}". Give one of them another.`);
+function checkTransitions({ allowedTransitions }: ChatSettings, agents: readonly string[]): void {
   const known = [...agents, PERSON];
   for (const name of Object.entries(allowedTransitions ?? {}).flatMap(([from, to]) => [from, ...to])) {
     if (!known.includes(name))
@@ -168,12 +150,6 @@ function checkNames({ managerName, allowedTransitions }: ChatSettings, agents: r
         { details: { option: 'allowedTransitions' } },
       );
   }
-}
-
-/** Accepts a number of rounds or throws. */
-export function checkRounds(rounds: number): void {
-  if (Number.isSafeInteger(rounds) && rounds >= 1) return;
-  throw new InvalidInputError(`The number of rounds must be a whole number from 1; found ${rounds}.`);
 }
 
 /** Code that a group names and nobody registered. */

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { type AgentState, type AgentTotals, addTotals, checkTeamState } from '../agent/agent-state.ts';
+import { type AgentTotals, addTotals, checkTeamState, messageSchema, teamSchema } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import type { HumanRequest } from '../agent/reply.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
+import type { TeamState } from '../run/agent-team.ts';
 import type { RequestAnswer } from '../run/request-answers.ts';
-import type { OpenWork } from '../run/work.ts';
 import type { ChatEnd, EndRules } from './chat-end.ts';
 
 /** How the next speaker is found: by a model, in turn, by chance, by a person, or by a registered function. */
@@ -68,26 +68,11 @@ export type ChatRecord = {
 };
 
 /** What a checkpoint of a group holds. */
-export type ChatState = {
-  readonly kind: typeof CHAT_KIND;
-  readonly formatVersion: 1;
-  readonly chat: ChatRecord;
-  /** In the order in which they take turns. */
-  readonly order: readonly string[];
-  readonly agents: Readonly<Record<string, AgentState>>;
-  /** What the move under way has called, if it was saved before it was over: it goes on from there. */
-  readonly works?: readonly OpenWork[];
-};
+export type ChatState = TeamState<typeof CHAT_KIND> & { readonly chat: ChatRecord };
 
 export const CHAT_KIND = 'group_chat';
 
-const message = z.looseObject({ name: z.string(), content: z.string() });
-
-const schema = z.looseObject({
-  kind: z.literal(CHAT_KIND),
-  formatVersion: z.literal(1),
-  order: z.array(z.string()).min(1),
-  agents: z.record(z.string(), z.unknown()),
+const schema = teamSchema(CHAT_KIND, {
   chat: z.looseObject({
     settings: z.looseObject({
       managerName: z.string(),
@@ -98,13 +83,13 @@ const schema = z.looseObject({
     problem: z.string(),
     initiator: z.string(),
     stage: z.enum(['new', 'started', 'open']),
-    messages: z.array(message),
+    messages: z.array(messageSchema),
     round: z.int().nonnegative(),
-    roundLimit: z.int().nonnegative().optional(),
-    roundsFrom: z.int().nonnegative().optional(),
+    roundLimit: z.int().nonnegative(),
+    roundsFrom: z.int().nonnegative(),
     lastSpeaker: z.string().nullable(),
     nextSpeaker: z.string().nullable(),
-    pendingReply: z.looseObject({ speaker: z.string(), message }).nullable(),
+    pendingReply: z.looseObject({ speaker: z.string(), message: messageSchema }).nullable(),
     pendingInput: z.looseObject({ id: z.string(), agent: z.string(), prompt: z.string() }).nullable(),
     randomState: z.number(),
     end: z.looseObject({ reason: z.string() }).nullable(),
@@ -121,13 +106,12 @@ const FORM = {
 /** Checks that a state is one of a conversation; throws an InvalidInputError that says what it is instead. */
 export function parseChatState(value: unknown): ChatState {
   checkTeamState(value, FORM);
-  return withLimits(value as ChatState);
+  return value as ChatState;
 }
 
-/** Older states had one number for what the code says and what a run grants. */
-function withLimits(state: ChatState): ChatState {
-  const { settings, roundLimit = settings.maxRounds, roundsFrom = 0 } = state.chat;
-  return { ...state, chat: { ...state.chat, roundLimit, roundsFrom } };
+/** Everything that was said, also what only its speaker knows yet. */
+export function saidIn({ messages, pendingReply }: ChatRecord): readonly ChatMessage[] {
+  return pendingReply === null ? messages : [...messages, pendingReply.message];
 }
 
 /** What everybody in a conversation had used. */

@@ -7,15 +7,8 @@ import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import type { CodeExecutionConfig } from '../code/code-executor.ts';
 import { addProblems, type DifferenceReport, report } from '../run/differences.ts';
-import {
-  type ContinuationFilesOptions,
-  DEFAULT_ROOT,
-  type FilesOptions,
-  openContinuationFiles,
-  type SessionFiles,
-} from '../run/files/session-files.ts';
+import { type FilesOptions, openContinuationFiles } from '../run/files/session-files.ts';
 import { CHAT_RUN, CONTINUATION, FILES, RESTORE } from '../run/run-options.ts';
-import type { TeamFacts } from '../run/team-facts.ts';
 import {
   type BegunBranch,
   type BranchOptions,
@@ -28,10 +21,10 @@ import type { Edit } from '../run/team-run.ts';
 import { type ApplyOptions, applyRestore } from '../workspace/apply-restore.ts';
 import { planRestore } from '../workspace/plan-restore.ts';
 import type { WorkspacePlan, WorkspaceReport } from '../workspace/workspace-plan.ts';
-import type { WorkspaceState } from '../workspace/workspace-state.ts';
+import { NOT_CAPTURED, type WorkspaceState } from '../workspace/workspace-state.ts';
 import { CHAT, type ChatTypes } from './chat-kind.ts';
-import { type ChatRunOptions, type ChatRunResult, holdChat } from './chat-run.ts';
-import type { ChatSettings, ChatState } from './chat-state.ts';
+import { type ChatRunOptions, type ChatRunResult, describeConversation, holdChat } from './chat-run.ts';
+import { type ChatSettings, type ChatState, saidIn } from './chat-state.ts';
 import type { GroupChat } from './group-chat.ts';
 
 /** How a conversation is put back. */
@@ -42,8 +35,6 @@ export type RestoredChat = {
   readonly chat: GroupChat;
   readonly checkpoint: Checkpoint;
   readonly report: DifferenceReport;
-  /** The code that checkpoints of its runs name. */
-  readonly facts: TeamFacts;
 };
 
 /** How a conversation is continued. */
@@ -96,8 +87,8 @@ export class CheckpointRestorer {
   async restore(source: CheckpointSource, options: RestoreChatOptions = {}): Promise<RestoredChat> {
     checkOptions(options, RESTORE, 'restore()');
     const opened = await this.#restorer.open(source);
-    const { team, ...rebuilt } = await this.#restorer.rebuild(opened, options);
-    return { chat: team, ...rebuilt, checkpoint: opened.checkpoint };
+    const { team, report } = await this.#restorer.rebuild(opened, options);
+    return { chat: team, report, checkpoint: opened.checkpoint };
   }
 
   /** Goes on from a checkpoint for a number of rounds, as a new branch; what came after it stays as it is. */
@@ -161,8 +152,9 @@ export async function continueChat(
     },
     hold: async (chat, session, { origin, isChanged, metadata, ...code }) => {
       const isOver = chat.record.end !== null && edit === undefined;
-      const place = { manager, origin, file, sessionId: session.id };
-      const files = isOver ? undefined : await openFiles(place, options);
+      const conversation = () => describeConversation(chat);
+      const subject = { manager, origin, file, sessionId: session.id, conversation };
+      const files = isOver ? undefined : await openContinuationFiles(subject, options);
       const first = isChanged ? 'conversation_continued' : undefined;
       return holdChat(chat, { manager, session, files, first, edit, ...code }, { ...options, metadata });
     },
@@ -170,18 +162,9 @@ export async function continueChat(
   return { ...result, restoredFiles, report: report(addProblems(result.differences, describeLeft(restoredFiles))) };
 }
 
-async function openFiles(
-  place: Pick<ContinuationFilesOptions, 'manager' | 'origin' | 'file' | 'sessionId'>,
-  { logs, checkpointFiles: hasStates = logs !== undefined, outputRoot, rounds }: ContinueOptions,
-): Promise<SessionFiles | undefined> {
-  if (logs === false && outputRoot === undefined) return undefined;
-  const root = logs === false ? '.' : (logs ?? DEFAULT_ROOT);
-  return openContinuationFiles({ ...place, rounds, root, outputRoot, hasStates });
-}
-
 type Capture = {
   readonly name: string;
-  readonly workspace: WorkspaceState;
+  readonly workspace: WorkspaceState | null;
   readonly config: Exclude<CodeExecutionConfig, false>;
 };
 
@@ -189,9 +172,11 @@ type Capture = {
 async function planChatFiles(state: ChatState, registry: AgentRegistry): Promise<Record<string, WorkspacePlan>> {
   const plans: Record<string, WorkspacePlan> = {};
   for (const { name, workspace, config } of findCaptures(state)) {
-    if (!registry.allowsCode(config)) throw refuseFolder(name, config.workDir);
+    const isAllowed = registry.allowsCode(config);
+    if (!isAllowed && workspace === null) continue; // nothing would be written, and the folder is not ours to look at
+    if (!isAllowed) throw refuseFolder(name, config.workDir);
     const ignore = config.capture === false ? undefined : config.capture?.ignore;
-    plans[name] = await planRestore(workspace, config.workDir, ignore === undefined ? {} : { ignore });
+    plans[name] = await planRestore(workspace ?? NOT_CAPTURED, config.workDir, ignore === undefined ? {} : { ignore });
   }
   return plans;
 }
@@ -208,14 +193,15 @@ function refuseFolder(name: string, workDir: string): InvalidInputError {
 function findCaptures(state: ChatState): Capture[] {
   const byFolder = new Map<string, Capture>();
   for (const { name, workspace, codeExecution } of inOrderOfRuns(state)) {
-    if (workspace === null || codeExecution === false) continue;
-    byFolder.set(resolve(codeExecution.workDir), { name, workspace, config: codeExecution });
+    if (codeExecution === false) continue;
+    const folder = resolve(codeExecution.workDir);
+    if (workspace !== null || !byFolder.has(folder)) byFolder.set(folder, { name, workspace, config: codeExecution });
   }
   return [...byFolder.values()];
 }
 
-function inOrderOfRuns({ agents, chat: { messages, pendingReply } }: ChatState): AgentState[] {
-  const said = pendingReply === null ? messages : [...messages, pendingReply.message];
+function inOrderOfRuns({ agents, chat }: ChatState): AgentState[] {
+  const said = saidIn(chat);
   const lastRun = ({ name }: AgentState) =>
     said.findLastIndex((message) => message.name === name && message.code !== undefined);
   return Object.values(agents).toSorted((a, b) => lastRun(a) - lastRun(b));

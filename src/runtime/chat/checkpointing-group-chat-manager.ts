@@ -144,9 +144,10 @@ export class CheckpointingGroupChatManager {
 
   async #run(session: Session, prepared: Prepared<ChatTypes>, signal: AbortSignal | undefined): Promise<ChatRunResult> {
     const { chat, manager, sessionId, logs, checkpointFiles, ...options } = this.#options;
-    const files = await openSessionFiles({ manager, sessionId }, { logs, checkpointFiles });
+    const conversation = () => describeConversation(chat);
+    const files = await openSessionFiles({ manager, sessionId, conversation }, { logs, checkpointFiles });
     // a killed run may have left the head without files
-    if (session.head !== undefined) await files?.add(session.head, describeConversation(chat));
+    if (session.head !== undefined) await files?.add(session.head);
     const signals = signal === undefined ? {} : { signal };
     return holdChat(chat, { manager, session, files, ...prepared }, { ...options, ...signals });
   }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -409,5 +409,60 @@ describe('code', () => {
     const done = restoredFiles.runner?.done.map(({ path, action }) => `${action} ${path}`);
     expect(done).toEqual(expect.arrayContaining(['delete mine.txt', 'create out.txt']));
     expect(readFileSync(join(workDir, 'out.txt'), 'utf8')).toBe('42');
+  });
+
+  const namesIn = (folder: string) =>
+    readdirSync(folder)
+      .filter((name) => !name.startsWith('code-'))
+      .sort();
+
+  const spoil = async (capture: false | undefined, isThere = true) => {
+    const workDir = join(temporaryFolder(), 'work');
+    if (isThere) mkdirSync(workDir);
+    if (isThere) writeFileSync(join(workDir, 'data.txt'), 'as given');
+    const program = "require('fs').writeFileSync('data.txt', 'spoiled'); require('fs').writeFileSync('out.txt', '42')";
+    const model = scriptedModel([`Run this:\n\`\`\`js\n${program}\n\`\`\``, 'Thanks. TERMINATE', 'TERMINATE'], {
+      id: 'coder',
+    });
+    const agents = [
+      new StandardAgent({ name: 'coder', model }),
+      new StandardAgent({
+        name: 'runner',
+        codeExecution: { workDir, timeoutMs: 20_000, ...(capture === false && { capture }) },
+      }),
+    ];
+    const chat = new GroupChat({ agents, speakerSelection: 'round_robin' });
+    const manager = open();
+    const { sessionId } = await manage(chat, manager).run({ message: 'Compute.' });
+    expect(namesIn(workDir)).toEqual(['data.txt', 'out.txt']);
+    const restorer = new CheckpointRestorer({ manager, registry: chat.registry });
+    const { checkpoints } = await manager.list({ sessionId }, { limit: 100 });
+    const first = checkpoints.find(({ trigger }) => trigger === 'conversation_start')?.id ?? '';
+    const result = await restorer.continue(first, { logs: false, rounds: 1, files: 'restore' });
+    return { workDir, result, restorer, first };
+  };
+
+  test('[workspace.3] a checkpoint before the first run of code has the files as they were then', async () => {
+    const { workDir, result } = await spoil(undefined);
+    expect(namesIn(workDir)).toEqual(['data.txt']);
+    expect(readFileSync(join(workDir, 'data.txt'), 'utf8')).toBe('as given');
+    expect(result.report).toMatchObject({ status: 'complete', differences: [] });
+    const done = result.restoredFiles.runner?.done.map(({ path, action }) => `${action} ${path}`);
+    expect(done).toEqual(expect.arrayContaining(['change data.txt', 'delete out.txt']));
+    const without = await spoil(undefined, false);
+    expect(namesIn(without.workDir)).toEqual([]);
+    expect(without.result.report.status).toBe('complete');
+  });
+
+  test('[workspace.7] files of which nothing is recorded stay, and no restore of them is complete', async () => {
+    const { workDir, result, restorer, first } = await spoil(false);
+    expect(namesIn(workDir)).toEqual(['data.txt', 'out.txt']);
+    expect(result.report).toMatchObject({
+      status: 'partial',
+      differences: [{ kind: 'missing', text: expect.stringContaining('was not captured') }],
+    });
+    expect(await restorer.restoreFiles(first)).toMatchObject({
+      runner: { status: 'partial', done: [], left: [{ path: '.', reason: 'content-not-captured' }] },
+    });
   });
 });

@@ -1,5 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
-import { anything, checkOptions, checkValue, flag, type OptionChecks, record, string } from '../../core/options.ts';
+import { checkOptions, checkValue, flag, type OptionChecks, record, string, wholeFrom } from '../../core/options.ts';
 import { editMessage, findCopies } from '../../manager/branch/message-copies.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { standardAgents } from '../agent/agent-options.ts';
@@ -13,7 +13,7 @@ import type { LanguageModel } from '../model/language-model.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
 import { AgentTeam } from '../run/agent-team.ts';
 import { type GivenEndRules, stripSignals } from './chat-end.ts';
-import { checkRounds, checkSettings, createSettings, SETTINGS } from './chat-settings.ts';
+import { checkSettings, createSettings, SETTINGS } from './chat-settings.ts';
 import {
   CHAT_KIND,
   type ChatRecord,
@@ -21,6 +21,7 @@ import {
   type ChatState,
   type PendingReply,
   parseChatState,
+  saidIn,
 } from './chat-state.ts';
 
 /** Who talks, and how. */
@@ -50,23 +51,19 @@ const OPTIONS: OptionChecks<GroupChatOptions> = {
 
 type ReopenOptions = { readonly rounds: number; readonly stripSignal?: boolean | undefined };
 
-const REOPEN: OptionChecks<ReopenOptions> = { rounds: anything, stripSignal: flag };
+const wholeRounds = wholeFrom(1);
+
+const REOPEN: OptionChecks<ReopenOptions> = { rounds: { required: wholeRounds }, stripSignal: flag };
 
 /** A conversation of several agents: who is in it, what was said, and whose turn it is. */
 export class GroupChat extends AgentTeam<ChatState, ChatRecord> {
   constructor(options: GroupChatOptions) {
     checkOptions(options, OPTIONS, 'new GroupChat()');
     const { agents, registry = new AgentRegistry() } = options;
-    const names = new Set(agents.map(({ name }) => name));
-    if (names.size === 0) throw new InvalidInputError('A group chat needs at least one agent.');
-    const twin = agents.find(({ name }, at) => agents.findIndex((other) => other.name === name) < at);
-    if (twin !== undefined)
-      throw new InvalidInputError(`Two agents have the same name, "${twin.name}". Give one of them another.`, {
-        details: { option: 'agents' },
-      });
     checkModels(agents);
     const settings = createSettings(options, registry);
-    checkSettings(settings, [...names], registry);
+    const names = agents.map(({ name }) => name);
+    checkSettings(settings, names, registry);
     super(agents, createRecord(settings), registry);
   }
 
@@ -87,23 +84,24 @@ export class GroupChat extends AgentTeam<ChatState, ChatRecord> {
     agent.receive(message, this.partner);
   }
 
-  /** Changes a message in the transcript and in every agent's copy of it; returns the message as it is now. */
+  /** Changes a message in the transcript, or the pending reply, and every agent's copy of it; returns the message as it is now. */
   edit(index: number, content: string, edit: { readonly reason?: string; readonly author?: string } = {}): ChatMessage {
     checkValue(content, string, 'The content of a message');
-    const { messages, settings, pendingReply } = this.record;
-    const message = messages[index];
+    const { messages, pendingReply } = this.record;
+    const said = saidIn(this.record);
+    const message = said[index];
     if (message === undefined) {
-      throw new InvalidInputError(`There is no message ${index}: the conversation has ${messages.length}.`, {
-        details: { index, messages: messages.length },
+      throw new InvalidInputError(`There is no message ${index}: the conversation has ${said.length}.`, {
+        details: { index, messages: said.length },
       });
     }
     const replacement = editMessage(message, content, edit);
-    const said = pendingReply === null ? messages : [...messages, pendingReply.message]; // its speaker has it
-    this.change({ messages: messages.with(index, replacement) });
+    if (index < messages.length) this.change({ messages: messages.with(index, replacement) });
+    else if (pendingReply !== null) this.change({ pendingReply: { ...pendingReply, message: replacement } });
     for (const agent of this.agents) {
-      const history = agent.history(settings.managerName);
+      const history = agent.history(this.partner);
       const place = findCopies(said, history).get(index);
-      if (place !== undefined) agent.rewriteHistory(settings.managerName, history.with(place, replacement));
+      if (place !== undefined) agent.rewriteHistory(this.partner, history.with(place, replacement));
     }
     return replacement;
   }
@@ -111,10 +109,9 @@ export class GroupChat extends AgentTeam<ChatState, ChatRecord> {
   /** Lets a conversation go on for a number of rounds, also if it had ended. What its own words ended stays ended unless they are stripped. */
   reopen(options: ReopenOptions): void {
     checkOptions(options, REOPEN, 'reopen()');
-    const { rounds, stripSignal = false } = options;
-    checkRounds(rounds);
+    const { stripSignal = false } = options;
     const { round, end } = this.record;
-    this.change({ roundLimit: round + rounds, roundsFrom: round });
+    this.change({ roundLimit: round + options.rounds, roundsFrom: round });
     if (stripSignal) this.#stripSignal();
     const isFinal = !stripSignal && (end?.reason === 'signal' || end?.reason === 'predicate');
     if (!isFinal) this.#goOn();
@@ -123,8 +120,8 @@ export class GroupChat extends AgentTeam<ChatState, ChatRecord> {
   /** Lets a person say something that the conversation goes on from for a number of rounds, also if it had ended. */
   prompt(content: string, rounds: number): void {
     checkValue(content, string, 'The message of prompt()');
+    checkValue(rounds, wholeRounds, 'The number of rounds');
     if (content.trim() === '') throw new InvalidInputError('The prompt is empty. Say what the group is to do.');
-    checkRounds(rounds);
     const { pendingReply } = this.record;
     if (pendingReply !== null) this.appendReply(pendingReply);
     const { round, stage, messages } = this.record;
@@ -157,30 +154,12 @@ export class GroupChat extends AgentTeam<ChatState, ChatRecord> {
 
   /** Takes the words that would end the conversation out of its last message, said or pending; what else would end it is overruled. */
   #stripSignal(): void {
-    const { pendingReply } = this.record;
-    if (pendingReply === null) this.#stripLast();
-    else this.#stripPending(pendingReply);
-  }
-
-  #stripLast(): void {
-    const { messages, settings } = this.record;
-    const last = messages.at(-1);
+    const said = saidIn(this.record);
+    const last = said.at(-1);
     if (last === undefined) return;
-    const content = stripSignals(last.content, settings.end);
-    if (content !== last.content) this.edit(messages.length - 1, content, { reason: STRIPPED });
-    this.change({ endOverruledAt: messages.length });
-  }
-
-  #stripPending(reply: PendingReply): void {
-    const { messages, settings } = this.record;
-    const { speaker, message } = reply;
-    const content = stripSignals(message.content, settings.end);
-    this.change({ endOverruledAt: messages.length + 1 });
-    if (content === message.content) return;
-    const stripped = editMessage(message, content, { reason: STRIPPED });
-    this.change({ pendingReply: { ...reply, message: stripped } });
-    const agent = this.agent(speaker); // nobody else has heard it
-    agent?.rewriteHistory(settings.managerName, agent.history(settings.managerName).with(-1, stripped));
+    const content = stripSignals(last.content, this.record.settings.end);
+    if (content !== last.content) this.edit(said.length - 1, content, { reason: STRIPPED });
+    this.change({ endOverruledAt: said.length });
   }
 
   /** Puts a state back into the conversation and its agents; returns what could not be put back. */

@@ -1,11 +1,11 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
-import { takeTurn } from '../agent/agent-turn.ts';
+import { askLeader } from '../agent/agent-turn.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import type { Effects } from '../agent/effects.ts';
+import { findName } from '../agent/find-name.ts';
 import type { ModelMessage } from '../model/chat-model.ts';
-import { requestSettings } from '../model/llm-config.ts';
 import type { ChatRecord, ChatSettings } from './chat-state.ts';
 
 /** What selecting needs to know of the group and the world. */
@@ -105,24 +105,13 @@ async function askPerson({ ask }: SelectionView, candidates: readonly string[]):
 
 /** A model that names nobody in three answers leaves it to the order. */
 async function askModel(view: SelectionView, candidates: readonly string[]): Promise<Selection> {
-  const { settings, selectorTotals } = view.chat;
-  const asked = { name: settings.managerName, modelId: settings.selectorModelId, llmConfig: settings.selectorConfig };
-  const model = view.registry.modelFor(asked);
-  if (model === undefined)
-    throw new InvalidInputError('Speakers are selected by a model, and the group has none. Give it a selector model.');
+  const { managerName: name, selectorModelId: modelId, selectorConfig: llmConfig } = view.chat.settings;
+  const systemMessage = 'You lead a conversation and decide who speaks next.';
   const messages: ModelMessage[] = [{ role: 'user', content: wordQuestion(view, candidates) }];
-  let totals = selectorTotals;
+  let totals = view.chat.selectorTotals;
   for (let question = 0; question < MAX_QUESTIONS; question++) {
-    const turn = await takeTurn({
-      state: { name: settings.managerName, maxToolRounds: 1, totals },
-      model,
-      systemMessage: 'You lead a conversation and decide who speaks next.',
-      messages: [...messages],
-      tools: [],
-      settings: settings.selectorConfig === null ? undefined : requestSettings(settings.selectorConfig),
-      effects: view.effects,
-      signal: view.signal,
-    });
+    const said = { systemMessage, messages: [...messages] };
+    const turn = await askLeader({ name, modelId, llmConfig, totals }, said, view);
     totals = turn.totals;
     const speaker = findName(turn.content, candidates);
     if (speaker !== undefined) return { speaker, selectorTotals: totals };
@@ -148,23 +137,6 @@ function wordQuestion({ chat, agents }: SelectionView, candidates: readonly stri
 
 function wordMessage({ name, content }: ChatMessage): string {
   return `${name}: ${content}`;
-}
-
-/** The one name an answer mentions; the whole answer counts first. */
-export function findName(answer: string, candidates: readonly string[]): string | undefined {
-  const text = answer.trim();
-  const exact = candidates.find((name) => name.toLowerCase() === text.toLowerCase());
-  if (exact !== undefined) return exact;
-  const mentioned = new Set(text.match(anyOf(candidates)));
-  return mentioned.size === 1 ? [...mentioned][0] : undefined;
-}
-
-/** Longer names first: who says "solver-2" does not mean "solver". */
-function anyOf(names: readonly string[]): RegExp {
-  const escaped = names
-    .toSorted((a, b) => b.length - a.length)
-    .map((name) => name.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`));
-  return new RegExp(`(?<![\\p{L}\\p{N}_])(?:${escaped.join('|')})(?![\\p{L}\\p{N}_])`, 'gu');
 }
 
 /** One step of a small random generator (mulberry32). The state is a number, so that chance goes on where it was after a restore. */

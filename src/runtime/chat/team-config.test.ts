@@ -87,7 +87,7 @@ test.each([
   ['  - { name: a, class: Nobody }', '3:23 agents[1].class: "a" needs the class "Nobody"'],
   ['  - { name: a, llm: { modle: x } }', '3:21 agents[1].llm: This llmConfig cannot be used'],
   ['  - { name: a, code_execution: { workDir: w } }', '3:32 agents[1].code_execution: The team file asks to run code'],
-  ['  - { name: ann }', '2:3 agents: Two agents have the same name, "ann".'],
+  ['  - { name: ann }', '2:3 agents: "ann" is the name of two in the team.'],
   ['  - { name: a }', 'speaker_selection: Speakers are selected by a model'],
   [
     '  - { name: a }\nallowed_transitions: { ann: [bob] }',
@@ -97,12 +97,9 @@ test.each([
   ['speaker_selection: round_robin\nend: { predicate: nobody }', '4:19 end.predicate: The predicate "nobody"'],
   [
     'speaker_selection: round_robin\nend: { pattern: "(" }',
-    '4:17 end.pattern: The end pattern /(/ is no regular expression.',
+    '4:17 end.pattern: The pattern /(/ is not a regular expression.',
   ],
-  [
-    'speaker_selection: round_robin\nend: { pattern: "a*" }',
-    '4:17 end.pattern: The end pattern /a*/ fits an empty text',
-  ],
+  ['speaker_selection: round_robin\nend: { pattern: "a*" }', '4:17 end.pattern: The pattern /a*/ fits an empty text'],
   ['speaker_selection: round_robin\nseed: 3', '4:7 seed: A seed has an effect'],
 ])('[chat.6] a team that cannot be made says where in its file that is: %s', (lines, message) => {
   const text = `agents:\n  - name: ann\n${lines}\n`;

@@ -1,18 +1,16 @@
 import { z } from 'zod';
-import { withoutUndefined } from '../../core/defined.ts';
+import { type Defined, withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { StandardAgentOptions } from '../agent/agent-options.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';
 import { loadAgent, makeBy } from '../agent/load-agents.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
-import type { Tool } from '../agent/tool.ts';
 import { type CodeExecutionConfig, parseCodeExecutionConfig } from '../code/code-executor.ts';
 import { type KeyPath, problemsError } from '../config/problem.ts';
 import { checkSchema } from '../config/schema-problems.ts';
 import { dataSource, type ProblemSource, yamlSource } from '../config/yaml-source.ts';
 import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
 import { findLosses } from '../run/differences.ts';
-import type { EndRules } from './chat-end.ts';
 import { GroupChat, type GroupChatOptions } from './group-chat.ts';
 
 /** Reads a `team.yaml`; throws an InvalidInputError with all problems, by line and column. */
@@ -62,8 +60,7 @@ function keysOf(option: string): KeyPath {
 
 function createAgent(config: TeamAgentConfig, options: StandardAgentOptions, registry: AgentRegistry): StandardAgent {
   if (config.class === undefined) return new StandardAgent(options);
-  const maker = registry.maker(config.class);
-  if (maker === undefined) throw unregistered('class', config.class, { user: config.name });
+  const maker = found(registry.maker(config.class), { what: 'class', name: config.class, user: config.name });
   const state = { ...new StandardAgent(options).saveState(), agentType: config.class };
   const agent = makeBy(maker, state);
   const { custom } = agent.saveState();
@@ -75,24 +72,14 @@ function createAgent(config: TeamAgentConfig, options: StandardAgentOptions, reg
 }
 
 function describeAgent(config: TeamAgentConfig, registry: AgentRegistry): StandardAgentOptions {
-  const model = config.model === undefined ? undefined : registry.model(config.model);
-  if (config.model !== undefined && model === undefined)
-    throw unregistered('model', config.model, { user: config.name });
+  const { name, class: _, llm, model, tools = [], runtime, ...rest } = config;
+  const find = (tool: string) => found(registry.tool(tool), { what: 'tool', name: tool, user: name, option: 'tools' });
   return {
-    name: config.name,
-    tools: (config.tools ?? []).map((name) => openTool(registry, name, config.name)),
-    ...withoutUndefined({
-      systemMessage: config.system_message,
-      description: config.description,
-      llmConfig: config.llm,
-      model,
-      humanInputMode: config.human_input_mode,
-      maxConsecutiveAutoReplies: config.max_consecutive_auto_replies,
-      maxToolRounds: config.max_tool_rounds,
-      defaultReply: config.default_reply,
-      codeExecution: config.code_execution,
-      runtime: config.runtime && withoutUndefined(config.runtime),
-    }),
+    ...toOptions(rest),
+    name,
+    tools: tools.map(find),
+    ...withoutUndefined({ llmConfig: llm, runtime: runtime && withoutUndefined(runtime) }),
+    ...(model !== undefined && { model: found(registry.model(model), { what: 'model', name: model, user: name }) }),
   };
 }
 
@@ -111,43 +98,34 @@ function describeChat(config: TeamConfig, registry: AgentRegistry): Partial<Grou
     throw new InvalidInputError('The team file has both a selector and a selector_model. Leave out one of them.', {
       details: { option: 'selector' },
     });
-  const selector = config.selector_model === undefined ? config.selector : registry.model(config.selector_model);
-  if (config.selector_model !== undefined && selector === undefined)
-    throw unregistered('model', config.selector_model, { user: 'the selection of speakers', option: 'selector_model' });
-  return withoutUndefined({
-    speakerSelection: config.speaker_selection,
-    selector,
-    allowedTransitions: config.allowed_transitions,
-    allowRepeatSpeaker: config.allow_repeat_speaker,
-    sendIntroductions: config.introductions,
-    seed: config.seed,
-    maxRounds: config.max_rounds,
-    end: config.end && describeEnd(config.end),
-  });
+  const { agents: _, registry: __, selector: llm, selector_model: model, introductions, end, ...rest } = config;
+  const user = 'the selection of speakers';
+  const selector =
+    model === undefined
+      ? llm
+      : found(registry.model(model), { what: 'model', name: model, user, option: 'selector_model' });
+  return {
+    ...toOptions(rest),
+    ...withoutUndefined({ selector, sendIntroductions: introductions, end: end && toOptions(end) }),
+  };
 }
 
-function describeEnd(end: NonNullable<TeamConfig['end']>): Partial<EndRules> {
-  return withoutUndefined({
-    signals: end.signals,
-    pattern: end.pattern === undefined ? undefined : { source: end.pattern },
-    predicate: end.predicate,
-    maxTokens: end.max_tokens,
-    maxCostUsd: end.max_cost_usd,
-  });
+type CamelCase<Key> = Key extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelCase<Tail>>}` : Key;
+type Options<Given> = Defined<{ [Key in keyof Given as CamelCase<Key>]: Given[Key] }>;
+
+/** Keys of the file as options of the code: `max_rounds` is `maxRounds`. */
+function toOptions<Given extends object>(given: Given): Options<Given> {
+  const rename = (key: string) => key.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const options = Object.entries(withoutUndefined(given)).map(([key, value]) => [rename(key), value]);
+  return Object.fromEntries(options) as Options<Given>;
 }
 
-function openTool(registry: AgentRegistry, name: string, agent: string): Tool {
-  const tool = registry.tool(name);
-  if (tool === undefined) throw unregistered('tool', name, { user: agent, option: 'tools' });
-  return tool;
-}
+/** Something of the registry that a file names. */
+type Needed = { readonly what: string; readonly name: string; readonly user: string; readonly option?: string };
 
-function unregistered(
-  what: string,
-  name: string,
-  { user, option = what }: { readonly user: string; readonly option?: string },
-): InvalidInputError {
-  return new InvalidInputError(
+function found<Found>(value: Found | undefined, { what, name, user, option = what }: Needed): Found {
+  if (value !== undefined) return value;
+  throw new InvalidInputError(
     `"${user}" needs the ${what} "${name}", which the registry does not have. Name a module with it under "registry".`,
     { details: { [what]: name, option } },
   );

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { MAX_DELAY_MS } from '../../core/time/timer.ts';
-import { formatMark, killMarked, RUN_MARK, type RunMark, sendSignal } from './marked-processes.ts';
+import { killMarked, RUN_MARK, sendSignal } from './marked-processes.ts';
 import { type CapturedOutput, OutputCapture } from './output-capture.ts';
 
 /** Why a process was stopped before it ended by itself. */
@@ -22,7 +22,8 @@ export type ProcessOptions = {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  readonly mark: RunMark;
+  /** By which all that it starts is found again. */
+  readonly mark: string;
   readonly timeoutMs: number;
   readonly maxOutputBytes: number;
   /** What is beyond `maxOutputBytes` is read and dropped up to here; then the process is killed. Default 1 GiB. */
@@ -64,7 +65,7 @@ export class CodeProcess {
     // One pipe for both streams is the only way to keep their order.
     this.#child = spawn('/bin/sh', ['-c', 'exec "$0" "$@" 2>&1', options.program, ...options.args], {
       cwd: options.cwd,
-      env: { ...options.env, [RUN_MARK]: formatMark(options.mark) },
+      env: { ...options.env, [RUN_MARK]: options.mark },
       detached: true,
       stdio: ['ignore', 'pipe', 'ignore'],
     });

@@ -15,12 +15,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { LATER } from '../../../test/support/later.ts';
 import { digestText } from '../../core/tree/chunk.ts';
+import { isProcessAlive } from '../../storage/process-identity.ts';
 import type { CodeExecutionConfig } from './code-executor.ts';
 import { parseCodeExecutionConfig } from './code-executor.ts';
 import { CodeProcess } from './code-process.ts';
 import { describeOutcome } from './describe-outcome.ts';
 import { LocalCodeExecutor, type LocalExecutorOptions } from './local-code-executor.ts';
-import { formatMark, isAlive, RUN_MARK } from './marked-processes.ts';
+import { newMark, RUN_MARK } from './marked-processes.ts';
 
 let workDir: string;
 beforeEach(() => {
@@ -191,7 +192,7 @@ describe('[code.3] a flood', () => {
       args: ['-c', 'while :; do echo flood; done & yes flood'],
       cwd: workDir,
       env: { PATH: process.env.PATH ?? '' },
-      mark: { place: digestText(workDir), ownerPid: process.pid, run: 'flood' },
+      mark: newMark(digestText(workDir)),
       timeoutMs: 20_000,
       maxOutputBytes: 100,
       drainBytes: 20_000_000,
@@ -237,7 +238,7 @@ describe('[code.4] nothing that code started outlives its run', () => {
     const result = await run('sh', code);
     expect(result).toMatchObject({ exitCode: 0, isTimedOut: false });
     expect(result.durationMs).toBeLessThan(15_000);
-    await until(() => !isAlive(readPid('pid')));
+    await until(() => !isProcessAlive(String(readPid('pid'))));
   });
 
   test('one that left its group and cleared its environment does not hold up the result', async () => {
@@ -261,7 +262,7 @@ describe('[code.4] nothing that code started outlives its run', () => {
     expect(result.isTimedOut).toBe(true);
     const pids = readFileSync(join(workDir, 'pids'), 'utf8').trim().split(' ').map(Number);
     expect(pids.length).toBeGreaterThan(3);
-    await until(() => !pids.some(isAlive));
+    await until(() => !pids.some((pid) => isProcessAlive(String(pid))));
   });
 
   test('an abort kills all, and rejects with its reason', async () => {
@@ -273,7 +274,7 @@ describe('[code.4] nothing that code started outlives its run', () => {
     await until(() => hasPid('pid'));
     abort.abort(new Error('Enough.'));
     await expect(running).rejects.toThrow('Enough.');
-    await until(() => !isAlive(readPid('pid')));
+    await until(() => !isProcessAlive(String(readPid('pid'))));
     await expect(executor().run({ language: 'sh', code: 'x' }, { signal: abort.signal })).rejects.toThrow('Enough.');
   });
 
@@ -283,15 +284,15 @@ describe('[code.4] nothing that code started outlives its run', () => {
     await until(() => hasPid('pid'));
     await closing.close();
     expect((await running).failure?.message).toBe('The code was stopped because its executor was closed.');
-    await until(() => !isAlive(readPid('pid')));
+    await until(() => !isProcessAlive(String(readPid('pid'))));
     expect((await closing.run({ language: 'sh', code: 'echo x' })).failure?.message).toContain('closed');
     await closing.close();
   });
 
   test('code of a process that was killed is stopped before the next code runs', async () => {
     const gone = spawnSync('sh', ['-c', 'echo $$'], { encoding: 'utf8' });
-    const start = (ownerPid: number, place: string) => {
-      const env = { [RUN_MARK]: formatMark({ place, ownerPid, run: 'before' }) };
+    const start = (owner: number | string, place: string) => {
+      const env = { [RUN_MARK]: `${place}:${owner}:before` };
       const { pid } = spawn('/bin/sleep', ['60'], { env, detached: true, stdio: 'ignore' });
       return pid as number;
     };
@@ -300,8 +301,8 @@ describe('[code.4] nothing that code started outlives its run', () => {
     const others = [start(process.pid, place), start(Number(gone.stdout), digestText('elsewhere'))];
     const next = await run('sh', `cat /proc/${orphan}/environ 2>/dev/null | wc -c`);
     expect(next.output.trim()).toBe('0');
-    await until(() => !isAlive(orphan));
-    expect(others.map(isAlive)).toEqual([true, true]);
+    await until(() => !isProcessAlive(String(orphan)));
+    expect(others.map((pid) => isProcessAlive(String(pid)))).toEqual([true, true]);
     for (const pid of others) process.kill(pid, 'SIGKILL');
   });
 });
@@ -326,7 +327,7 @@ describe('[code.5] the environment of code', () => {
       LANG: 'C.UTF-8',
       SHOWN: 'yes',
     });
-    expect(SAVESTATE_CODE_RUN).toContain(`:${process.pid}:`);
+    expect(SAVESTATE_CODE_RUN).toContain(`:${process.pid}-`);
     expect(Object.keys(rest).filter((name) => !['PWD', 'OLDPWD', 'SHLVL', '_'].includes(name))).toEqual([]);
   });
 

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { InvalidInputError, messageOf } from '../../core/errors.ts';
@@ -18,7 +17,7 @@ import { completeCode } from './code-limits.ts';
 import { CodeProcess, type ProcessOutcome } from './code-process.ts';
 import { describeFailure, describeOutcome } from './describe-outcome.ts';
 import { findProgram, type Interpreter, interpreterOf } from './interpreter.ts';
-import { killOrphans } from './marked-processes.ts';
+import { killOrphans, newMark } from './marked-processes.ts';
 
 /** What an executor needs besides its stored configuration. */
 export type LocalExecutorOptions = {
@@ -137,7 +136,7 @@ export class LocalCodeExecutor implements CodeExecutor {
       args: [file],
       cwd,
       env: this.#environment(cwd, interpreter, options.idempotencyKey),
-      mark: { place: digestText(cwd), ownerPid: process.pid, run: randomUUID() },
+      mark: newMark(digestText(cwd)),
       timeoutMs: this.#config.timeoutMs,
       maxOutputBytes: this.#config.maxOutputBytes,
     });

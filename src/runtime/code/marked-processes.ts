@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import { errnoOf } from '../workspace/open-folder.ts';
+import { isProcessAlive, PROCESS_ID } from '../../storage/process-identity.ts';
 
 /** The environment variable by which processes that code left behind are found again, also if they left their process group. */
 export const RUN_MARK = 'SAVESTATE_CODE_RUN';
@@ -9,24 +9,21 @@ export const RUN_MARK = 'SAVESTATE_CODE_RUN';
 const MAX_PASSES = 50;
 const BATCH = 32;
 
-/** The mark of one run: whose working directory, which process asked for it, and which of its runs it is. */
-export type RunMark = { readonly place: string; readonly ownerPid: number; readonly run: string };
-
-/** The text that the environment of every process of a run holds. */
-export function formatMark({ place, ownerPid, run }: RunMark): string {
-  return `${place}:${ownerPid}:${run}`;
+/** A mark for one more run in a working directory: the environment of every process of it holds this text. */
+export function newMark(place: string): string {
+  return `${place}:${PROCESS_ID}:${randomUUID()}`;
 }
 
 /** Kills every process of a run that is still there. Where there is no `/proc` it finds none. */
-export async function killMarked(mark: RunMark): Promise<void> {
-  await killWhere((found) => found === formatMark(mark));
+export async function killMarked(mark: string): Promise<void> {
+  await killWhere((found) => found === mark);
 }
 
 /** Kills what runs for this working directory on behalf of processes that are gone. */
 export async function killOrphans(place: string): Promise<void> {
   await killWhere((found) => {
-    const [foundPlace, owner] = found.split(':');
-    return foundPlace === place && !isAlive(Number(owner));
+    const [foundPlace, owner = ''] = found.split(':');
+    return foundPlace === place && !isProcessAlive(owner);
   });
 }
 
@@ -57,25 +54,6 @@ async function readMark(pid: string): Promise<string | undefined> {
   const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
   const line = environment.split('\0').find((entry) => entry.startsWith(`${RUN_MARK}=`));
   return line?.slice(RUN_MARK.length + 1);
-}
-
-/** Whether a process with this id is at work. One that ended and was not yet taken note of by its parent is not. */
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    return errnoOf(error) === 'EPERM';
-  }
-  return !hasEnded(pid);
-}
-
-function hasEnded(pid: number): boolean {
-  try {
-    // The state follows the name, which is in brackets and may hold anything.
-    return /^.*\) [ZX] /s.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
-  } catch {
-    return false;
-  }
 }
 
 /** Sends a signal to a process, or to a whole group if the id is negative; nothing happens if there is none. */

@@ -1,10 +1,12 @@
 import { z } from 'zod';
+import { MAX_DELAY_MS } from '../../core/time/timer.ts';
 import { DEFAULT_RUNTIME } from '../agent/agent-state.ts';
 import { findSlip, NEEDING_APPROVAL, TRUSTED } from './operation-name.ts';
 
 const count = z.int().min(0, 'must be a whole number of 0 or more');
 const positive = z.int().min(1, 'must be a whole number of 1 or more');
 const flag = z.boolean();
+const MAX_TIMEOUT_SECONDS = Math.floor(MAX_DELAY_MS / 1_000);
 
 /** The name of an operation, or a pattern with `*`. */
 export const operationName = z
@@ -54,6 +56,7 @@ const workflowSettings = z.strictObject({
   timeout_seconds: z
     .number()
     .positive()
+    .max(MAX_TIMEOUT_SECONDS, `must be ${MAX_TIMEOUT_SECONDS} at most, 24 days: no timer waits longer`)
     .optional()
     .describe('A run at the command line is stopped after this. Default: never.'),
   checkpointing: checkpointingSchema.prefault({}),

@@ -240,7 +240,12 @@ agents:
     ['no end', 'workflow: { checkpointing: { cleanup_after_days: .inf } }', /found Infinity/],
     ['no path', 'workflow: { checkpointing: { storage_path: "" } }', /storage_path: must not be empty; found ""/],
     ['no time', 'workflow: { timeout_seconds: 0 }', /must be more than 0; found 0/],
-    ['a list', '[]', /must be a mapping; found a list/],
+    [
+      'more time than a timer waits',
+      'workflow: { timeout_seconds: 3000000 }',
+      /must be 2147483 at most, 24 days: .*; found 3000000/,
+    ],
+    ['a list', '[]', /must be a mapping with some of these keys/],
     ['bad YAML', 'workflow: {', /^\d+:\d+/],
   ])('[settings.2] %s is refused', (_, text, message) => {
     expect(told(text)).toEqual([expect.stringMatching(message)]);

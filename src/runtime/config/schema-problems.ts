@@ -1,4 +1,5 @@
 import { type ZodType, z } from 'zod';
+import { isRecord } from '../../core/options.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { KeyPath, Problem } from './problem.ts';
 import type { ProblemSource } from './yaml-source.ts';
@@ -21,6 +22,10 @@ export function checkSchema<Schema extends ZodType>({
   value,
   path,
 }: CheckOptions<Schema>): Checked<z.output<Schema>> {
+  if (source.isText && path.length === 0 && isForeign(value, keysOf(schema, []))) {
+    const message = `must be a mapping with some of these keys: ${keysOf(schema, []).join(', ')}.`;
+    return { value: undefined, problems: [source.place([], message)] };
+  }
   const result = schema.safeParse(value);
   if (result.success) return { value: result.data, problems: [] };
   const problems = result.error.issues.flatMap((issue) => {
@@ -31,6 +36,14 @@ export function checkSchema<Schema extends ZodType>({
     return [source.place(at, describe(issue, valueAt(value, keys)))];
   });
   return { value: undefined, problems };
+}
+
+/** Whether a document is something else: it is no mapping, or no key of it is nearly one of those that are known. */
+function isForeign(value: unknown, known: readonly string[]): boolean {
+  if (value === null || value === undefined) return false;
+  if (!isRecord(value)) return true;
+  const keys = Object.keys(value);
+  return keys.length > 0 && !keys.some((key) => known.includes(key) || suggest(key, known) !== undefined);
 }
 
 /** A key that nobody knows: most often a slip of the hand. */

@@ -23,6 +23,8 @@ export interface ProblemSource {
   readonly data: unknown;
   /** What the text itself has wrong, before anyone looked at its meaning. */
   readonly problems: readonly Problem[];
+  /** Whether it is a text, which may be any file: another file may have named it, or a link, so only what is ours is quoted. */
+  readonly isText: boolean;
   /** Describes a problem with the value at a path, or with the key itself. */
   place(path: KeyPath, message: string, options?: { readonly key?: string; readonly suggestion?: string }): Problem;
 }
@@ -32,6 +34,7 @@ export function dataSource(data: unknown): ProblemSource {
   return {
     data,
     problems: [],
+    isText: false,
     place: (path, message, { key, suggestion } = {}) => ({
       path: formatPath(key === undefined ? path : [...path, key]),
       message,
@@ -52,6 +55,7 @@ export function yamlSource(text: string): ProblemSource {
   return {
     data: problems.length === 0 ? document.toJS() : undefined,
     problems,
+    isText: true,
     place(path, message, { key, suggestion } = {}) {
       const { line, col } = lineCounter.linePos(offsetOf(document, path, key));
       const at = formatPath(key === undefined ? path : [...path, key]);
@@ -91,8 +95,13 @@ export function yamlDocument(text: string): YamlDocument {
 /** The parser of the package calls itself for each level, and so does what looks at the data. */
 const MAX_DEPTH = 100;
 
-/** Where the package speaks to programmers. */
+/** Where the package speaks to programmers, or quotes the text. */
 const WORDS: Readonly<Record<string, string>> = {
+  BAD_ALIAS: 'this is no name for an anchor or alias. Quote it if it is text.',
+  BAD_DIRECTIVE: 'this is no directive of YAML.',
+  BAD_DQ_ESCAPE: 'this escape is not known. Write a backslash as two, or use single quotes.',
+  TAG_RESOLVE_FAILED: 'this tag is not known, or does not fit its value. Quote it if it is text.',
+  UNEXPECTED_TOKEN: 'this is not YAML here. Quote it if it is text.',
   MULTIPLE_DOCS:
     'begins a second document. A file holds one: remove the line "---", or put what follows into another file.',
 };
@@ -122,7 +131,7 @@ const MAX_ALIASES = 1_000;
 type Anchored = { readonly node: Node; levels?: number };
 
 /**
- * Aliases of what is not there, of what they stand in, or of what makes the data too deep; keys that are no text. One walk through the
+ * Aliases of what is not there, of what they stand in, or of what makes the data too deep; keys that are no text, or that nothing keeps. One walk through the
  * document: what an alias repeats was measured before, so that a chain of aliases takes no longer than its text.
  */
 class BadParts {
@@ -153,6 +162,9 @@ class BadParts {
     const levels = this.#measure(key);
     const target = isAlias(key) ? this.#anchored.get(key.source)?.node : key;
     if (isCollection(target)) this.#report(key, 'a list or a map cannot be a key. Quote it if it is text.');
+    // Schemas leave it out, and an assignment makes a prototype of it.
+    if (isScalar(target) && target.value === '__proto__')
+      this.#report(key, '"__proto__" cannot be a key. Choose another name.');
     return Math.max(levels, this.#measure(value));
   }
 
@@ -161,14 +173,13 @@ class BadParts {
     const { levels, node } = this.#anchored.get(source) ?? {};
     this.#aliases++;
     if (node === undefined)
-      this.#report(alias, `*${source} repeats "&${source}", which is nowhere before it. Quote it if it is text.`);
+      this.#report(alias, 'this alias repeats a value that is nowhere before it. Quote it if it is text.');
     else if (levels === undefined)
-      this.#report(alias, `*${source} stands inside "&${source}" itself. Write the values out.`);
+      this.#report(alias, 'this alias stands inside the value that it repeats. Write the values out.');
     else if (this.#aliases > MAX_ALIASES)
       this.#reportOnce(alias, `is one of more than ${MAX_ALIASES} aliases. Write the values out.`);
     else if (levels < MAX_DEPTH) return levels;
-    else
-      this.#reportOnce(alias, `*${source} is nested more than ${MAX_DEPTH} levels deep. Write it with fewer levels.`);
+    else this.#reportOnce(alias, `is nested more than ${MAX_DEPTH} levels deep. Write it with fewer levels.`);
     return 0;
   }
 

@@ -80,6 +80,7 @@ export const FLEET: TeamKind<FleetTypes> = {
       ...state,
       fleet: { ...state.fleet, ...withoutRequest(state.fleet, id, answer) },
     }),
+    needsOf,
     check: checkText,
   },
   announces: true,
@@ -134,8 +135,13 @@ const NEEDS_TEXT: Readonly<Record<string, string>> = {
   revise: 'what to do better',
 };
 
-function checkText({ id, kind }: FleetRequest, { answer, value }: GivenAnswer): void {
-  const needed = kind === 'plan_review' ? NEEDS_TEXT[answer] : undefined;
+function needsOf({ kind }: FleetRequest): Readonly<Record<string, string>> {
+  return kind === 'plan_review' ? NEEDS_TEXT : {};
+}
+
+function checkText(request: FleetRequest, { answer, value }: GivenAnswer): void {
+  const { id } = request;
+  const needed = needsOf(request)[answer];
   if (needed === undefined || (typeof value === 'string' && value.trim() !== '')) return;
   throw new InvalidInputError(`The answer "${answer}" to "${id}" needs a value: ${needed}, as a text.`, {
     details: { requestId: id },
@@ -149,7 +155,7 @@ function adoptCode(state: FleetState, code: FleetState): FleetState {
   const newcomer = messages.length > 0 ? heard : {};
   return withoutPassedLimit({
     ...state,
-    ...adoptAgents(state, code, { newcomer, partner: { was: was.orchestratorName, is: settings.orchestratorName } }),
+    ...adoptAgents(state, code, { newcomer, was: was.orchestratorName, is: settings.orchestratorName }),
     fleet: { ...state.fleet, ...withSettings(state.fleet, settings) },
   });
 }

@@ -226,8 +226,8 @@ describe('limits', () => {
     [{ maxRoundCount: 0 }, '"maxRoundCount" of new Fleet() must be a whole number of 1 or more; found 0.'],
     [{ maxStallCount: -1 }, '"maxStallCount" of new Fleet() must be a whole number of 0 or more; found -1.'],
     [{ maxResetCount: 1.5 }, '"maxResetCount" of new Fleet() must be a whole number of 0 or more; found 1.5.'],
-    [{ agents: [] }, 'A fleet needs at least one agent.'],
-    [{ orchestratorName: 'writer' }, '"writer" is the name of two in the fleet.'],
+    [{ agents: [] }, 'A team needs at least one agent.'],
+    [{ orchestratorName: 'writer' }, '"writer" is the name of two in the team.'],
     [{ model: undefined }, 'The orchestrator of a fleet needs a model or an llmConfig; it has neither.'],
   ])('[fleet.4] %o is refused', (options, message) => {
     expect(() => createCrew({}, options as object)).toThrow(message);

@@ -13,9 +13,9 @@ import {
   mayAskForAnswer,
   type TaskLedger,
 } from './fleet-state.ts';
+import { GatedEffects, type ToolCallEvent } from './gated-effects.ts';
 import { LedgerKeeper } from './ledger-keeper.ts';
 import { wordLedger, wordRequest } from './ledger-prompts.ts';
-import { GatedEffects, type ToolCallEvent } from './operation-policy.ts';
 import type { ProgressLedger } from './progress-ledger.ts';
 
 /** At which moments a fleet is saved. */
@@ -124,9 +124,8 @@ export class FleetLoop implements Script {
   async #open(): Promise<void> {
     const { settings } = this.#fleet.record;
     const ledger = this.#taskLedger;
-    const team = this.#fleet.agents.map((agent) => ({ name: agent.name, description: agent.introduction }));
     this.#fleet.clearConversation();
-    const content = wordLedger(wordRequest(this.#fleet.record), team, ledger);
+    const content = wordLedger(wordRequest(this.#fleet.record), this.#fleet.members, ledger);
     await this.#say({ name: settings.orchestratorName, content }, { phase: 'progress', progressLedger: null });
     await this.#callbacks.onTaskLedger?.(ledger);
   }
@@ -155,8 +154,8 @@ export class FleetLoop implements Script {
   }
 
   async #speak(): Promise<void> {
-    const agent = this.#openAgent();
-    const { rounds, settings } = this.#fleet.record;
+    const { rounds, settings, nextSpeaker } = this.#fleet.record;
+    const agent = this.#fleet.openAgent(nextSpeaker ?? '');
     const { onText, signal, recall } = this.#world;
     const turnId = `round-${rounds}`;
     const outcome = await agent.respond({
@@ -194,13 +193,6 @@ export class FleetLoop implements Script {
   async #askToReply(agent: string, turnId: string, message: string): Promise<string> {
     const { answer } = await this.#world.ask({ id: `${turnId}-reply`, kind: 'reply', agent, message, options: [] });
     return answer;
-  }
-
-  #openAgent(): StandardAgent {
-    const name = this.#fleet.record.nextSpeaker ?? '';
-    const agent = this.#fleet.agent(name);
-    if (agent === undefined) throw new Error(`There is no agent "${name}" in the fleet.`);
-    return agent;
   }
 
   async #answer(): Promise<void> {

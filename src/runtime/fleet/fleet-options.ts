@@ -3,17 +3,16 @@ import { InvalidInputError } from '../../core/errors.ts';
 import * as is from '../../core/options.ts';
 import { checkOptions, type OptionChecks } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
-import { overrideModel, standardAgents } from '../agent/agent-options.ts';
+import { nameModel, overrideModel, standardAgents } from '../agent/agent-options.ts';
 import { type AgentRegistry, registry } from '../agent/agent-registry.ts';
-import { NAMED_AS_PERSON, PERSON } from '../agent/chat-message.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { HumanInTheLoopSettings, WorkflowConfig } from '../config/config-schema.ts';
 import type { ChatModel } from '../model/chat-model.ts';
 import type { LanguageModel } from '../model/language-model.ts';
-import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
-import { checkNames, checkTrust, humanInTheLoop } from '../run/run-options.ts';
+import type { LlmConfig } from '../model/llm-config.ts';
+import { checkMembers } from '../run/agent-team.ts';
+import { checkNames, checkTrust, createPolicy, humanInTheLoop, type OperationPolicy } from '../run/run-options.ts';
 import type { FleetCallbackFlags, FleetSettings } from './fleet-state.ts';
-import { createPolicy, type OperationPolicy } from './operation-policy.ts';
 
 /** What a fleet is made of. */
 export type FleetOptions = FleetLimits & {
@@ -47,7 +46,15 @@ export type FleetLimits = {
   readonly callbacks?: Partial<FleetCallbackFlags>;
 };
 
-const ORCHESTRATOR = 'orchestrator';
+const DEFAULTS = {
+  orchestratorName: 'orchestrator',
+  maxRoundCount: 15,
+  maxStallCount: 3,
+  maxResetCount: 2,
+  maxTokens: null,
+  maxCostUsd: null,
+  planReview: false,
+} as const;
 const CALLBACKS: FleetCallbackFlags = { streaming: true, progressLedger: true, toolCalls: true };
 
 /** What the limits of a fleet accept. */
@@ -132,17 +139,17 @@ export function checkFleet(options: FleetOptions): void {
 /** The settings of a fleet, checked and complete. */
 export function createSettings(options: FleetOptions, registry: AgentRegistry): FleetSettings {
   if (options.settings !== undefined) return options.settings;
-  const { agents, orchestratorName = ORCHESTRATOR, callbacks = {}, humanInTheLoop, operations } = options;
-  checkTeam(
-    agents.map((agent) => agent.name),
-    orchestratorName,
-  );
-  const policy = createPolicy(humanInTheLoop, operations);
+  const { agents, model, llmConfig, settings: _, registry: __, callbacks = {}, ...rest } = options;
+  const { humanInTheLoop: asked, operations, ...given } = withoutUndefined(rest);
+  const names = agents.map(({ name }) => name);
+  checkMembers(names, given.orchestratorName ?? DEFAULTS.orchestratorName);
+  const policy = createPolicy(asked, operations);
   checkTools(policy, agents);
+  if ((model === undefined) === (llmConfig === undefined)) throw wrongModels(model === undefined ? 'neither' : 'both');
   return {
-    orchestratorName,
-    ...describeModel(options, registry),
-    ...createLimits(options),
+    ...DEFAULTS,
+    ...given,
+    ...nameModel(model ?? llmConfig, registry),
     policy,
     callbacks: { ...CALLBACKS, ...withoutUndefined(callbacks) },
   };
@@ -156,49 +163,24 @@ function checkTools(policy: OperationPolicy, agents: readonly StandardAgent[]): 
   checkNames(Object.keys(operations), tools);
 }
 
-function createLimits({
-  maxRoundCount = 15,
-  maxStallCount = 3,
-  maxResetCount = 2,
-  maxTokens,
-  maxCostUsd,
-  planReview = false,
-}: FleetLimits) {
-  const budgets = { maxTokens: maxTokens ?? null, maxCostUsd: maxCostUsd ?? null };
-  return { maxRoundCount, maxStallCount, maxResetCount, ...budgets, planReview };
-}
-
-function describeModel(
-  { model, llmConfig }: FleetOptions,
-  registry: AgentRegistry,
-): Pick<FleetSettings, 'llmConfig' | 'modelId'> {
-  if (model !== undefined && llmConfig === undefined) {
-    const modelId = 'reply' in model ? model.id : `${model.provider}/${model.modelId}`;
-    registry.addModel(modelId, model);
-    return { llmConfig: null, modelId };
-  }
-  if (model === undefined && llmConfig !== undefined) return { llmConfig: parseLlmConfig(llmConfig), modelId: null };
-  throw wrongModels(model === undefined ? 'neither' : 'both');
-}
-
-function checkTeam(names: readonly string[], orchestrator: string): void {
-  if (names.length === 0) throw new InvalidInputError('A fleet needs at least one agent.');
-  if ([orchestrator, ...names].includes(PERSON)) throw new InvalidInputError(NAMED_AS_PERSON);
-  const twice = names.find((name, at) => names.indexOf(name) !== at || name === orchestrator);
-  if (twice !== undefined)
-    throw new InvalidInputError(`"${twice}" is the name of two in the fleet. Give one of them another.`);
-}
+const workflowConfig = is.accepts('what loadWorkflowConfig() returned', (config) => {
+  const { workflow, fleet } = Object(config) as Partial<WorkflowConfig>;
+  return (
+    workflow?.human_in_the_loop !== undefined && fleet?.orchestrator !== undefined && fleet.callbacks !== undefined
+  );
+});
 
 /** What a `workflow.yaml` says about a fleet: spread it into the fleet's options. The `runtime` flags are for the agents themselves. */
-export function fleetOptionsFrom({ workflow, fleet }: WorkflowConfig): FleetLimits {
+export function fleetOptionsFrom(config: WorkflowConfig): FleetLimits {
+  is.checkValue(config, workflowConfig, 'The settings of fleetOptionsFrom()');
+  const { workflow, fleet } = config;
   const { orchestrator, plan_review: review, callbacks } = fleet;
-  const rounds = orchestrator.max_round_count ?? workflow.max_rounds;
-  const stalls = orchestrator.max_stall_count ?? workflow.max_stalls;
-  const resets = orchestrator.max_reset_count ?? workflow.max_resets;
   return {
-    ...(rounds !== undefined && { maxRoundCount: rounds }),
-    ...(stalls !== undefined && { maxStallCount: stalls }),
-    ...(resets !== undefined && { maxResetCount: resets }),
+    ...withoutUndefined({
+      maxRoundCount: orchestrator.max_round_count ?? workflow.max_rounds,
+      maxStallCount: orchestrator.max_stall_count ?? workflow.max_stalls,
+      maxResetCount: orchestrator.max_reset_count ?? workflow.max_resets,
+    }),
     planReview: review.enabled && review.require_human_approval,
     humanInTheLoop: workflow.human_in_the_loop,
     callbacks: {

@@ -147,7 +147,7 @@ describe('what is not as it was', () => {
     expect([report.status, fleet.agent('writer')?.saveState().systemMessage]).toEqual(['complete', 'Other.']);
     expect(fleet.record.settings.maxRoundCount).toBe(3);
     const nobody = plain.restore(id, { overrides: { agents: { nobody: {} } } });
-    await expect(nobody).rejects.toThrow('There is no agent "nobody" in the fleet. There are: researcher, writer.');
+    await expect(nobody).rejects.toThrow('There is no agent "nobody" in the team. There are: researcher, writer.');
   });
 
   test('[run.7] a checkpoint of something else, or of half a fleet, is refused with words that say so', async () => {

@@ -28,14 +28,11 @@ export type FleetRunResult = RunResult<FleetTypes['end'], FleetRequest> & {
 /** Where a fleet works. */
 export type FleetHold = Omit<Hold<FleetTypes>, 'kind' | 'team' | 'script' | 'ask'>;
 
+/** What a fleet is asked for, or granted, before it goes on. */
+type Going = { readonly prompt?: string; readonly rounds?: number };
+
 /** What the first checkpoint is about, if the fleet was changed before it goes on. */
-export function firstTrigger({
-  prompt,
-  rounds,
-}: {
-  readonly prompt?: string;
-  readonly rounds?: number;
-}): FleetTrigger | undefined {
+export function firstTrigger({ prompt, rounds }: Going): FleetTrigger | undefined {
   if (prompt !== undefined) return 'resumed';
   return rounds === undefined ? undefined : 'fleet_continued';
 }

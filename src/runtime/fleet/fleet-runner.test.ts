@@ -7,6 +7,7 @@ import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { Memory } from '../../memory/memory.ts';
 import type { Commit } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
+import { superviseFleet } from './fleet-runner.ts';
 import { parseFleetState } from './fleet-state.ts';
 
 const TASK = { task: 'Find out what is known.' };
@@ -227,9 +228,22 @@ describe('resuming', () => {
     expect(await first.runOrResume(TASK)).toMatchObject({ status: 'waiting' });
     await first.answer({ requestId: 'plan-1', answer: 'approve', by: 'Ann' });
     const later = createRunner(createCrew({}, { planReview: true }), { storage }).runner;
+    await expect(later.runOrResume({ task: 'Another task.' })).rejects.toThrow(
+      'The fleet in session "crew" began with another task. Use resume()',
+    );
     expect(await later.runOrResume(TASK)).toMatchObject({ status: 'ended' });
+    const supervised = superviseFleet(later, { task: 'Another task.', settings: {} });
+    await expect(supervised).rejects.toMatchObject({ code: 'INVALID_INPUT' });
     const other = createRunner(crew, { storage, sessionId: 'other' }).runner;
     await expect(other.run(TASK)).rejects.toThrow('This fleet has worked on a task already.');
+  });
+
+  test('[fleet.5] a task is the same when it is given again with the secret that was not stored', async () => {
+    const storage = new InMemoryCheckpointStorage();
+    const task = `Deploy with sk-${'a1B2c3D4'.repeat(5)} today.`;
+    const start = () => createRunner(createCrew({}, { planReview: true }), { storage }).runner;
+    expect(await start().runOrResume({ task })).toMatchObject({ status: 'waiting' });
+    expect(await start().runOrResume({ task })).toMatchObject({ status: 'waiting' });
   });
 
   test('[run.2] a save that fails does not stop the fleet: it is reported, and the next one holds it', async () => {

@@ -2,6 +2,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import * as is from '../../core/options.ts';
 import { checkOptions, checkValue, type OptionChecks } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { isSameInput } from '../../manager/effect/input-digest.ts';
 import type { Recovery } from '../../manager/recovery/recovery-options.ts';
 import type { Session } from '../../manager/session/session.ts';
 import type { DifferenceOptions } from '../run/differences.ts';
@@ -69,12 +70,23 @@ export class FleetRunner {
     return this.#host.begin(() => this.#begin(options.task));
   }
 
-  /** Begins a task, or goes on with what the session holds: for programs that are simply started again. */
+  /** Begins a task, or goes on with it: for programs that are simply started again. A session that began with another one is refused. */
   async runOrResume(options: Task): Promise<FleetRunResult> {
     checkOptions(options, TASK, 'runOrResume()');
     return this.#host.hold(async (session) =>
-      session.head === undefined ? this.#begin(options.task) : this.#host.load(session),
+      session.head === undefined ? this.#begin(options.task) : this.#goOnWith(options.task, session),
     );
+  }
+
+  async #goOnWith(task: string, session: Session): Promise<Prepared<FleetTypes>> {
+    const { id: sessionId, state } = session;
+    const before = FLEET.parse(state).fleet.task; // lacks the secrets that were not stored
+    if (!isSameInput(session.digestOf(before), session.digestOf(task)))
+      throw new InvalidInputError(
+        `The fleet in session "${sessionId}" began with another task. Use resume() to go on with that, prompt() to ask for something else, or another session.`,
+        { details: { sessionId } },
+      );
+    return this.#host.load(session);
   }
 
   /** Gives it something to do: the task if the session is new, else another request that the fleet goes on with. */

@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { formatCount } from '../../core/format-count.ts';
-import { type AgentState, type AgentTotals, checkTeamState } from '../agent/agent-state.ts';
+import { type AgentTotals, checkTeamState, messageSchema, teamSchema } from '../agent/agent-state.ts';
 import type { ChatMessage } from '../agent/chat-message.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
+import type { TeamState } from '../run/agent-team.ts';
 import type { RequestAnswer } from '../run/request-answers.ts';
-import type { FormerCall, OpenWork } from '../run/work.ts';
-import type { OperationPolicy } from './operation-policy.ts';
+import type { OperationPolicy } from '../run/run-options.ts';
+import type { FormerCall } from '../run/work.ts';
 import type { ProgressLedger } from './progress-ledger.ts';
 
 /** How a fleet works; plain data. */
@@ -108,26 +109,14 @@ export type FleetRecord = {
 };
 
 /** What a checkpoint of a fleet holds. */
-export type FleetState = {
-  readonly kind: typeof FLEET_KIND;
-  readonly formatVersion: 1;
-  readonly fleet: FleetRecord;
-  readonly order: readonly string[];
-  readonly agents: Readonly<Record<string, AgentState>>;
-  /** What the move under way has called, if it was saved before it was over: it goes on from there. */
-  readonly works?: readonly OpenWork[];
-};
+export type FleetState = TeamState<typeof FLEET_KIND> & { readonly fleet: FleetRecord };
 
 export const FLEET_KIND = 'fleet';
 
 const count = z.int().nonnegative();
 const entries = z.record(z.string(), z.looseObject({}));
 
-const schema = z.looseObject({
-  kind: z.literal(FLEET_KIND),
-  formatVersion: z.literal(1),
-  order: z.array(z.string()).min(1),
-  agents: z.record(z.string(), z.unknown()),
+const schema = teamSchema(FLEET_KIND, {
   fleet: z.looseObject({
     settings: z.looseObject({ orchestratorName: z.string(), maxRoundCount: count, policy: z.looseObject({}) }),
     task: z.string(),
@@ -135,7 +124,7 @@ const schema = z.looseObject({
     phase: z.enum(['new', 'facts', 'plan', 'review', 'open', 'progress', 'speak', 'answer', 'ended']),
     taskLedger: z.looseObject({ facts: z.string(), plan: z.string() }).nullable(),
     progressLedger: z.looseObject({ next_speaker: z.looseObject({ answer: z.string() }) }).nullable(),
-    messages: z.array(z.looseObject({ name: z.string(), content: z.string() })),
+    messages: z.array(messageSchema),
     rounds: count,
     stalls: count,
     resets: count,

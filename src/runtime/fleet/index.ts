@@ -1,4 +1,5 @@
 export { Orchestrator, type OrchestratorOptions } from '../agent/auto-save.ts';
+export type { OperationPolicy } from '../run/run-options.ts';
 export { Fleet } from './fleet.ts';
 export { type FleetOptions, fleetOptionsFrom } from './fleet-options.ts';
 export type {
@@ -17,4 +18,3 @@ export type {
 } from './fleet-runner.ts';
 export { FleetRunner, superviseFleet } from './fleet-runner.ts';
 export type { FleetAnswer, FleetEnd, FleetRequest } from './fleet-state.ts';
-export type { OperationPolicy } from './operation-policy.ts';

@@ -1,11 +1,9 @@
-import { InvalidInputError } from '../../core/errors.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
-import { takeTurn } from '../agent/agent-turn.ts';
+import { askLeader } from '../agent/agent-turn.ts';
 import { PERSON, toModelMessages } from '../agent/chat-message.ts';
 import type { Effects } from '../agent/effects.ts';
 import type { Recall } from '../agent/run-memory.ts';
 import type { ModelMessage } from '../model/chat-model.ts';
-import { requestSettings } from '../model/llm-config.ts';
 import type { Fleet } from './fleet.ts';
 import {
   askAgain,
@@ -18,7 +16,6 @@ import {
   askForRevision,
   ORCHESTRATOR_PROMPT,
   REMEMBERED,
-  type Team,
   wordRequest,
 } from './ledger-prompts.ts';
 import { type ProgressLedger, parseProgressLedger } from './progress-ledger.ts';
@@ -51,10 +48,6 @@ export class LedgerKeeper {
     return this.#totals;
   }
 
-  get #team(): Team {
-    return this.#fleet.agents.map((agent) => ({ name: agent.name, description: agent.introduction }));
-  }
-
   /** What is known: gathered at the beginning, brought up to date when it is re-planned. */
   async gatherFacts(): Promise<string> {
     const { taskLedger } = this.#fleet.record;
@@ -73,14 +66,14 @@ export class LedgerKeeper {
   }
 
   #wordPlanQuestion(plan: string, feedback: string | null): string {
-    if (plan === '') return askForPlan(this.#team);
-    return feedback === null ? askForNewPlan(this.#team, plan) : askForRevision(plan, feedback);
+    if (plan === '') return askForPlan(this.#fleet.members);
+    return feedback === null ? askForNewPlan(this.#fleet.members, plan) : askForRevision(plan, feedback);
   }
 
   /** The ledger; undefined if three answers made none. Each time the model is told what was wrong. */
   async assessProgress(): Promise<ProgressLedger | undefined> {
-    const names = this.#team.map(({ name }) => name);
-    const asked = [...this.#conversation, user(askForProgress(wordRequest(this.#fleet.record), this.#team))];
+    const names = this.#fleet.members.map(({ name }) => name);
+    const asked = [...this.#conversation, user(askForProgress(wordRequest(this.#fleet.record), this.#fleet.members))];
     for (let question = 0; question < MAX_QUESTIONS; question++) {
       const { text, messages } = await this.#ask(asked);
       const { ledger, problems = [] } = parseProgressLedger(text, names);
@@ -102,19 +95,12 @@ export class LedgerKeeper {
 
   async #ask(messages: readonly ModelMessage[]): Promise<{ text: string; messages: readonly ModelMessage[] }> {
     const { orchestratorName: name, llmConfig, modelId } = this.#fleet.record.settings;
-    const model = this.#fleet.registry.modelFor({ name, llmConfig, modelId });
-    if (model === undefined) throw new InvalidInputError('The orchestrator has no model. Give the fleet one.');
     this.#prompt ??= this.#wordPrompt(name);
-    const { effects, signal } = this.#world;
-    const turn = await takeTurn({
-      state: { name, maxToolRounds: 1, totals: this.#totals },
-      model,
-      systemMessage: await this.#prompt,
-      messages: [...messages],
-      tools: [],
-      settings: llmConfig === null ? undefined : requestSettings(llmConfig),
-      effects,
-      signal,
+    const said = { systemMessage: await this.#prompt, messages: [...messages] };
+    const { registry } = this.#fleet;
+    const turn = await askLeader({ name, llmConfig, modelId, totals: this.#totals }, said, {
+      ...this.#world,
+      registry,
     });
     this.#totals = turn.totals;
     return { text: turn.content, messages: turn.messages };

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import { defineTool } from '../agent/tool.ts';
+import { createPolicy, findOperation } from '../run/run-options.ts';
 import { Fleet } from './fleet.ts';
-import { createPolicy, findOperation } from './operation-policy.ts';
 
 const tool = (name: string) => ({ kind: 'tool', name }) as const;
 const CODE = { kind: 'code', name: 'runner' } as const;
@@ -49,6 +49,8 @@ test('[fleet.6] a pattern means what it says, and dots are dots', () => {
   const policy = createPolicy({ require_approval_for: ['a.c*'] });
   expect(findOperation(policy, tool('a.cd'))).toBe('a.cd');
   expect(findOperation(policy, tool('abcd'))).toBeUndefined();
+  const many = createPolicy({ require_approval_for: [`${'*a'.repeat(20)}*b`] });
+  expect(findOperation(many, tool('a'.repeat(60)))).toBeUndefined();
 });
 
 test.each([

@@ -1,5 +1,6 @@
 import { parse as parseYaml } from 'yaml';
 import { isRecord } from '../../core/options.ts';
+import { findName } from '../agent/find-name.ts';
 
 /** One entry of the progress ledger: what is so, and why. */
 export type LedgerEntry<Answer> = { readonly reason: string; readonly answer: Answer };
@@ -36,7 +37,7 @@ export function parseProgressLedger(text: string, speakers: readonly string[]): 
   const [satisfied, loop, progress] = FLAGS.map((key) => readEntry(fields, key, toFlag, problems));
   const isDone = satisfied?.answer === true;
   const required = isDone ? [] : problems;
-  const speaker = readEntry(fields, 'next_speaker', (value) => findSpeaker(value, speakers), required);
+  const speaker = readEntry(fields, 'next_speaker', (value) => findName(toText(value) ?? '', speakers), required);
   const instruction = readEntry(fields, 'instruction_or_question', toText, required);
   if (problems.length > 0) return { problems: problems.map((problem) => withChoices(problem, speakers)) };
   return {
@@ -123,15 +124,12 @@ function readEntry<Answer>(
   const given = lookUp(fields, key);
   const value = isRecord(given) ? lookUp(given, 'answer') : given;
   const answer = read(value);
-  if (answer !== undefined) return { reason: isRecord(given) ? toReason(lookUp(given, 'reason')) : '', answer };
+  const reason = isRecord(given) ? lookUp(given, 'reason') : undefined;
+  if (answer !== undefined) return { reason: typeof reason === 'string' ? reason : '', answer };
   problems.push(
     value === undefined ? `"${key}" is missing.` : `"${key}" cannot be ${JSON.stringify(value)?.slice(0, 100)}.`,
   );
   return undefined;
-}
-
-function toReason(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }
 
 function toFlag(value: unknown): boolean | undefined {
@@ -143,19 +141,4 @@ function toFlag(value: unknown): boolean | undefined {
 
 function toText(value: unknown): string | undefined {
   return typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined;
-}
-
-/** A name as it is, in another case, or the one name that the answer mentions. */
-function findSpeaker(value: unknown, speakers: readonly string[]): string | undefined {
-  const text = toText(value);
-  if (text === undefined) return undefined;
-  const same = speakers.find((name) => name === text) ?? speakers.find((name) => isSame(name, text));
-  if (same !== undefined) return same;
-  const words = text.toLowerCase().split(/[^\p{L}\p{N}_-]+/u);
-  const mentioned = speakers.filter((name) => words.includes(name.toLowerCase()));
-  return mentioned.length === 1 ? mentioned[0] : undefined;
-}
-
-function isSame(a: string, b: string): boolean {
-  return a.toLowerCase() === b.toLowerCase();
 }

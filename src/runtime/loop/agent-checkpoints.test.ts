@@ -115,6 +115,23 @@ test('[loop.15] checkpoints of interrupted operations go when one of their name 
   expect(last.loop.state.mailbox.setAside.map(({ message }) => message.id)).toEqual(['m1', 'm2', 'm3', 'm4']);
 });
 
+test.each(['stopped', 'killed'])(
+  '[loop.15] processes that live shorter than routineEveryMs, and are %s, leave none of them behind',
+  async (end) => {
+    const world = new World();
+    for (let life = 1; life <= 5; life++) {
+      const process = await world.start({ createAgent: guarding([], failIf), drift: false });
+      await process.loop.deliver({ id: `m${life}`, body: 'succeed' });
+      await world.clock.pass(MINUTE);
+      if (end === 'stopped') await process.loop.stop();
+      else process.die();
+      await world.clock.pass(HOUR);
+    }
+    const left = end === 'stopped' ? 0 : 1; // that of the last one
+    expect((await world.history({ type: 'pre_operation' })).length).toBe(left);
+  },
+);
+
 test('[loop.15] one that is under way is not given up because another of its name ends', async () => {
   const world = new World();
   const ends: (() => void)[] = [];

@@ -50,11 +50,12 @@ type Begun = { readonly name: string; readonly turn: number };
 /** No turn has this number. */
 const OVER = -1;
 
-/** Whom an agent waits for, if anybody: age does not end one with a status that begins with `waiting`. */
-function statusOf({ loop, mailbox }: LoopAgentState): string | undefined {
+/** What an agent waits for, if anything: age does not end one with a status that begins with `waiting`. */
+function statusOf({ loop, mailbox, task }: LoopAgentState): string | undefined {
   if (loop.escalation !== null) return 'waiting_for_person';
   if (mailbox.setAside.length > 0) return 'waiting_for_retry';
-  return nextPending(mailbox) === undefined ? undefined : 'waiting_for_turn';
+  if (nextPending(mailbox) !== undefined) return 'waiting_for_turn';
+  return task?.status === 'waiting' ? 'waiting_on_task' : undefined;
 }
 
 /** Takes the checkpoints of one agent and keeps account of what retention needs to know about them. */

@@ -56,6 +56,7 @@ export class AgentLoop implements SelfSaving {
       const loop = new AgentLoop(parts);
       await loop.#loop.recovery.open();
       await loop.#inbox.open();
+      parts.events.open();
       return loop;
     });
   }
@@ -208,11 +209,11 @@ export class AgentLoop implements SelfSaving {
   }
 
   async #saveAndClose(): Promise<void> {
-    const { live, checkpoints, session, manager, tell } = this.#parts;
+    const { live, session, manager, tell } = this.#parts;
     this.#loop.end('stopped');
     const error = this.#failure;
     try {
-      if (this.#isSavedAtEnd && live.isAwake) await checkpoints.tryTake({ type: 'routine', trigger: 'stopped' });
+      if (this.#isSavedAtEnd && live.isAwake) await this.#loop.saveLast();
     } finally {
       await session.close();
       await manager.engine.settled(); // whoever looks next, from anywhere, sees what retention left

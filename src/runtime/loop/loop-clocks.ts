@@ -21,12 +21,16 @@ export class LoopClocks {
   }
 
   start(): void {
-    const { ports, settings, live, heartbeatMs, refreshMode } = this.#parts;
+    const { ports, settings, live, session, heartbeatMs, refreshMode } = this.#parts;
     const startMs = ports.now();
+    const grid = { startMs: live.state.loop.gridStartMs, everyMs: settings.routineEveryMs };
     // A process that ends at its refresh gives space back once, too.
     this.#isCollectionDue = refreshMode === 'exit';
     // Routine checkpoints keep to one grid over all restarts; a refresh counts from the start of the process.
-    this.#every({ startMs: live.state.loop.gridStartMs, everyMs: settings.routineEveryMs }, () => void this.#save());
+    this.#every(grid, () => void this.#inBackground(() => this.#save()));
+    // Processes that are killed before a routine checkpoint is due leave the tidying to the next one.
+    const lastMs = session.head?.timestamp.getTime() ?? startMs;
+    if (nextPoint(grid, lastMs) <= startMs) void this.#inBackground(() => this.tidy());
     this.#every({ startMs, everyMs: settings.refreshEveryMs }, () => this.#callForRefresh());
     if (heartbeatMs !== undefined) this.#every({ startMs, everyMs: heartbeatMs }, () => this.#beat());
   }
@@ -53,20 +57,24 @@ export class LoopClocks {
     this.#cancels.push(onEveryPoint(this.#parts.ports, grid, run));
   }
 
-  /** Also during a turn: the checkpoint then holds what the turn has done so far. */
-  async #save(): Promise<void> {
-    const { checkpoints, isPruning } = this.#parts;
+  async #inBackground(run: () => Promise<void>): Promise<void> {
     try {
-      await checkpoints.tryTake({ type: 'routine', trigger: 'schedule' });
-      if (isPruning) await this.#tidy();
+      await run();
     } catch (error) {
       this.fail(error);
     }
   }
 
+  /** Also during a turn: the checkpoint then holds what the turn has done so far. */
+  async #save(): Promise<void> {
+    await this.#parts.checkpoints.tryTake({ type: 'routine', trigger: 'schedule' });
+    await this.tidy();
+  }
+
   /** Gives up what nothing goes on from any more, and from time to time its space. */
-  async #tidy(): Promise<void> {
-    const { manager, session } = this.#parts;
+  async tidy(): Promise<void> {
+    const { manager, session, isPruning } = this.#parts;
+    if (!isPruning) return;
     await manager.prune({ sessionId: session.id });
     await manager.dropRecordings(session.id);
     if (!this.#isCollectionDue) return;

@@ -366,3 +366,17 @@ test.each([
   const kept = verdicts.filter((verdict) => verdict.keep).map((verdict) => verdict.reason);
   expect(kept).toEqual(reason === undefined ? [] : [`head of branch main; still waits: ${reason}`]);
 });
+
+test.each([
+  ['waiting', ['head of branch main; still waits: status waiting_on_task']],
+  ['done', []],
+] as const)('[retention.7] age ends no loop without messages whose task is %s', async (status, reasons) => {
+  const world = new World();
+  const task = { id: 't', status, progress: 0.5, details: 'until the goods arrive' };
+  const life = await world.start({ createAgent: handling(async () => undefined), initial: { task } });
+  await world.clock.pass(HOUR);
+  await life.loop.stop();
+  world.clock.skip(40 * 24 * HOUR);
+  const { verdicts } = await world.look().prune({ policy: { maxAgeDays: 30 } });
+  expect(verdicts.filter(({ keep }) => keep).map(({ reason }) => reason)).toEqual(reasons);
+});

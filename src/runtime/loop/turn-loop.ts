@@ -52,6 +52,18 @@ export class TurnLoop {
     this.alarm.stop();
   }
 
+  /** Saves once more, after the end. What a storage that fails leaves undone is for the next run. */
+  async saveLast(): Promise<void> {
+    const { checkpoints, tell } = this.#parts;
+    const id = await checkpoints.tryTake({ type: 'routine', trigger: 'stopped' });
+    try {
+      if (id !== undefined) await this.#clocks.tidy();
+    } catch (error) {
+      if (!hasErrorCode(error, 'STORAGE')) throw error;
+      tell({ kind: 'storage_failed', error: errorText(error) });
+    }
+  }
+
   /** Lets the run end with what went wrong outside of it. */
   fail(error: unknown): void {
     this.#clocks.fail(error);
@@ -154,8 +166,9 @@ export class TurnLoop {
 
   /** Makes the agent, once everything that was recorded has been gone through, and starts the clocks. */
   async #awaken(): Promise<void> {
-    const { live, session, checkpoints, tell, restore } = this.#parts;
+    const { live, session, checkpoints, events, tell, restore } = this.#parts;
     if (this.#isAwake) return;
+    events.tellEarly();
     if (!live.isAwake) {
       const from = restore?.from ?? session.head?.id;
       const report = restore === undefined ? await live.renew() : await this.recovery.restoreByHand(restore);

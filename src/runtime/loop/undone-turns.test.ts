@@ -180,6 +180,38 @@ describe('turns that a restore undoes', () => {
     expect(Object.values(outside.counts)).toEqual(Array(4).fill([2, 2]));
   });
 
+  test('[loop.18] a message, or the task, that drifted is tried for the second time then, and for the third after another drift', async () => {
+    const world = new World();
+    const watch = new ToldWatch();
+    const attempts: Record<string, number[]> = { handle: [], work: [] };
+    const drift = (what: string, turn: Turn): void => {
+      attempts[what]?.push(turn.attempt);
+      if ((attempts[what]?.length ?? 0) < 3) watch.drift();
+      turn.observe({ kind: 'thought', text: 'hm' });
+      turn.signal.throwIfAborted();
+    };
+    const createAgent = (): LoopAgent => ({
+      handle: (_, turn) => {
+        drift('handle', turn);
+        turn.state.task = { id: 'T', status: 'active', progress: 0 };
+      },
+      work: async (turn) => {
+        await turn.step('look', () => 1, { input: 'page' });
+        drift('work', turn);
+        turn.state.task = { id: 'T', status: 'done', progress: 1 };
+      },
+    });
+    const { loop } = await world.start({
+      createAgent,
+      drift: { watch },
+      settings: { restoreCooldownMs: 1, maxRestoresPerDay: 9 },
+    });
+    await loop.deliver({ id: 'm1', body: null });
+    await world.clock.pass(5 * MINUTE);
+    expect(loop.state.task?.status).toBe('done');
+    expect(attempts).toEqual({ handle: [1, 2, 3], work: [1, 2, 3] });
+  });
+
   test('[loop.18] over messages and several drifts: each call runs once, and the note names what it was for', async () => {
     const world = new World();
     const outside = new Outside();

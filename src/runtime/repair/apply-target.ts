@@ -1,13 +1,11 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import { editMessage } from '../../manager/branch/message-copies.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
-import type { ChatMessage } from '../agent/chat-message.ts';
 import type { EffectCall, Effects } from '../agent/effects.ts';
-import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { ToolOutcome } from '../agent/tool.ts';
 import type { ChatTypes } from '../chat/chat-kind.ts';
 import { ChatLoop } from '../chat/chat-loop.ts';
+import { saidIn } from '../chat/chat-state.ts';
 import type { GroupChat } from '../chat/group-chat.ts';
 import type { World } from '../run/team-run.ts';
 import type { AgentTarget, MessageTarget, Target, ToolTarget } from './target.ts';
@@ -31,23 +29,11 @@ export async function applyTarget(chat: GroupChat, target: Target, editor: Edito
 
 /** The same words are no change: the message keeps all that its provider put on it. */
 function replaceWords(chat: GroupChat, { index, replacement }: MessageTarget, { reason, author }: Editor): void {
-  const edit = withoutUndefined({ reason, author });
-  const { pendingReply, messages } = chat.record;
-  const isPending = index === messages.length;
-  const current = isPending ? pendingReply?.message : messages[index];
+  const current = saidIn(chat.record)[index];
   if (current === undefined || current.content === replacement) return;
-  if (isPending) replacePending(chat, editMessage(current, replacement, edit));
-  else chat.edit(index, replacement, edit);
+  chat.edit(index, replacement, withoutUndefined({ reason, author }));
   if (index === 0) chat.change({ problem: replacement });
   startAgain(chat);
-}
-
-/** Only its speaker knows a pending reply. */
-function replacePending(chat: GroupChat, message: ChatMessage): void {
-  const { managerName } = chat.record.settings;
-  const speaker = openAgent(chat, message.name);
-  chat.change({ pendingReply: { speaker: message.name, message } });
-  speaker.rewriteHistory(managerName, speaker.history(managerName).with(-1, message));
 }
 
 /** What followed from the old words (an end, the next speaker, a question) does not follow from the new ones. */
@@ -63,16 +49,7 @@ function startAgain(chat: GroupChat): void {
 }
 
 function configureAgent(chat: GroupChat, { agent, override }: AgentTarget): void {
-  if (agent !== undefined && override !== undefined) openAgent(chat, agent).configure(override);
-}
-
-function openAgent(chat: GroupChat, name: string): StandardAgent {
-  const agent = chat.agent(name);
-  if (agent !== undefined) return agent;
-  const names = chat.agents.map((known) => known.name).join(', ');
-  throw new InvalidInputError(`"${name}" is no agent of the conversation. There are: ${names}.`, {
-    details: { agent: name },
-  });
+  if (agent !== undefined && override !== undefined) chat.openAgent(agent).configure(override);
 }
 
 /** Where a turn is taken again, and how the conversation goes on. */

@@ -127,7 +127,7 @@ function countSteps(steps: readonly ComparedStep[]): RunComparison['counts'] {
 }
 
 /** One line of two conversations beside each other, by places in each. */
-type AlignedStep = { readonly kind: ComparedStep['kind']; readonly a?: number; readonly b?: number };
+export type AlignedStep = { readonly kind: ComparedStep['kind']; readonly a?: number; readonly b?: number };
 
 /** Equal messages first; between them, messages of the same speaker as changed; what is left is in one of them only. */
 export function alignMessages(a: readonly ChatMessage[], b: readonly ChatMessage[]): AlignedStep[] {

@@ -3,6 +3,7 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import { type ChatMessage, findToolResults, type ToolResult } from '../agent/chat-message.ts';
+import { saidIn } from '../chat/chat-state.ts';
 import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
 import { ChatPath } from './chat-path.ts';
 import {
@@ -44,20 +45,15 @@ function locateMessage(
   { message: wanted, replacement }: { readonly message: MessagePlace; readonly replacement: string },
 ): MessageTarget {
   const index = findIndex(path, wanted);
-  const message = saidBy(path)[index] as ChatMessage;
+  const message = saidIn(path.state.chat)[index] as ChatMessage;
   const base = findMessageBase(path, index);
   const lengths = { originalChars: message.content.length, replacementChars: replacement.length };
   const place = placeOf(path, base, { kind: 'message', index, agent: message.name, ...lengths });
   return { kind: 'message', ...place, replayBranch: path.branchAfter(base), index, message, replacement };
 }
 
-/** Everything that was said, also what only its speaker knows yet. */
-function saidBy({ state: { chat } }: ChatPath): readonly ChatMessage[] {
-  return chat.pendingReply === null ? chat.messages : [...chat.messages, chat.pendingReply.message];
-}
-
 function findIndex(path: ChatPath, wanted: MessagePlace): number {
-  const { length } = saidBy(path);
+  const { length } = saidIn(path.state.chat);
   const index = (wanted === 'last' ? length : wanted) - 1;
   if (index >= 0 && index < length) return index;
   throw new InvalidInputError(
@@ -137,7 +133,7 @@ type Found = { readonly index: number; readonly message: ChatMessage; readonly r
 
 function findResult(path: ChatPath, wanted: ToolResultPlace): Found {
   const at = wanted.message === undefined ? undefined : findIndex(path, wanted.message);
-  const all = saidBy(path).flatMap((message, index) =>
+  const all = saidIn(path.state.chat).flatMap((message, index) =>
     at === undefined || at === index
       ? findToolResults(message).map((result): Found => ({ index, message, result }))
       : [],

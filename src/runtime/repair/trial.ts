@@ -71,9 +71,19 @@ type Place = { readonly branch: string; readonly headId?: string; readonly isEnd
 export async function trial(parts: RepairParts, checkpoint: string, options: TrialOptions): Promise<TrialReport> {
   checkOptions(parts, PARTS, 'trial()');
   checkOptions(options, OPTIONS, 'trial()');
-  const target = await locateTarget(parts.manager, checkpoint, options.intervention);
-  return (await Trial.plan(parts, target, options)).run();
+  const { manager } = parts;
+  const target = await locateTarget(manager, checkpoint, options.intervention);
+  const read = async (id: string): Promise<ChatState> => parseChatState(await manager.load(id));
+  const base = await read(target.base.id);
+  checkFolders(base, options);
+  const origin = (await manager.get(target.record.originId)) ?? target.base;
+  const branches = await manager.branches(origin.sessionId);
+  const original = await read(branches.find(({ branch }) => branch === origin.branch)?.headId ?? origin.id);
+  return new Trial(parts, options, { target, base, original }).run();
 }
+
+/** What is tried, the state that it goes on from, and how the conversation went before. */
+type Planned = { readonly target: Target; readonly base: ChatState; readonly original: ChatState };
 
 class Trial {
   readonly #parts: RepairParts;
@@ -86,27 +96,15 @@ class Trial {
   /** How the conversation went before. */
   readonly #original: readonly ChatMessage[];
 
-  private constructor(parts: RepairParts, edited: Target, { options, states }: Planned) {
+  constructor(parts: RepairParts, options: TrialOptions, { target, base, original }: Planned) {
     const { intervention = null, rounds } = options;
-    const { base, original } = states;
     this.#parts = parts;
     this.#options = options;
     this.#name = options.name ?? `trial-${randomUUID().slice(0, 8)}`;
-    this.#key = digestText(JSON.stringify([edited.base.id, intervention, rounds])).slice(0, 16);
-    this.#targets = { edited, control: toControl(edited) };
+    this.#key = digestText(JSON.stringify([target.base.id, intervention, rounds])).slice(0, 16);
+    this.#targets = { edited: target, control: toControl(target) };
     this.#base = { messages: base.chat.messages.length, totals: totalsOf(base) };
     this.#original = original.chat.messages;
-  }
-
-  static async plan(parts: RepairParts, target: Target, options: TrialOptions): Promise<Trial> {
-    const { manager } = parts;
-    const read = async (id: string): Promise<ChatState> => parseChatState(await manager.load(id));
-    const base = await read(target.base.id);
-    checkFolders(base, options);
-    const origin = (await manager.get(target.record.originId)) ?? target.base;
-    const branches = await manager.branches(origin.sessionId);
-    const original = await read(branches.find(({ branch }) => branch === origin.branch)?.headId ?? origin.id);
-    return new Trial(parts, target, { options, states: { base, original } });
   }
 
   async run(): Promise<TrialReport> {
@@ -242,11 +240,6 @@ class Trial {
     return { index, ...withoutUndefined({ speaker, otherSpeaker }) };
   }
 }
-
-type Planned = {
-  readonly options: TrialOptions;
-  readonly states: { readonly base: ChatState; readonly original: ChatState };
-};
 
 /** Runs that write to one folder at once would not be independent. */
 function checkFolders({ agents }: ChatState, { concurrency = 1 }: TrialOptions): void {

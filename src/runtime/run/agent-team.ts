@@ -1,3 +1,4 @@
+import { InvalidInputError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { madeFields } from '../agent/agent-fields.ts';
@@ -7,6 +8,15 @@ import { type ChatMessage, PERSON } from '../agent/chat-message.ts';
 import { type AgentStates, loadAgents } from '../agent/load-agents.ts';
 import { type HeardMessage, toMessage } from '../agent/reply.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
+import type { OpenWork } from './work.ts';
+
+/** What a checkpoint of a team holds, besides the record of its work. */
+export type TeamState<Kind extends string> = AgentStates & {
+  readonly kind: Kind;
+  readonly formatVersion: 1;
+  /** What the move under way has called, if it was saved before it was over: it goes on from there. */
+  readonly works?: readonly OpenWork[];
+};
 
 /** What every team keeps of its work. */
 export type TeamRecord = { readonly messages: readonly ChatMessage[]; readonly end: object | null };
@@ -51,6 +61,21 @@ export abstract class AgentTeam<State extends AgentStates = AgentStates, Record 
     return this.#agents.get(name);
   }
 
+  /** @internal The agent of this name; throws if there is none. */
+  openAgent(name: string): StandardAgent {
+    const agent = this.#agents.get(name);
+    if (agent !== undefined) return agent;
+    const names = [...this.#agents.keys()].join(', ');
+    throw new InvalidInputError(`There is no agent "${name}" in the team. There are: ${names}.`, {
+      details: { agent: name },
+    });
+  }
+
+  /** @internal Who is in it, as others are told of them. */
+  get members(): readonly { readonly name: string; readonly description: string }[] {
+    return this.agents.map(({ name, introduction }) => ({ name, description: introduction }));
+  }
+
   /** What everybody has used. */
   get totals(): AgentTotals {
     return this.agents.map((agent) => agent.saveState().totals).reduce(addTotals, this.ownTotals);
@@ -81,4 +106,16 @@ export abstract class AgentTeam<State extends AgentStates = AgentStates, Record 
     const agents = [...this.#agents].map(([name, agent]) => [name, agent.saveState()]);
     return { order: [...this.#agents.keys()], agents: Object.fromEntries(agents) };
   }
+}
+
+/** Throws if the members of a team, its leader and the person cannot be told apart by their names. */
+export function checkMembers(names: readonly string[], leader: string): void {
+  const fail = (problem: string): never => {
+    throw new InvalidInputError(problem, { details: { option: 'agents' } });
+  };
+  if (names.length === 0) fail('A team needs at least one agent.');
+  const all = [leader, ...names];
+  if (all.includes(PERSON)) fail(`"${PERSON}" is the name of the person. Give the agent another.`);
+  const twice = all.find((name, at) => all.indexOf(name) < at);
+  if (twice !== undefined) fail(`"${twice}" is the name of two in the team. Give one of them another.`);
 }

@@ -17,13 +17,16 @@ const answered = accepts(
   (said) => isRecord(said) && typeof said.answer === 'string',
 );
 
-type AskingParts<State, Request extends AgentRequest> = {
+/** Who is asked, and where answers are found. */
+type Asking<State, Request extends AgentRequest> = {
   readonly inbox: RequestAnswers<State, Request>;
   readonly place: { readonly sessionId: string; readonly branch: string };
   readonly ports: ManagerPorts;
   /** Who answers for an `ask` that does not say. */
   readonly by: string;
   readonly ask: AskNow<Request> | undefined;
+  /** Whether others may answer while it is asked for here. */
+  readonly isAnnounced: boolean;
   readonly state: () => State;
   /** Puts a request into a checkpoint: from then on it can be answered from anywhere. */
   readonly open: (request: Request) => Promise<void>;
@@ -45,48 +48,43 @@ export function isWaitingForInput(error: unknown): error is WaitingForInput {
   return error instanceof Error && error.name === 'WaitingForInput' && 'request' in error;
 }
 
-/** Asks people, once each: whoever answers first, here or elsewhere, is heard. */
-export class Asking<State, Request extends AgentRequest> {
-  readonly #parts: AskingParts<State, Request>;
+/** Asks people, once: whoever answers first, here or elsewhere, is heard. Throws WaitingForInput if there is no answer yet. */
+export async function findAnswer<State, Request extends AgentRequest>(
+  asking: Asking<State, Request>,
+  request: Request,
+  signal: AbortSignal | undefined,
+): Promise<RequestAnswer> {
+  const { inbox, place, state, open, isAnnounced } = asking;
+  const known = await inbox.find(place, state(), request.id);
+  if (known !== undefined) return known;
+  const opened = findOwn(inbox.form.requestsOf(state()), request.id);
+  if (opened === undefined && isAnnounced) await open(request);
+  const isOpen = opened !== undefined || isAnnounced;
+  const asked = opened ?? request;
+  const answer = (await askNow({ ...asking, isOpen }, asked, signal)) ?? (await inbox.timeOut(place, asked));
+  if (answer !== undefined) return answer;
+  // Saved while the call is in flight: the answer takes its place in the recording, and a replay waits for nobody.
+  if (!isOpen) await open(request);
+  throw new WaitingForInput(asked);
+}
 
-  constructor(parts: AskingParts<State, Request>) {
-    this.#parts = parts;
-  }
-
-  /** The answer; throws WaitingForInput if there is none yet. `isAnnounced`: others may answer while it is asked for here. */
-  async find(
-    request: Request,
-    { isAnnounced, signal }: { readonly isAnnounced: boolean; readonly signal: AbortSignal | undefined },
-  ): Promise<RequestAnswer> {
-    const { inbox, place, state, open } = this.#parts;
-    const known = await inbox.find(place, state(), request.id);
-    if (known !== undefined) return known;
-    const opened = findOwn(inbox.form.requestsOf(state()), request.id);
-    if (opened === undefined && isAnnounced) await open(request);
-    const isOpen = opened !== undefined || isAnnounced;
-    const asked = opened ?? request;
-    const answer = (await this.#askNow(asked, isOpen, signal)) ?? (await inbox.timeOut(place, asked));
-    if (answer !== undefined) return answer;
-    // Saved while the call is in flight: the answer takes its place in the recording, and a replay waits for nobody.
-    if (!isOpen) await open(request);
-    throw new WaitingForInput(asked);
-  }
-
-  async #askNow(request: Request, isOpen: boolean, signal: AbortSignal | undefined) {
-    const { ask, ports, by, inbox, place } = this.#parts;
-    const timeoutMs = (deadlineOf(request) ?? Number.POSITIVE_INFINITY) - ports.now();
-    if (ask === undefined || timeoutMs <= 0) return undefined;
-    const late = new Error('Nobody answered in time.');
-    try {
-      const deadline = { signal, timeoutMs, onTimeout: () => late };
-      const said = await withDeadline(deadline, (aborted) => ask(request, { signal: aborted }));
-      if (said === undefined) return undefined;
-      checkValue(said, answered, 'The answer of ask()');
-      if (!isOpen) return { by, ...said, atMs: ports.now() };
-      return await inbox.giveOrRead({ ...place, requestId: request.id, by, ...said });
-    } catch (error) {
-      if (error !== late) throw error;
-      return undefined;
-    }
+async function askNow<State, Request extends AgentRequest>(
+  { ask, ports, by, inbox, place, isOpen }: Asking<State, Request> & { readonly isOpen: boolean },
+  request: Request,
+  signal: AbortSignal | undefined,
+): Promise<RequestAnswer | undefined> {
+  const timeoutMs = (deadlineOf(request) ?? Number.POSITIVE_INFINITY) - ports.now();
+  if (ask === undefined || timeoutMs <= 0) return undefined;
+  const late = new Error('Nobody answered in time.');
+  try {
+    const deadline = { signal, timeoutMs, onTimeout: () => late };
+    const said = await withDeadline(deadline, (aborted) => ask(request, { signal: aborted }));
+    if (said === undefined) return undefined;
+    checkValue(said, answered, 'The answer of ask()');
+    if (!isOpen) return { by, ...said, atMs: ports.now() };
+    return await inbox.giveOrRead({ ...place, requestId: request.id, by, ...said });
+  } catch (error) {
+    if (error !== late) throw error;
+    return undefined;
   }
 }

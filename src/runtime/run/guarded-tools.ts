@@ -1,5 +1,4 @@
-import { formatPath } from '../../core/path.ts';
-import { marksIn, visitLeftOut } from '../../core/secret/left-out.ts';
+import { findLeftOut, marksIn } from '../../core/secret/left-out.ts';
 import type { StepAttempt } from '../../manager/effect/effect-log.ts';
 import { askedOf, type EffectCall, type Effects } from '../agent/effects.ts';
 import { failedOutcome, type ToolOutcome } from '../agent/tool.ts';
@@ -36,22 +35,12 @@ export class GuardedTools implements Effects {
   }
 
   async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
-    const place = isActing(call) ? this.#findSecret(call) : undefined;
+    const marks = { has: (mark: string) => this.#isLeftOut(mark) };
+    const place = isActing(call) ? findLeftOut(askedOf(call), marks) : undefined;
     if (place === undefined || !isActing(call)) return this.#effects.run(call, perform);
     const what = call.kind === 'tool' ? 'the tool was not called. Call it again' : 'the code was not run. Run it again';
     const text = `The secret at ${place} of the input was left out when the run was stored, so ${what} with the secret.`;
     return this.#works.run(call, async () => refuseCall(call, text) as Result);
-  }
-
-  #findSecret(call: ActingCall): string | undefined {
-    const places: string[] = [];
-    visitLeftOut(askedOf(call), {
-      secret: () => undefined, // refused where the tool is called
-      text: (path, marks) => {
-        if (marks.some((mark) => this.#isLeftOut(mark))) places.push(formatPath(path));
-      },
-    });
-    return places[0];
   }
 
   /** A string that only looks like a mark is let through: it counts if something that was restored has it. */

@@ -70,6 +70,8 @@ export interface RequestForm<State, Request extends AnyRequest> {
   requestsOf(state: State): Readonly<Record<string, Request>>;
   answerOf(state: State, requestId: string): RequestAnswer | undefined;
   withAnswer(state: State, request: Request, answer: RequestAnswer): State;
+  /** Which answers need a text as their value, and what it says. */
+  needsOf?(request: Request): Readonly<Record<string, string>>;
   /** Throws if the answer lacks something, beyond being one of the options. */
   check?(request: Request, given: GivenAnswer): void;
 }
@@ -99,8 +101,13 @@ export class RequestAnswers<State, Request extends AnyRequest> {
   async pending(place: RequestPlace): Promise<Request[]> {
     checkOptions(place, { sessionId: GIVEN.sessionId, branch: name }, 'pending()');
     const { sessionId, branch, state } = await this.#open(place);
+    return this.unanswered({ sessionId, branch }, state);
+  }
+
+  /** Those requests of a state that a person can still answer. */
+  async unanswered(place: RequestPlace, state: State): Promise<Request[]> {
     const requests = Object.values(this.form.requestsOf(state));
-    const found = await Promise.all(requests.map(({ id }) => this.find({ sessionId, branch }, state, id)));
+    const found = await Promise.all(requests.map(({ id }) => this.find(place, state, id)));
     const nowMs = this.#manager.engine.ports.now();
     return requests.filter((request, at) => found[at] === undefined && !isOver(request, nowMs));
   }

@@ -153,14 +153,6 @@ describe('options of teams', () => {
     await expect((async () => call(options as never))()).rejects.toThrow(`did you mean "${meant}"?`);
   });
 
-  test.each([CheckpointingGroupChatManager, CheckpointRestorer, FleetRunner, FleetRestorer])(
-    '[input.1] %o takes its manager as "manager", and says so to who uses the former name',
-    (made) => {
-      const given = { checkpoints: manager } as never;
-      expect(() => new made(given)).toThrow(/"checkpoints" is not an option of .*; use "manager"\./);
-    },
-  );
-
   test('[input.1] what must be given is asked for', async () => {
     await expect(chats().continue('chk_1', {} as never)).rejects.toThrow(
       '"rounds" of continue() must be a whole number',

@@ -1,6 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import * as is from '../../core/options.ts';
 import { describeValue, isRecord, type OptionCheck, type OptionChecks } from '../../core/options.ts';
+import { LinearPattern } from '../../core/pattern/linear-pattern.ts';
 import { name } from '../../core/record/id.ts';
 import { manager, onDifference } from '../../manager/call-options.ts';
 import { registry } from '../agent/agent-registry.ts';
@@ -48,6 +49,81 @@ export function checkTrust(settings: Partial<HumanInTheLoopSettings>): void {
     `"${operations[0]}" is in require_approval_for and in trusted_operations. Decide for one of them.`,
     { details: { operations } },
   );
+}
+
+/** Which operations a person must agree to; plain data. */
+export type OperationPolicy = {
+  /** Names or patterns with `*`: of tools, of what tools are said to do, or `code_execution`. */
+  readonly requireApprovalFor: readonly string[];
+  /** Names or patterns that need nobody's word, also where a pattern above fits. */
+  readonly trustedOperations: readonly string[];
+  /** What tools do, by their name: `{ fetch_page: 'external_api_calls' }`. */
+  readonly operations: Readonly<Record<string, string>>;
+  /** How long a request stays open; null: for ever. */
+  readonly approvalTimeoutMs: number | null;
+  /** Whether nobody's answer in time means no. Otherwise the request stays open. */
+  readonly autoRejectOnTimeout: boolean;
+};
+
+/** What running code is called. */
+const CODE_EXECUTION = 'code_execution';
+
+/** Nobody is asked. */
+const NO_POLICY: OperationPolicy = {
+  requireApprovalFor: [],
+  trustedOperations: [],
+  operations: {},
+  approvalTimeoutMs: null,
+  autoRejectOnTimeout: false,
+};
+
+const SECOND_MS = 1_000;
+
+/** A policy from the settings of `workflow.human_in_the_loop`; without settings nobody is asked. */
+export function createPolicy(
+  settings: Partial<HumanInTheLoopSettings> | undefined,
+  operations: Readonly<Record<string, string>> = {},
+): OperationPolicy {
+  if (settings === undefined || settings.enabled === false) return { ...NO_POLICY, operations };
+  const { require_approval_for: required = [], trusted_operations: trusted = [] } = settings;
+  checkTrust(settings);
+  const seconds = settings.approval_timeout_seconds;
+  return {
+    requireApprovalFor: required,
+    trustedOperations: trusted,
+    operations,
+    approvalTimeoutMs: seconds === undefined ? null : seconds * SECOND_MS,
+    autoRejectOnTimeout: settings.auto_reject_on_timeout ?? false,
+  };
+}
+
+/**
+ * What a person has to agree to before a tool is called or code is run; undefined if nobody has to. Whole names count before patterns, the
+ * name of the tool before what it does, and among patterns trust comes first.
+ */
+export function findOperation(
+  { requireApprovalFor, trustedOperations, operations }: OperationPolicy,
+  call: { readonly kind: 'tool' | 'code'; readonly name: string },
+): string | undefined {
+  const names = call.kind === 'code' ? [CODE_EXECUTION] : namesOf(operations, call.name);
+  const named = names.find((name) => requireApprovalFor.includes(name) || trustedOperations.includes(name));
+  if (named !== undefined) return requireApprovalFor.includes(named) ? named : undefined;
+  if (names.some((name) => fits(trustedOperations, name))) return undefined;
+  return names.find((name) => fits(requireApprovalFor, name));
+}
+
+function namesOf(operations: OperationPolicy['operations'], tool: string): string[] {
+  const operation = Object.hasOwn(operations, tool) ? operations[tool] : undefined;
+  return operation === undefined ? [tool] : [tool, operation];
+}
+
+function fits(patterns: readonly string[], name: string): boolean {
+  return patterns.some((pattern) => toPattern(pattern).test(name));
+}
+
+function toPattern(pattern: string): LinearPattern {
+  const parts = pattern.split('*').map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&'));
+  return new LinearPattern({ source: `^${parts.join('.*')}$` }, 'require_approval_for');
 }
 
 const DIFFERENCES = { onDifference } as const satisfies OptionChecks<DifferenceOptions>;
@@ -102,7 +178,6 @@ export const FILES = {
 export const HELD = {
   ...DIFFERENCES,
   manager: { required: manager },
-  checkpoints: { renamedTo: 'manager' },
   sessionId: { required: name },
   branch: name,
   mode,
@@ -114,7 +189,6 @@ export const RESUME = { ...DIFFERENCES, rounds } as const;
 /** Where checkpoints are restored from, and the code they need. */
 export const PARTS: OptionChecks<RestorerParts> = {
   manager: { required: manager },
-  checkpoints: { renamedTo: 'manager' },
   registry,
   classes: is.anything,
 };

@@ -1,14 +1,15 @@
 import { spawnSync } from 'node:child_process';
-import { hostname } from 'node:os';
 import { expect, test } from 'vitest';
+import type { SessionId } from '../../core/record/id.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
+import { formatDue, formatHolder } from '../../manager/lease/lease-refs.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
-import { PROCESS_ID } from '../../storage/process-identity.ts';
+import { MACHINE, PROCESS_ID } from '../../storage/process-identity.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { StandardAgent } from '../agent/standard-agent.ts';
 import { CheckpointingGroupChatManager } from '../chat/checkpointing-group-chat-manager.ts';
 import { GroupChat } from '../chat/group-chat.ts';
-import { beginOwner, isGone, withSeat } from './seat.ts';
+import { withSeat } from './seat.ts';
 
 function team(storage: InMemoryCheckpointStorage, model: ReturnType<typeof scriptedModel>) {
   const agents = ['ann', 'bob'].map((name) => new StandardAgent({ name, model }));
@@ -43,24 +44,21 @@ test('[run.3] a second run of a session is refused at once; the first ends as if
   expect(await later.prompt('Second thing', { rounds: 1 })).toMatchObject({ status: 'ended', newMessages: 2 });
 });
 
-test('[run.3] the lease of a process of this machine that is gone is taken over at once, that of another machine is not', async () => {
-  const { owner, end } = beginOwner();
-  const [machine = ''] = owner.split('/');
+test('[run.3] a lease that nobody will renew is taken over at once, here; that of another machine or process is not', async () => {
   const { pid } = spawnSync(process.execPath, ['-e', '']);
-  const gone = [`${machine}/${pid}/abc`, `${machine}/${PROCESS_ID}/abc`];
-  const alive = [owner, `${machine}/${process.ppid}/abc`, `elsewhere/${pid}/abc`, hostname(), undefined];
-  expect([gone.map(isGone), alive.map(isGone)]).toEqual([
-    [true, true],
-    [false, false, false, false, false],
-  ]);
-  end();
-  expect(isGone(owner)).toBe(true);
   for (const [holder, isTaken] of [
-    ...gone.map((name) => [name, true] as const),
-    [`elsewhere/${pid}/abc`, false],
+    [`x@${MACHINE}/${pid}-1`, true],
+    [`x@${MACHINE}/${PROCESS_ID}`, true],
+    [`x@${MACHINE}/${process.ppid}-0`, false],
+    [`x@elsewhere/${pid}-1`, false],
+    ['x', false],
   ] as const) {
     const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
-    await (await manager.session('s')).lease({ owner: holder });
+    const refs = [
+      { kind: 'lease', name: 'main', target: formatHolder({ epoch: 1, holder }) },
+      { kind: 'due', name: 'main', target: formatDue({ dueAtMs: Date.now() + 60_000, attempts: 0 }) },
+    ] as const;
+    await manager.engine.storage.commit({ sessionId: 's' as SessionId, refs });
     const seat = withSeat(manager, { sessionId: 's' }, async (session) => session.save({ n: 1 }));
     if (isTaken) await seat;
     else await expect(seat).rejects.toMatchObject({ code: 'CONFLICT' });

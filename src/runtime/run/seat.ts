@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { ConflictError, hasErrorCode, type SavestateError } from '../../core/errors.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { checkRecordsSteps } from '../../manager/effect/step-recordings.ts';
@@ -6,7 +5,6 @@ import type { Lease, LeaseOptions } from '../../manager/lease/lease.ts';
 import { isLeaseConflict } from '../../manager/lease/lease-refs.ts';
 import type { Session } from '../../manager/session/session.ts';
 import type { SessionOptions } from '../../manager/write/session-options.ts';
-import { isProcessAlive, MACHINE, PROCESS_ID } from '../../storage/process-identity.ts';
 
 /** Where a run takes place, and the terms of the lease that it is held under. */
 export type SeatPlace = Pick<SessionOptions, 'mode' | 'replayBranch' | 'freeze'> & {
@@ -25,16 +23,11 @@ export async function withSeat<Result>(
   run: (session: Session, lease: Lease) => Promise<Result>,
 ): Promise<Result> {
   checkRecordsSteps(manager.engine, 'A run');
-  const { owner, end } = beginOwner(terms.owner);
+  const { session, lease } = await openLeased(manager, place, terms);
   try {
-    const { session, lease } = await openLeased(manager, place, { ...terms, owner });
-    try {
-      return await run(session, lease);
-    } finally {
-      await leave(session);
-    }
+    return await run(session, lease);
   } finally {
-    end();
+    await leave(session);
   }
 }
 
@@ -74,7 +67,7 @@ async function takeLease(
   const log = await read('log');
   if ((await read('branch')) !== session.head?.id) return undefined;
   try {
-    const lease = await session.lease({ ...options, isGone });
+    const lease = await session.lease({ ...options, isEager: true });
     return (await read('log')) === log && (await read('branch')) === session.head?.id ? lease : undefined;
   } catch (error) {
     throw isLeaseConflict(error) ? underWay(error, session) : error;
@@ -83,10 +76,10 @@ async function takeLease(
 
 /** A refused lease as the run it stands for: which process has it, and until when. */
 function underWay(error: SavestateError, { id, branch }: Pick<Session, 'id' | 'branch'>): SavestateError {
-  const { owner, expiresAtMs } = error.details ?? {};
+  const { by, expiresAtMs } = error.details ?? {};
   if (typeof expiresAtMs !== 'number') return error;
   return new ConflictError(
-    `Session "${id}" is being worked on already, on branch "${branch}", by ${describeOwner(owner)}, whose lease lasts until ${new Date(expiresAtMs).toISOString()} unless it is renewed. Wait until that has ended, or continue from one of its checkpoints on a branch of its own.`,
+    `Session "${id}" is being worked on already, on branch "${branch}", by ${by}, whose lease lasts until ${new Date(expiresAtMs).toISOString()} unless it is renewed. Wait until that has ended, or continue from one of its checkpoints on a branch of its own.`,
     { cause: error, details: { ...error.details, sessionId: id, branch } },
   );
 }
@@ -95,31 +88,4 @@ function underWay(error: SavestateError, { id, branch }: Pick<Session, 'id' | 'b
 export function openOutcome<Result extends { readonly status: string }>(result: Result): Result {
   if (result.status === 'failed' && 'error' in result) throw result.error;
   return result;
-}
-
-/** Runs of this process that are under way, by the last part of their names. */
-const running = new Set<string>();
-
-/** Names a run for others: `machine/process/run`, and what its owner is called, if anything. It counts as alive until `end` is called. */
-export function beginOwner(label?: string): { readonly owner: string; readonly end: () => void } {
-  const name = randomUUID().slice(0, 8);
-  running.add(name);
-  const owner = [MACHINE, PROCESS_ID, name, ...(label === undefined ? [] : [label])].join('/');
-  return { owner, end: () => void running.delete(name) };
-}
-
-/** Whether the run of this name is over for certain: its process is on this machine, and is not there any more. */
-export function isGone(owner: string | undefined): boolean {
-  const [machine, processId, name] = owner?.split('/') ?? [];
-  if (machine !== MACHINE || processId === undefined || name === undefined) return false;
-  return processId === PROCESS_ID ? !running.has(name) : !isProcessAlive(processId);
-}
-
-/** Which process has the run of this name, for people. */
-export function describeOwner(owner: unknown): string {
-  const [machine, processId, name, ...label] = typeof owner === 'string' ? owner.split('/') : [];
-  const pid = processId?.split('-')[0];
-  if (pid === undefined || name === undefined) return typeof owner === 'string' ? `"${owner}"` : 'another process';
-  const place = machine === MACHINE ? `process ${pid}` : `process ${pid} of ${machine}`;
-  return label.length === 0 ? place : `"${label.join('/')}" (${place})`;
 }

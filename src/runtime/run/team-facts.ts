@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
+import { mapValues } from '../../core/map-values.ts';
 import { describeValue, isRecord } from '../../core/options.ts';
 import { formatPath } from '../../core/path.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import { compareKinds, type FieldDifference, type FieldKinds } from '../../manager/agent/field-kinds.ts';
 import { madeFields } from '../agent/agent-fields.ts';
-import type { GivenState } from '../agent/agent-options.ts';
 import type { AgentState } from '../agent/agent-state.ts';
 import type { AgentStates } from '../agent/load-agents.ts';
+import type { StandardAgent } from '../agent/standard-agent.ts';
 import { describeCode } from '../code/code-limits.ts';
 import type { AgentTeam } from './agent-team.ts';
 import type { Difference } from './differences.ts';
@@ -14,21 +15,21 @@ import type { Difference } from './differences.ts';
 type Facts = Readonly<Record<string, string>>;
 
 type AgentFacts = {
-  readonly class?: string;
-  readonly prompt?: string;
-  readonly model?: string;
+  readonly class: string;
+  readonly prompt: string;
+  readonly model: string;
   readonly tools: Facts;
-  readonly settings?: Facts;
+  readonly settings: Facts;
   /** Which code it may run. */
-  readonly code?: Facts;
-  /** What its class gives it in each field. Absent if nobody knows: older versions did not say. */
+  readonly code: Facts;
+  /** What its class gives it in each field; absent if nobody knows. */
   readonly fields?: FieldKinds;
 };
 
 /** What the code says of a team, each thing by its value or a short digest. */
 export type TeamFacts = {
   readonly agents: Readonly<Record<string, AgentFacts>>;
-  /** Absent if nobody knows: older versions did not say. */
+  /** Absent if nobody knows. */
   readonly settings?: Facts;
 };
 
@@ -55,43 +56,44 @@ const DIGEST_CHARS = 16;
 
 /** The facts of a team, as a state has it, and its settings. */
 export function factsOf(team: AgentTeam, { agents }: Pick<AgentStates, 'agents'>, settings: object): TeamFacts {
-  const facts = Object.entries(factsOfAgents(agents).agents).map(([name, one]) => [name, withFields(one, team, name)]);
-  return { agents: Object.fromEntries(facts), settings: factsOfSettings(Object.entries(settings)) };
-}
-
-/** The facts of an agent with what its maker gave it, and did not take from what was saved. */
-export function withGivenFacts(
-  facts: AgentFacts,
-  given: GivenState,
-  { made, saved }: { readonly made: AgentState; readonly saved: AgentState },
-): AgentFacts {
-  const { prompt, model, settings = {} } = factsOfAgent(made);
-  const isSaid = (...keys: readonly string[]): boolean =>
-    keys.some(
-      (key) => Object.hasOwn(given, key) && !isDeepStrictEqual(Reflect.get(made, key), Reflect.get(saved, key)),
-    );
   return {
-    ...facts,
-    ...(isSaid('systemMessage', 'description') && { prompt }),
-    ...(isSaid('llmConfig', 'modelId') && { model }),
-    settings: { ...facts.settings, ...Object.fromEntries(Object.entries(settings).filter(([key]) => isSaid(key))) },
+    agents: mapValues(agents, (state, name) => ({ ...factsOfAgent(state), ...fieldsOf(team.agent(name)) })),
+    settings: factsOfSettings(Object.entries(settings)),
   };
 }
 
-/** The facts of an agent with the fields that its class has. */
-export function withFields(facts: AgentFacts, team: AgentTeam, name: string): AgentFacts {
-  const agent = team.agent(name);
-  return agent === undefined ? facts : { ...facts, fields: madeFields(agent) };
+function fieldsOf(agent: StandardAgent | undefined): Pick<AgentFacts, 'fields'> {
+  return agent === undefined ? {} : { fields: madeFields(agent) };
 }
 
-function factsOfAgents(agents: AgentStates['agents']): TeamFacts {
-  return { agents: Object.fromEntries(Object.entries(agents).map(([name, agent]) => [name, factsOfAgent(agent)])) };
+/** A team that was rebuilt, before and after its state was put in. */
+type RebuiltTeam = { readonly team: AgentTeam; readonly made: AgentStates; readonly code: AgentStates };
+
+/** Agents are rebuilt as they were: their tools, the fields of their classes and what their makers give them come from the code. */
+export function factsWithCode<Known extends TeamFacts>(known: Known, { team, made, code }: RebuiltTeam): Known {
+  const agents = mapValues(known.agents, (facts, name) => {
+    const agent = team.agent(name);
+    if (agent === undefined) return facts;
+    const [fresh, saved] = [made.agents[name] as AgentState, code.agents[name] as AgentState];
+    const isSaid = (key: keyof AgentState): boolean =>
+      Object.hasOwn(agent.given, key) && !isDeepStrictEqual(fresh[key], saved[key]);
+    const { prompt, model, settings } = factsOfAgent(fresh);
+    const said = Object.fromEntries(AGENT_SETTINGS.filter(isSaid).map((key) => [key, settings[key] as string]));
+    return {
+      ...facts,
+      ...((isSaid('systemMessage') || isSaid('description')) && { prompt }),
+      ...((isSaid('llmConfig') || isSaid('modelId')) && { model }),
+      settings: { ...facts.settings, ...said },
+      tools: saved.tools,
+      ...fieldsOf(agent),
+    };
+  });
+  return { ...known, agents };
 }
 
 /** What is saved of a team that runs with this code. */
 export function fingerprintOf(code: TeamFacts, { agents }: Pick<AgentStates, 'agents'>): TeamFingerprint {
-  const prompts = Object.entries(agents).map(([name, agent]) => [name, digestPrompt(agent)]);
-  return { kind: 'team', ...code, prompts: Object.fromEntries(prompts) };
+  return { kind: 'team', ...code, prompts: mapValues(agents, digestPrompt) };
 }
 
 /** What an agent is told to be, in a word. */
@@ -125,20 +127,12 @@ function shorten(value: unknown): string {
   return digestText(JSON.stringify(value)).slice(0, DIGEST_CHARS);
 }
 
-/** The fingerprint of a checkpoint. What it does not say, as it was in older versions, its state does. */
+/** The fingerprint of a checkpoint. What it does not say, its state does. */
 export function readFingerprint(fingerprint: unknown, { agents }: Pick<AgentStates, 'agents'>): TeamFingerprint {
-  const saved = factsOfAgents(agents).agents;
-  if (!isRecord(fingerprint)) return { kind: 'team', agents: saved, prompts: {} };
-  const known = typeof fingerprint.kind === 'string' ? (fingerprint as TeamFingerprint) : readFormer(fingerprint);
-  const merged = Object.entries(saved).map(([name, facts]) => [name, { ...facts, ...known.agents[name] }]);
-  return { ...known, agents: Object.fromEntries(merged) };
-}
-
-/** It was the agents alone, with the prompts that were in force. */
-function readFormer(fingerprint: object): TeamFingerprint {
-  const agents = fingerprint as TeamFacts['agents'];
-  const prompts = Object.entries(agents).map(([name, { prompt }]) => [name, prompt]);
-  return { kind: 'team', agents, prompts: Object.fromEntries(prompts) };
+  const known = isRecord(fingerprint)
+    ? (fingerprint as TeamFingerprint)
+    : ({ kind: 'team', agents: {}, prompts: {} } as const);
+  return { ...known, agents: mapValues(agents, (agent, name) => ({ ...factsOfAgent(agent), ...known.agents[name] })) };
 }
 
 /** How a team differs now from what it was. `place` is where a tool is not that is missing: agents have it from their code or the registry. */
@@ -157,21 +151,18 @@ function compareAgents(
   before: AgentFacts | undefined,
   now: AgentFacts | undefined,
 ): Difference[] {
-  const path = `$.agents.${name}`;
+  const [path, of] = [`$.agents.${name}`, ` of "${name}"`];
   if (now === undefined) return [{ path, kind: 'missing', text: `The agent "${name}" is not in this team.` }];
   if (before === undefined) return [{ path, kind: 'added', text: `The agent "${name}" is new.` }];
-  const parts = (['class', 'prompt', 'model'] as const).filter((part) => !isSame(before[part], now[part]));
+  const parts = (['class', 'prompt', 'model'] as const).filter((part) => before[part] !== now[part]);
   const tools = new Set([...Object.keys(before.tools), ...Object.keys(now.tools)]);
+  const fields = before.fields === undefined ? [] : compareKinds(before.fields, now.fields ?? {});
   return [
-    ...parts.map((part): Difference => {
-      return { path: `${path}.${part}`, kind: 'changed', text: `The ${part} of "${name}" changed.` };
-    }),
+    ...parts.map((part) => ({ path: `${path}.${part}`, kind: 'changed', text: `The ${part}${of} changed.` }) as const),
     ...[...tools].flatMap((tool) => compareTool({ name, place, tool }, before.tools[tool], now.tools[tool])),
-    ...compareSettings({ path, of: ` of "${name}"` }, before.settings, now.settings),
-    ...compareSettings({ path, of: ` of "${name}"` }, before.code, now.code),
-    ...(before.fields === undefined ? [] : compareKinds(before.fields, now.fields ?? {})).map((difference) =>
-      describeField(name, difference),
-    ),
+    ...compareSettings({ path, of }, before.settings, now.settings),
+    ...compareSettings({ path, of }, before.code, now.code),
+    ...fields.map((field) => describeField(name, field)),
   ];
 }
 
@@ -194,15 +185,12 @@ function describeField(name: string, difference: FieldDifference): Difference {
 /** A state without the saved fields that the code lacks, or has another kind of value for: they are what the code says. */
 export function leaveFields<State extends AgentStates>(state: State, differences: readonly Difference[]): State {
   const left = new Set(differences.filter(({ kind }) => kind !== 'added').map(({ path }) => path));
-  const agents = Object.entries(state.agents).map(([name, agent]) => {
-    const kept = Object.entries(agent.fields ?? {}).filter(([field]) => !left.has(pathOf(name, field)));
-    return [name, agent.fields === undefined ? agent : { ...agent, fields: Object.fromEntries(kept) }];
+  const agents = mapValues(state.agents, (agent, name) => {
+    if (agent.fields === undefined) return agent;
+    const kept = Object.entries(agent.fields).filter(([field]) => !left.has(pathOf(name, field)));
+    return { ...agent, fields: Object.fromEntries(kept) };
   });
-  return { ...state, agents: Object.fromEntries(agents) };
-}
-
-function isSame(before: string | undefined, now: string | undefined): boolean {
-  return before === undefined || before === now;
+  return { ...state, agents };
 }
 
 function compareTool(
@@ -234,21 +222,18 @@ function compareSettings(
   });
 }
 
-/** What somebody who joins begins with, and the name under which agents keep the team's conversation. */
-type Adopting = {
-  readonly newcomer: Partial<AgentState>;
-  readonly partner: { readonly was: string; readonly is: string };
-};
-
-/** The team as the code has it now, with the lives of those whom the checkpoint knows; newcomers get one. */
+/**
+ * The team as the code has it now, with the lives of those whom the checkpoint knows; newcomers get one. Agents keep the team's
+ * conversation under the name of its leader.
+ */
 export function adoptAgents(
   saved: AgentStates,
   code: AgentStates,
-  { newcomer, partner }: Adopting,
+  { newcomer, was, is }: { readonly newcomer: Partial<AgentState>; readonly was: string; readonly is: string },
 ): Pick<AgentStates, 'order' | 'agents'> {
   const order = [...new Set([...saved.order, ...code.order])].filter((name) => code.agents[name] !== undefined);
   const rename = <Value>(values: Readonly<Record<string, Value>>) =>
-    Object.fromEntries(Object.entries(values).map(([key, value]) => [key === partner.was ? partner.is : key, value]));
+    Object.fromEntries(Object.entries(values).map(([key, value]) => [key === was ? is : key, value]));
   const agents = order.map((name) => {
     const [life, made] = [saved.agents[name], code.agents[name] as AgentState];
     if (life === undefined) return [name, { ...made, ...newcomer }];
@@ -260,12 +245,7 @@ export function adoptAgents(
 
 /** The agents of a team that had ended and goes on. */
 export function reopenAgents(agents: AgentStates['agents']): AgentStates['agents'] {
-  return Object.fromEntries(
-    Object.entries(agents).map(([name, agent]) => [
-      name,
-      agent.status === 'completed' ? { ...agent, status: 'running' } : agent,
-    ]),
-  );
+  return mapValues(agents, (agent) => (agent.status === 'completed' ? { ...agent, status: 'running' } : agent));
 }
 
 function codeOf(agent: AgentState): Partial<AgentState> {

@@ -28,15 +28,14 @@ import {
 } from './differences.ts';
 import { PARTS } from './run-options.ts';
 import { type SeatPlace, withSeat } from './seat.ts';
-import { codeOf, findMissingModels, noteRestored, readOrigin, type TeamKind, type TeamTypes } from './team.ts';
+import { codeOf, findMissingModels, noteRestored, readCode, type TeamKind, type TeamTypes } from './team.ts';
 import {
   compareTeams,
   digestPrompt,
+  factsWithCode,
   leaveFields,
   type TeamFacts,
   type TeamFingerprint,
-  withFields,
-  withGivenFacts,
 } from './team-facts.ts';
 
 /** A checkpoint: by its id or the beginning of it, a revision of a session, or the file it was written to. */
@@ -142,13 +141,13 @@ export class TeamRestorer<Of extends TeamTypes> {
     options: RestoreOptions<Of['settings']>,
   ): Promise<Rebuilt<Of['team']>> {
     const { onDifference: decision = 'fail' } = options;
-    const { fingerprint } = await readOrigin(this.manager, checkpoint, state);
+    const fingerprint = await readCode(this.manager, checkpoint, state);
     const make = () => this.#kind.make(makeAgents(state, this.registry), this.registry, state);
     let team = make();
     const made = team.saveState();
     const problems = team.loadState(state);
     const code = codeOf(team);
-    const now = withCode(fingerprint, { team, made, code });
+    const now = factsWithCode(fingerprint, { team, made, code });
     const changed = [...compareTeams(fingerprint, now, 'registered'), ...findCutPrompts(state, fingerprint)];
     if (decision === 'accept') {
       const adopted = leaveFields(this.#kind.adopt(state, withGiven(team, code)), changed);
@@ -189,8 +188,7 @@ export class TeamRestorer<Of extends TeamTypes> {
     { agents = {}, settings }: NonNullable<RestoreOptions<Of['settings']>['overrides']> = {},
   ): void {
     for (const [name, override] of Object.entries(agents)) {
-      const agent = team.agent(name);
-      if (agent === undefined) throw unknownAgent(name, team, this.#kind.noun);
+      const agent = team.openAgent(name);
       checkOverride(override, `overrides.agents.${name}`);
       agent.configure(override);
     }
@@ -280,21 +278,6 @@ export class TeamRestorer<Of extends TeamTypes> {
   }
 }
 
-/** A team before and after its state was put in. */
-type RebuiltTeam = { readonly team: AgentTeam; readonly made: AgentStates; readonly code: AgentStates };
-
-/** Agents are rebuilt as they were: their tools, the fields of their classes and what their makers give them come from the code. */
-function withCode<Known extends TeamFacts>(known: Known, { team, made, code }: RebuiltTeam): Known {
-  const now = Object.entries(known.agents).map(([name, facts]) => {
-    const agent = team.agent(name);
-    if (agent === undefined) return [name, facts];
-    const [fresh, saved] = [made.agents[name] as AgentState, code.agents[name] as AgentState];
-    const given = withGivenFacts(facts, agent.given, { made: fresh, saved });
-    return [name, withFields({ ...given, tools: saved.tools }, team, name)];
-  });
-  return { ...known, agents: Object.fromEntries(now) };
-}
-
 /** What the makers of agents give them, in place of what was saved. */
 function withGiven<State extends AgentStates>(team: AgentTeam, code: State): State {
   const agents = team.agents.map((agent) => {
@@ -320,12 +303,5 @@ function isOverridden(path: string, overrides: Readonly<Record<string, AgentOver
       (path === `$.agents.${name}.prompt` && systemMessage !== undefined) ||
       (path === `$.agents.${name}.model` && isOtherModel)
     );
-  });
-}
-
-function unknownAgent(name: string, { agents }: AgentTeam, noun: string) {
-  const names = agents.map((known) => known.name).join(', ');
-  return new InvalidInputError(`There is no agent "${name}" in the ${noun}. There are: ${names}.`, {
-    details: { agent: name },
   });
 }

@@ -17,7 +17,7 @@ import {
   type RunMemory,
   unsavedLessons,
 } from '../agent/run-memory.ts';
-import { Asking, type AskNow, isWaitingForInput } from './asking.ts';
+import { type AskNow, findAnswer, isWaitingForInput } from './asking.ts';
 import type { Difference } from './differences.ts';
 import { GuardedTools } from './guarded-tools.ts';
 import { type AnswersById, RequestAnswers } from './request-answers.ts';
@@ -176,14 +176,13 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
   readonly #memory: RunMemory | undefined;
   readonly #works: MoveWorks;
   readonly #inbox: RequestAnswers<Of['state'], Of['request']>;
-  readonly #asking: Asking<Of['state'], Of['request']>;
   /** How often the move under way asked the same: whoever asks again was not content with the answer. */
   readonly #asked = new Map<string, number>();
   /** The last message that long-term memory was told. */
   #taught: ChatMessage | undefined;
 
   constructor(hold: Hold<Of>, options: RunOptions<Of['team']>) {
-    const { kind, team, session, manager, ask, undone } = hold;
+    const { kind, team, session, manager, undone } = hold;
     this.#hold = hold;
     this.#options = options;
     // What is done with a user's session is the user's, too: it is listed and forgotten with the rest.
@@ -196,15 +195,6 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
     this.effects = new GuardedTools(this.#works, session.state, made);
     this.#taught = team.record.messages.at(-1);
     this.#inbox = new RequestAnswers(manager, kind.requests);
-    this.#asking = new Asking({
-      inbox: this.#inbox,
-      place: this.#place,
-      ports: manager.engine.ports,
-      by: this.#by,
-      ask,
-      state: () => team.saveState(),
-      open: (request) => this.#open(request),
-    });
   }
 
   get #place() {
@@ -273,14 +263,24 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
   }
 
   async ask(question: Of['question']): Promise<Of['answer']> {
-    const { kind, team, manager } = this.#hold;
+    const { kind, team, manager, ask } = this.#hold;
+    const { ports } = manager.engine;
+    const asking = {
+      inbox: this.#inbox,
+      place: this.#place,
+      by: this.#by,
+      isAnnounced: kind.announces,
+      ports,
+      ask,
+      state: () => team.saveState(),
+      open: (request: Of['request']) => this.#open(request),
+    };
     const nth = (this.#asked.get(question.id) ?? 0) + 1;
     this.#asked.set(question.id, nth);
     const asked = nth === 1 ? question : { ...question, id: `${question.id}:${nth}` };
     const call = { kind: 'human', name: question.agent, input: question, signal: this.signal } as const;
     const answer = await this.effects.run(call, async ({ signal }) => {
-      const request = kind.toRequest(asked, team, manager.engine.ports.now());
-      return kind.toAnswer(await this.#asking.find(request, { isAnnounced: kind.announces, signal }));
+      return kind.toAnswer(await findAnswer(asking, kind.toRequest(asked, team, ports.now()), signal));
     });
     kind.answered(team, asked.id, answer);
     return answer;

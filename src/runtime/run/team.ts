@@ -1,4 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import { mapValues } from '../../core/map-values.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import type { OnDifference } from '../../manager/agent/agent-saving.ts';
@@ -85,11 +86,10 @@ export interface TeamKind<Of extends TeamTypes> {
 /** A team as its code made it, with its tools as models would be told of them now. */
 export function codeOf<State extends AgentStates>(team: AgentTeam<State>): State {
   const state = team.saveState();
-  const agents = Object.entries(state.agents).map(([name, agent]) => {
-    const tools = team.agent(name)?.currentTools(team.registry) ?? agent.tools;
-    return [name, { ...agent, tools }];
+  const agents = mapValues(state.agents, (agent, name) => {
+    return { ...agent, tools: team.agent(name)?.currentTools(team.registry) ?? agent.tools };
   });
-  return { ...state, agents: Object.fromEntries(agents) };
+  return { ...state, agents };
 }
 
 /** What teams were before the settings of a file were put over them. */
@@ -130,22 +130,17 @@ export function madeOf<Of extends TeamTypes>(kind: TeamKind<Of>, team: Of['team'
   return { code, facts: factsOf(team, own, kind.settingsOf(own)) };
 }
 
-/** A checkpoint that a team goes on from, with what is known of the code it was saved with. */
-export type Origin<State> = { readonly state: State; readonly fingerprint: TeamFingerprint };
-
 /** Reads what is known of a checkpoint's code. What a person edited has no fingerprint: the code is that of the checkpoint before. */
-export async function readOrigin<State extends AgentStates>(
+export async function readCode(
   manager: CheckpointManager,
   head: Checkpoint,
-  state: State,
-): Promise<Origin<State>> {
-  if (head.fingerprint !== undefined) return { state, fingerprint: readFingerprint(head.fingerprint, state) };
-  let [origin, { parentId }]: [Checkpoint | undefined, Checkpoint] = [undefined, head];
-  while (origin?.fingerprint === undefined && parentId !== undefined) {
-    origin = await manager.get(parentId);
-    parentId = origin?.parentId;
-  }
-  return { state, fingerprint: { ...readFingerprint(origin?.fingerprint, state), prompts: {} } };
+  state: AgentStates,
+): Promise<TeamFingerprint> {
+  let origin: Checkpoint | undefined = head;
+  while (origin?.fingerprint === undefined && origin?.parentId !== undefined)
+    origin = await manager.get(origin.parentId);
+  const fingerprint = readFingerprint(origin?.fingerprint, state);
+  return origin === head ? fingerprint : { ...fingerprint, prompts: {} };
 }
 
 /** Models that a team names and nobody registered. */
@@ -186,10 +181,9 @@ export async function resumeTeam<Of extends TeamTypes>(
   { team, code, facts: now, manager }: Made<Of>,
   { head, decision, isGiven, ...given }: Resumption,
 ): Promise<Resumed> {
-  const { state: saved, fingerprint } = await readOrigin(manager, head, kind.parse(given.state));
-  // Older versions took the settings of a file for code.
-  const former = new Set(compareTeams(fingerprint, factsOf(team, code, kind.settingsOf(code))).map(({ path }) => path));
-  const all = compareTeams(fingerprint, now).filter(({ path }) => former.has(path));
+  const saved = kind.parse(given.state);
+  const fingerprint = await readCode(manager, head, saved);
+  const all = compareTeams(fingerprint, now);
   const changed = all.filter(({ path }) => !isGiven(path));
   const state =
     decision === 'accept' ? leaveFields(kind.adopt(saved, code), changed) : withWholePrompts(saved, code, fingerprint);
@@ -209,11 +203,11 @@ export async function resumeTeam<Of extends TeamTypes>(
 
 /** Where the prompt of the code is the one that was in force, it is whole; the one of the checkpoint may lack its secrets. */
 function withWholePrompts<State extends AgentStates>(state: State, code: State, { prompts }: TeamFingerprint): State {
-  const agents = Object.entries(state.agents).map(([name, agent]) => {
+  const agents = mapValues(state.agents, (agent, name) => {
     const made = code.agents[name];
-    if (made === undefined || digestPrompt(made) !== prompts[name]) return [name, agent];
+    if (made === undefined || digestPrompt(made) !== prompts[name]) return agent;
     const { systemMessage, description } = made;
-    return [name, { ...agent, systemMessage, description }];
+    return { ...agent, systemMessage, description };
   });
-  return { ...state, agents: Object.fromEntries(agents) };
+  return { ...state, agents };
 }

@@ -234,11 +234,10 @@ export class Work implements Effects {
   }
 
   /**
-   * Begins another attempt after a drift. Calls with an input stay ended, each of several equal ones: they may have paid for
-   * something. Calls without one are let go.
+   * Lets go, after a drift, of calls without an input. Calls with one stay ended, each of several equal ones: they may have paid for
+   * something.
    */
   afterDrift(): { readonly kept: readonly DoneCall[]; readonly dropped: readonly DoneCall[] } {
-    this.again();
     const ended = [...this.#done.values()].filter((call) => call.undoneBy === undefined);
     const dropped = ended.filter((call) => !isKeptAfterDrift(call));
     for (const call of dropped) this.#done.delete(placeOf(call));

@@ -7,13 +7,12 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { LEASE_CHECKS, type LeaseOptions } from '../../manager/lease/lease.ts';
 import type { HumanInTheLoopSettings } from '../config/config-schema.ts';
 import type { Difference } from '../run/differences.ts';
-import { checkTrust, humanInTheLoop, metadataBut } from '../run/run-options.ts';
+import { createPolicy, humanInTheLoop, metadataBut } from '../run/run-options.ts';
 import type { WorkflowRegistry } from './definition/registry.ts';
 import type { Workflow } from './definition/workflow.ts';
 import type { WorkflowMigration } from './migration.ts';
 import type { RunLabels } from './step/run-record.ts';
 import type { ApprovalRequest, StepEnd, StepFailure } from './step/run-state.ts';
-import type { ApprovalPolicy } from './step/workflow-run.ts';
 
 /** How an executor is made. */
 export type WorkflowExecutorOptions = {
@@ -118,27 +117,11 @@ export function checkRun(options: RunOptions): void {
   checkOptions(options, RUN, 'run()');
 }
 
-const SECOND_MS = 1_000;
 const DEFAULT_MAX_CONCURRENCY = 32;
 
 /** Checks and completes what the caller said. */
-export function parseExecutorOptions(options: WorkflowExecutorOptions): {
-  readonly approvals: ApprovalPolicy;
-  readonly maxConcurrency: number;
-} {
+export function parseExecutorOptions(options: WorkflowExecutorOptions) {
   checkOptions(options, EXECUTOR, 'new WorkflowExecutor()');
-  return {
-    approvals: toPolicy(options.humanInTheLoop),
-    maxConcurrency: options.maxConcurrency ?? DEFAULT_MAX_CONCURRENCY,
-  };
-}
-
-function toPolicy(settings: Partial<HumanInTheLoopSettings> = {}): ApprovalPolicy {
-  const { enabled = true, require_approval_for: required = [], approval_timeout_seconds: timeout } = settings;
-  checkTrust(settings);
-  return {
-    requireFor: enabled ? required : [],
-    ...(timeout !== undefined && { timeoutMs: timeout * SECOND_MS }),
-    onTimeout: settings.auto_reject_on_timeout === true ? 'reject' : 'wait',
-  };
+  const { humanInTheLoop: asked, maxConcurrency = DEFAULT_MAX_CONCURRENCY } = options;
+  return { policy: createPolicy(asked), maxConcurrency };
 }

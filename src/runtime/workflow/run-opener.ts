@@ -92,6 +92,7 @@ export class RunOpener {
     const saved = this.#check(session, workflow, options);
     const attempts = await readRecordedAttempts(this.#manager, session);
     const state = absorbAttempts(saved, attempts);
+    for (const { name } of attempts) session.letGo(name); // every checkpoint counts them from now on
     const fingerprint = fingerprintOf(workflow, registry.workflows);
     if (state.fingerprint.digest === fingerprint.digest) return { state, differences: [] };
     const inFlight = attempts.filter(({ end }) => end === undefined).map(({ path }) => path);

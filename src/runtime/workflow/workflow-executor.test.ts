@@ -141,6 +141,19 @@ describe('running', () => {
       });
   });
 
+  test('[workflow.3] many steps at the same time warn of nothing', async () => {
+    const warnings: string[] = [];
+    const note = ({ message }: Error): unknown => warnings.push(message);
+    process.on('warning', note);
+    const f = async (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+    const items = Array.from({ length: 20 }, (_, at) => at);
+    const { run } = setUp([{ id: 'all', function: 'f', for_each: { items, concurrency: 20 } }], { functions: { f } });
+    expect((await run()).status).toBe('completed');
+    await f();
+    process.off('warning', note);
+    expect(warnings).toEqual([]);
+  });
+
   test('[workflow.6] for_each does something for every item, a few at a time, and answers in the order of the items', async () => {
     let open = 0;
     let most = 0;
@@ -166,7 +179,7 @@ describe('running', () => {
     expect((await run({ items: [] })).output).toEqual([]);
     expect(await run({ items: 'none' })).toMatchObject({
       status: 'failed',
-      failure: { path: 'each', error: { message: 'for_each needs a list; found a value of type string.' } },
+      failure: { path: 'each', error: { message: 'for_each needs a list; found "none".' } },
     });
   });
 

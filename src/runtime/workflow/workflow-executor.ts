@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
@@ -108,18 +107,20 @@ export class WorkflowExecutor {
     const { manager, registry } = this.#options;
     const record = new RunRecord(session, state, options);
     const signal = AbortSignal.any([lease.signal, options.signal ?? lease.signal]);
-    setMaxListeners(0, signal); // every step that runs listens, and there may be many
-    const leftOut = new LeftOutSecrets(state);
+    const { policy, maxConcurrency } = this.#terms;
     const parts = {
       session,
       record,
-      leftOut,
+      leftOut: new LeftOutSecrets(state),
       registry,
       answers: this.#answers,
+      ports: manager.engine.ports,
       signal,
+      policy,
       timers: options.timers ?? 'sleep',
+      workflow: workflow.name,
     };
-    const run = new WorkflowRun({ ...parts, ...this.#terms, ports: manager.engine.ports }, workflow);
+    const run = new WorkflowRun(parts, { maxConcurrency });
     let end = await run.run(new Scope(workflow, { input: state.input }));
     // Somebody may have answered in the moment between the last look and the end.
     const place = { sessionId: session.id, branch: session.branch };

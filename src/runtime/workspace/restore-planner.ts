@@ -52,6 +52,7 @@ export class RestorePlanner {
   #holdWhatStays(): void {
     const { survey, state } = this.#input;
     const skipped = new Set(state.skipped);
+    if (skipped.has('.')) this.#left.push({ path: '.', ...NOT_WHOLE });
     for (const path of [...survey.ignored, ...survey.unreadable]) this.#hold(path);
     for (const [path, { kind }] of survey.paths) {
       if (state.entries.has(path)) continue;
@@ -183,6 +184,11 @@ export class RestorePlanner {
     this.#left.push({ path, reason: 'in-the-way', note: 'It was not there, and holds what must stay.' });
   }
 }
+
+const NOT_WHOLE: Refusal = {
+  reason: 'content-not-captured',
+  note: 'The folder was not captured, or not as a whole. What else it holds stays as it is.',
+};
 
 const REDACTED: Refusal = {
   reason: 'content-redacted',

@@ -247,6 +247,8 @@ describe('[workspace.7] what a restore leaves alone', () => {
     write('a', 'changed');
     const report = await restore(state);
     expect(report.done.map(({ path }) => path)).toEqual(['a']);
+    expect(leftOf(report)).toEqual(['content-not-captured .']);
+    expect(report.status).toBe('partial');
     expect(readdirSync(folder).sort()).toEqual(['a', 'b', 'c', 'd']);
   });
 

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import * as is from '../../core/options.ts';
 import { checkOptions, type OptionCheck, type OptionChecks } from '../../core/options.ts';
 
@@ -17,17 +18,19 @@ export type WorkspaceOptions = {
 
 /** The options with nothing left open. */
 export type WorkspaceLimits = {
-  readonly ignore: readonly string[];
-  readonly maxFileBytes: number;
-  readonly maxTotalBytes: number;
-  readonly maxEntries: number;
-  readonly keepSecrets: boolean;
+  readonly [Option in keyof WorkspaceOptions]-?: NonNullable<WorkspaceOptions[Option]>;
 };
 
 const MEBIBYTE = 1024 * 1024;
+const DEFAULTS = {
+  maxFileBytes: 8 * MEBIBYTE,
+  maxTotalBytes: 64 * MEBIBYTE,
+  maxEntries: 10_000,
+  keepSecrets: false,
+};
 
 /** What can be made again, belongs to other tools, or is there to hold secrets. */
-export const DEFAULT_IGNORE: readonly string[] = Object.freeze([
+const DEFAULT_IGNORE: readonly string[] = [
   'node_modules/',
   '.git/',
   '.hg/',
@@ -48,7 +51,7 @@ export const DEFAULT_IGNORE: readonly string[] = Object.freeze([
   '.ssh/',
   '.aws/',
   '*.pem',
-]);
+];
 
 /** Patterns may come with a stored configuration. */
 const MAX_PATTERNS = 1000;
@@ -72,11 +75,6 @@ export const WORKSPACE: OptionChecks<WorkspaceOptions> = {
 /** Fills in the defaults. */
 export function resolveWorkspaceOptions(options: WorkspaceOptions = {}): WorkspaceLimits {
   checkOptions(options, WORKSPACE, 'a working directory');
-  return {
-    ignore: [...DEFAULT_IGNORE, ...(options.ignore ?? [])],
-    maxFileBytes: options.maxFileBytes ?? 8 * MEBIBYTE,
-    maxTotalBytes: options.maxTotalBytes ?? 64 * MEBIBYTE,
-    maxEntries: options.maxEntries ?? 10_000,
-    keepSecrets: options.keepSecrets ?? false,
-  };
+  const given = withoutUndefined(options);
+  return { ...DEFAULTS, ...given, ignore: [...DEFAULT_IGNORE, ...(given.ignore ?? [])] };
 }

@@ -39,6 +39,9 @@ export type WorkspaceState = {
   readonly ignored: readonly string[];
 };
 
+/** What is known of a folder that was never captured. */
+export const NOT_CAPTURED = { entries: {}, skipped: [{ path: '.' }], ignored: [] };
+
 const mode = z.int().min(0).max(0o777);
 const digest = z.string().regex(/^[0-9a-f]{64}$/);
 const entrySchema = z.discriminatedUnion('kind', [
@@ -55,7 +58,7 @@ const entrySchema = z.discriminatedUnion('kind', [
 ]);
 const frameSchema = z.object({
   entries: z.custom<object>(isRecord),
-  skipped: z.array(z.object({ path: z.string(), reason: z.string() })),
+  skipped: z.array(z.object({ path: z.string() })),
   ignored: z.array(z.string().max(1000)).max(2000),
 });
 

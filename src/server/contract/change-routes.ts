@@ -57,6 +57,7 @@ export const CHANGE_ROUTES = {
     reply: z.strictObject({
       isValid: z.boolean(),
       problem: z.string().optional().describe('Why the edit cannot be applied'),
+      branchProblem: z.string().optional().describe('Why no branch can have that name'),
       patch: z.array(json),
       newBytes: count.describe('About how much would be stored'),
       laterCalls: z

@@ -28,7 +28,7 @@ const comparedRun = z.strictObject({
   headId: z.string(),
   sequence: count,
   status: z.string().optional(),
-  messages: count,
+  messages: count.describe('After the fork and its edit, like totals'),
   checkpoints: count.describe('Since the fork point'),
   startedAt: isoTime.optional(),
   endedAt: isoTime,
@@ -55,6 +55,9 @@ const driftPoint = z.strictObject({
   savedAt: isoTime,
   status: z.enum(['healthy', 'suspect', 'drifting']),
   scores: z.record(z.string(), z.number()).describe('By kind of sign; 1 is the alarm'),
+  repetition: z.number().describe('How much the calls so far repeat earlier ones, 0 to 1'),
+  news: z.number().optional().describe('How much of what was said and found was not known before, 0 to 1'),
+  inputTokens: count.optional().describe('Given to models since the point before'),
 });
 
 /** Routes that look along a history: differences, search, blame, drift. */
@@ -128,10 +131,13 @@ export const HISTORY_ROUTES = {
     summary: 'Where a text first appeared in a history, or where one state contains it',
     query: {
       text: z.string().min(1).max(1_000),
-      session: sessionId.optional().describe('Default: the heads of all sessions'),
-      branch: name.optional().describe('Default: the current one'),
+      session: sessionId.optional().describe('Its histories; default: the heads of all branches of all sessions'),
+      branch: name.optional().describe('Default: all of them, the current one first; what several hold is listed once'),
       at: checkpointId.optional().describe('Only the state of this checkpoint'),
       case: flag.optional().describe('Match case'),
+      regex: flag
+        .optional()
+        .describe('`text` is a regular expression; lookarounds and references to groups are refused'),
       limit: countIn(1, 1_000).optional().describe('Maximum number; default 100'),
     },
     reply: z.strictObject({ items: z.array(match), isComplete: z.boolean().describe('Nothing was left out') }),

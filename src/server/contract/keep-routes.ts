@@ -29,7 +29,13 @@ const verdicts = {
 };
 
 const growth = z.array(
-  z.strictObject({ until: isoTime, checkpoints: count, logicalBytes: count, uniqueBytes: count.optional() }),
+  z.strictObject({
+    until: isoTime,
+    checkpoints: count,
+    logicalBytes: count,
+    uniqueBytes: count.optional(),
+    pathBytes: z.array(count).optional().describe('Of the unique bytes, those of the first paths, in their order'),
+  }),
 );
 
 /** Routes about what is stored: figures, retention, verify, export and import. */
@@ -52,13 +58,16 @@ export const KEEP_ROUTES = {
   },
   'GET /v1/storage/growth': {
     summary: 'Which paths of states grew most, and how much each session shares. Reads every chunk once',
-    query: { session: sessionId.optional() },
+    query: {
+      session: sessionId.optional(),
+      from: z.iso.datetime().optional().describe('Growth and paths since this time; default: since the first save'),
+    },
     reply: z.strictObject({
       checkpoints: count,
       logicalBytes: count,
       uniqueBytes: count.describe('Each chunk once, before compression'),
       growth,
-      paths: z.array(z.strictObject({ path: z.string(), uniqueBytes: count, chunks: count })),
+      paths: z.array(z.strictObject({ path: z.string(), uniqueBytes: count })).describe('Those that grew most'),
       sessions: z.array(
         z.strictObject({
           id: z.string(),
@@ -76,14 +85,29 @@ export const KEEP_ROUTES = {
     reply: z.strictObject({
       ...verdicts,
       freedBytes: count.describe('Before compression'),
-      largest: z.array(
-        z.strictObject({ checkpointId: z.string(), sessionId: z.string(), reason: z.string(), freedBytes: count }),
-      ),
+      buckets: z
+        .array(z.strictObject({ until: isoTime, keptBytes: count, freedBytes: count }))
+        .describe('What would stay and what would go, by when it was saved'),
+      sessions: z
+        .array(z.strictObject({ id: z.string(), checkpoints: count, freedBytes: count }))
+        .describe('Those that would lose most'),
+      going: z
+        .array(
+          z.strictObject({
+            id: z.string(),
+            sessionId: z.string(),
+            branch: z.string(),
+            sequence: count,
+            savedAt: isoTime,
+            reason: z.string(),
+          }),
+        )
+        .describe('What would go, oldest first; at most 1,000'),
     }),
     isReading: true,
   },
   'POST /v1/prune': {
-    summary: 'Deletes checkpoints that no rule keeps',
+    summary: 'Deletes checkpoints by the retention policy',
     body: judged.extend({
       expect: count.describe('How many the preview said would go; if it is another number now, nothing is deleted'),
       collect: z.boolean().optional().describe('Give the space back, too'),

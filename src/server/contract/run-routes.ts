@@ -26,6 +26,10 @@ const request = z.strictObject({
   path: z.string().optional().describe('Of a workflow: the step that asks'),
   message: z.string(),
   options: z.array(z.string()).describe('What can be answered; empty: any text'),
+  needs: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe('Options that need a text as their `value`, and what it says'),
   askedAtMs: timeMs.optional(),
   deadlineMs: timeMs.optional(),
   onTimeout: z.string().optional(),
@@ -48,7 +52,8 @@ const run = z.strictObject({
   headId: z.string(),
   sequence: count,
   savedAt: isoTime,
-  requests: count,
+  requests: count.describe('What people are asked and have not answered'),
+  answered: count.describe('Answers that the run has not taken yet: continue it'),
 });
 
 const teamRun = z.strictObject({
@@ -66,7 +71,7 @@ const stepError = z.looseObject({ name: z.string(), message: z.string() });
 
 const step = z.strictObject({
   path: z.string(),
-  status: z.enum(['done', 'skipped', 'failed', 'waiting', 'trying', 'timer']),
+  status: z.enum(['done', 'skipped', 'failed', 'waiting', 'answered', 'trying', 'timer']),
   attempts: count.optional(),
   endedAtMs: timeMs.optional(),
   dueAtMs: timeMs.optional().describe('Of a timer'),

@@ -21,7 +21,7 @@ const session = z.strictObject({
   headId: z.string().optional().describe('Absent while there is no checkpoint'),
   sequence: count,
   steps: count.optional().describe('Of a session without a checkpoint: how many steps it recorded'),
-  savedAt: isoTime,
+  savedAt: isoTime.describe('When any of its branches was last saved to'),
   status: z.string().optional(),
   agentId: z.string().optional(),
   userId: z.string().optional(),
@@ -35,6 +35,7 @@ export const SESSION_ROUTES = {
     reply: z.strictObject({
       version: z.string(),
       storage: z.string().describe('Its kind, and its address without passwords if that was given'),
+      address: z.string().optional().describe('What `--storage` takes on the machine of the server'),
       kind: z.string(),
       isReadOnly: z.boolean(),
       hasMemory: z.boolean(),

@@ -13,6 +13,7 @@ import {
   placeCursor,
   sessionId,
   timeMs,
+  totals,
   usage,
 } from './shapes.ts';
 
@@ -45,6 +46,23 @@ const message = z.strictObject({
   path: z.string(),
   checkpointId: z.string().optional().describe('The checkpoint that brought it, where checkpoints say so'),
   sequence: count.optional(),
+});
+
+const recordedCall = call.extend({
+  durationMs: z.number().optional().describe('Where the call was recorded'),
+  isReplayed: z.boolean().optional().describe('Its result came from a recording; absent where no call was recorded'),
+  sameAs: count.optional().describe('The first message with the same call and the same result'),
+  alike: count.optional().describe('How many messages have them'),
+});
+
+const recordedMessage = message.extend({
+  calls: z.array(recordedCall),
+  results: z.array(result).describe('Also of its calls that a later message answers'),
+  answers: count.optional().describe('The message whose calls it answers, if it does nothing else'),
+  model: z.string().optional(),
+  inputTokens: count.optional(),
+  outputTokens: count.optional(),
+  costUsd: z.number().optional(),
 });
 
 const effect = z.strictObject({
@@ -98,6 +116,8 @@ export const STATE_ROUTES = {
       children: z.array(z.string()),
       isPinned: z.boolean(),
       usage: usage.describe('Of the state: what was used up to here'),
+      step: totals.optional().describe('What was used since the parent'),
+      newBytes: count.optional().describe('About how many bytes the parent does not have, before compression'),
     }),
     caching: 'tagged',
   },
@@ -136,7 +156,7 @@ export const STATE_ROUTES = {
     reply: z.strictObject({
       total: count,
       transcript: z.string().optional().describe('The path of the list they are in'),
-      items: z.array(message),
+      items: z.array(recordedMessage),
       next: z.string().optional(),
     }),
     caching: 'immutable',

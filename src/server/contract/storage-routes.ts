@@ -50,6 +50,7 @@ const commit = z.strictObject({
   requires: texts.optional(),
   durability: z.enum(['default', 'relaxed']).optional(),
   isUrgent: z.boolean().optional(),
+  keyOf: text.optional(),
 });
 
 const reads = {

@@ -19,6 +19,7 @@ export type ServerParts = {
   readonly isReadOnly: boolean;
   /** What is said about where the storage is. */
   readonly label: string | undefined;
+  readonly address: string | undefined;
   readonly version: string;
   readonly states: States;
   /** What took long to find out of sessions, by their ETags. */

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { diffStates, type JsonPatchOperation, toPatch } from '../../core/diff/index.ts';
 import { hasErrorCode, InvalidInputError, messageOf, toInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
@@ -10,6 +11,7 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { readEffects } from '../../manager/effect/recordings.ts';
 import type { Engine } from '../../manager/engine/engine.ts';
 import { readState } from '../../manager/engine/loading.ts';
+import { parseRefName } from '../../manager/revision/ref-name.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import { parseStatePath, setAt } from '../../view/state-path.ts';
 import type { Call, Handlers } from './call.ts';
@@ -79,13 +81,25 @@ function decodeGiven({ plainCodec }: Engine, state: JsonValue): unknown {
 async function preview({ manager, params, body }: Call<'POST /v1/checkpoints/{checkpoint}/fork/preview'>) {
   const origin = await manager.open(params.checkpoint);
   const laterCalls = await countLaterCalls(manager, origin);
+  const named = withoutUndefined({ branchProblem: findProblem(body.branch) });
   try {
     const edit = toEdit(manager, body);
-    if (edit === undefined) return { isValid: true, patch: [], newBytes: 0, laterCalls };
-    return { isValid: true, ...(await tryEdit(manager, origin, edit)), laterCalls };
+    if (edit === undefined) return { isValid: true, patch: [], newBytes: 0, laterCalls, ...named };
+    return { isValid: true, ...(await tryEdit(manager, origin, edit)), laterCalls, ...named };
   } catch (error) {
     if (!hasErrorCode(error, 'INVALID_INPUT') && !hasErrorCode(error, 'NOT_FOUND')) throw error;
-    return { isValid: false, problem: messageOf(error), patch: [], newBytes: 0, laterCalls };
+    return { isValid: false, problem: messageOf(error), patch: [], newBytes: 0, laterCalls, ...named };
+  }
+}
+
+/** Why no branch can have this name. */
+function findProblem(branch: string | undefined): string | undefined {
+  try {
+    if (branch !== undefined) parseRefName(branch, 'The name of a branch');
+    return undefined;
+  } catch (error) {
+    if (hasErrorCode(error, 'INVALID_INPUT')) return messageOf(error);
+    throw error;
   }
 }
 

@@ -1,7 +1,7 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import type { Call } from './call.ts';
-import { toMessage } from './message.ts';
 import { compareContexts, contextOf } from './model-context.ts';
+import { toMessage } from './transcript.ts';
 
 const DEFAULT_MESSAGES = 200;
 /** Of what is gone so many are shown. */
@@ -30,9 +30,11 @@ export async function describeContext({
     total: messages.length,
     items: messages
       .slice(from)
-      .map((raw, at) => ({ ...toMessage(raw, from + at, path), isNew: change.isNew(from + at) })),
+      .map((raw, at) => ({ ...toMessage(raw, from + at, { path }), isNew: change.isNew(from + at) })),
     droppedTotal: change.dropped.length,
-    dropped: change.dropped.slice(-MAX_DROPPED).map((at) => toMessage(other?.messages[at], at, other?.path ?? path)),
+    dropped: change.dropped
+      .slice(-MAX_DROPPED)
+      .map((at) => toMessage(other?.messages[at], at, { path: other?.path ?? path })),
     isReordered: change.isReordered,
     isSystemChanged: other !== undefined && other.system !== context.system,
   };

@@ -1,20 +1,22 @@
 import { diffText } from '../../core/diff/diff-text.ts';
-import { InvalidInputError } from '../../core/errors.ts';
+import { hasErrorCode, InvalidInputError, isLost } from '../../core/errors.ts';
+import type { LinearPattern } from '../../core/pattern/linear-pattern.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { isCheckpointId } from '../../core/record/id.ts';
+import { type CheckpointId, isCheckpointId } from '../../core/record/id.ts';
 import { readLive } from '../../manager/revision/rounds.ts';
+import { type AgentTotals, NO_TOTALS, subtractTotals } from '../../runtime/agent/agent-state.ts';
 import { blame } from '../../view/blame.ts';
 import { toOutput } from '../../view/checkpoint-output.ts';
 import { type ComparedSide, compareBranches, originOf } from '../../view/compare-branches.ts';
 import { observeHistory } from '../../view/drift-history.ts';
-import { collect } from '../../view/history.ts';
 import { rankSessions } from '../../view/list-sessions.ts';
-import { excerptOf, type Match, searchHistory, searchState } from '../../view/search.ts';
+import { describeCall } from '../../view/messages.ts';
+import { excerptOf, type Match, patternOf, searchHistory, searchState } from '../../view/search.ts';
 import { openAt, parseStatePath } from '../../view/state-path.ts';
 import { usageOf } from '../../view/usage.ts';
 import type { Call, Handlers } from './call.ts';
 import { diffOf } from './diff.ts';
-import { headOf, openRefs } from './session-refs.ts';
+import { headOf, openRefs, refsOf, type SessionRefs } from './session-refs.ts';
 
 const DEFAULT_STEPS = 2_000;
 const DEFAULT_MATCHES = 100;
@@ -36,11 +38,13 @@ export const HISTORY_HANDLERS = {
   'GET /v1/search': async (call) => {
     const limit = call.query.limit ?? DEFAULT_MATCHES;
     const items = [];
+    let isComplete = true;
     for await (const match of search(call)) {
       if (items.length === limit) return { items, isComplete: false };
-      items.push(match);
+      if (match === undefined) isComplete = false;
+      else items.push(match);
     }
-    return { items, isComplete: true };
+    return { items, isComplete };
   },
   'GET /v1/checkpoints/{checkpoint}/blame': async ({ manager, params, query, watch }) => {
     const place = { from: await manager.open(params.checkpoint), path: parseStatePath(query.path) };
@@ -55,29 +59,96 @@ export const HISTORY_HANDLERS = {
   },
 } satisfies Partial<Handlers>;
 
-async function* search(call: Call<'GET /v1/search'>) {
-  const { manager, query, watch } = call;
-  const { session, branch, at, text } = query;
-  const pattern = new RegExp(text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'), query.case === true ? 'u' : 'iu');
-  if (at !== undefined || session === undefined) return yield* searchStates(call, pattern);
-  const head = await manager.open(headOf(await openRefs(manager, session), branch));
-  const path = (await collect(watch(readLive(manager.engine.storage, head), undefined))).reverse();
-  const matches = searchHistory(manager, path, { pattern, hasStart: false, watch });
-  for await (const match of matches) yield toItem(head, match, pattern);
+type SearchCall = Call<'GET /v1/search'>;
+
+async function* search(call: SearchCall) {
+  const { session, at, text } = call.query;
+  const pattern = patternOf({ text, isPlain: call.query.regex !== true, ignoresCase: call.query.case !== true });
+  if (at !== undefined) return yield* searchOne(call, { id: at, pattern });
+  if (session === undefined) return yield* searchHeads(call, pattern);
+  yield* searchSession(call, await openRefs(call.manager, session), pattern);
 }
 
-/** One state, or the newest of every session. */
-async function* searchStates({ manager, query: { at }, watch }: Call<'GET /v1/search'>, pattern: RegExp) {
-  const ids = at === undefined ? (await rankSessions(manager, false)).map(({ newestId }) => newestId) : [at];
-  for await (const id of watch(ids, ids.length)) {
-    const checkpoint = await manager.open(id).catch(at === undefined ? () => undefined : undefined); // verify tells of damaged heads
-    const matches = checkpoint === undefined ? [] : searchState(manager, checkpoint, pattern);
-    for await (const match of matches) if (checkpoint !== undefined) yield toItem(checkpoint, match, pattern);
+/** The histories of a session, the current branch first: what two branches share is looked at once. */
+async function* searchSession(call: SearchCall, session: SessionRefs, pattern: LinearPattern) {
+  const heads = new Map(refsOf(session, 'branch').map(({ name, target }) => [name, target as CheckpointId]));
+  const seen = new Set<string>();
+  const { branch: named } = call.query;
+  if (named !== undefined) return yield* searchBranch(call, { session, branch: named, pattern, seen });
+  for (const branch of orderBranches(heads, session.current))
+    yield* skipDamage(searchBranch(call, { session, branch, pattern, seen }));
+}
+
+type SearchedBranch = {
+  readonly session: SessionRefs;
+  readonly branch: string;
+  readonly pattern: LinearPattern;
+  /** Checkpoints that were looked at; those of this branch are added. */
+  readonly seen: Set<string>;
+};
+
+async function* searchBranch({ manager, watch }: SearchCall, { session, branch, pattern, seen }: SearchedBranch) {
+  const head = await manager.open(headOf(session, branch));
+  const path: Checkpoint[] = [];
+  let hasStart = false;
+  for await (const checkpoint of watch(readLive(manager.engine.storage, head), undefined)) {
+    path.push(checkpoint);
+    hasStart = seen.has(checkpoint.id);
+    if (hasStart) break;
+    seen.add(checkpoint.id);
+  }
+  for await (const match of searchHistory(manager, path.reverse(), { pattern, hasStart, watch }))
+    yield toItem({ sessionId: session.sessionId, branch }, match, pattern);
+}
+
+/** The heads of all branches of all sessions. */
+async function* searchHeads(call: SearchCall, pattern: LinearPattern) {
+  const { manager, query, watch } = call;
+  for await (const { id, heads } of watch(await rankSessions(manager, false), undefined)) {
+    const branches = orderBranches(heads, await manager.currentBranch(id));
+    const searched = branches.filter((branch) => query.branch === undefined || branch === query.branch);
+    const places = searched.map((branch) => ({ id: heads.get(branch) ?? '', branch, pattern }));
+    yield* searchPlaces(call, places);
   }
 }
 
-function toItem({ sessionId, branch }: Checkpoint, match: Match, pattern: RegExp) {
-  return { sessionId, branch, ...match, text: excerptOf(match.text, pattern, MATCH_CHARS) };
+/** Heads of one session: what several of them hold is told once. */
+async function* searchPlaces(call: SearchCall, places: readonly Searched[]) {
+  const told = new Set<string>();
+  for (const place of places)
+    for await (const item of skipDamage(searchOne(call, place))) {
+      const key = JSON.stringify([item?.path, item?.text]);
+      if (item === undefined || !told.has(key)) yield item;
+      told.add(key);
+    }
+}
+
+/** What is found, up to what cannot be read: that is undefined, and for verify to tell. */
+async function* skipDamage<Item>(items: AsyncIterable<Item>): AsyncGenerator<Item | undefined> {
+  try {
+    yield* items;
+  } catch (error) {
+    if (!isLost(error) && !hasErrorCode(error, 'NOT_FOUND')) throw error;
+    yield undefined;
+  }
+}
+
+type Searched = { readonly id: string; readonly branch?: string; readonly pattern: LinearPattern };
+
+async function* searchOne({ manager }: SearchCall, { id, branch, pattern }: Searched) {
+  const checkpoint = await manager.open(id);
+  const place = { sessionId: checkpoint.sessionId, branch: branch ?? checkpoint.branch };
+  for await (const match of searchState(manager, checkpoint, pattern)) yield toItem(place, match, pattern);
+}
+
+/** The current branch, then the others, the last saved first. */
+function orderBranches(heads: ReadonlyMap<string, CheckpointId>, current: string): string[] {
+  const others = [...heads].sort(([, a], [, b]) => (a < b ? 1 : -1)).map(([name]) => name);
+  return others.sort((a, b) => Number(b === current) - Number(a === current));
+}
+
+function toItem(place: { readonly sessionId: string; readonly branch: string }, match: Match, pattern: LinearPattern) {
+  return { ...place, ...match, text: excerptOf(match.text, pattern, MATCH_CHARS) };
 }
 
 async function compare({ manager, params, query }: Call<'GET /v1/sessions/{session}/compare'>) {
@@ -92,7 +163,7 @@ async function compare({ manager, params, query }: Call<'GET /v1/sessions/{sessi
   const counts = { same: 0, changed: 0, only_a: 0, only_b: 0 };
   for (const { kind } of lines) counts[kind]++;
   const first = lines.findIndex(({ kind }) => kind !== 'same');
-  const after = { a: a.messages.slice(common), b: b.messages.slice(common) };
+  const after = { a: saidSince(a), b: saidSince(b) };
   // A branch without a checkpoint of its own is at one of another branch.
   const named = (text: string) => (isCheckpointId(text) ? {} : { branch: text });
   return {
@@ -116,20 +187,33 @@ async function compare({ manager, params, query }: Call<'GET /v1/sessions/{sessi
   };
 }
 
-function describeSide({ head, state, path, messages }: ComparedSide, forkPoint: Checkpoint | undefined) {
+/** What was said after the fork. */
+function saidSince({ messages, start }: ComparedSide) {
+  return messages.slice(usageOf(start).messages ?? 0);
+}
+
+function describeSide(side: ComparedSide, forkPoint: Checkpoint | undefined) {
+  const { head, state, path, start } = side;
   const since = path.filter(({ id }) => forkPoint === undefined || id > forkPoint.id);
   const { totals } = usageOf(state);
+  const used = totals && subtractTotals(totals, usageOf(start).totals ?? NO_TOTALS);
   return {
     branch: head.branch,
     headId: head.id,
     sequence: head.sequence,
     ...(head.status !== undefined && { status: head.status }),
-    messages: messages.length,
+    messages: saidSince(side).length,
     checkpoints: since.length,
     ...(since.length > 0 && { startedAt: since.at(-1)?.timestamp.toISOString() }),
     endedAt: head.timestamp.toISOString(),
-    ...(totals !== undefined && { totals }),
+    ...(used !== undefined && { totals: atLeastZero(used) }),
   };
+}
+
+/** An edit may take away what was counted. */
+function atLeastZero(totals: AgentTotals): AgentTotals {
+  const fields = Object.entries(totals).map(([field, value]) => [field, Math.max(0, value)]);
+  return Object.fromEntries(fields) as AgentTotals;
 }
 
 function describeMessage(side: ComparedSide, index: number) {
@@ -138,7 +222,7 @@ function describeMessage(side: ComparedSide, index: number) {
   return {
     index,
     speaker: message?.speaker ?? '',
-    text: (message?.text ?? '').slice(0, MAX_STEP_CHARS),
+    text: (message?.text || (message?.calls ?? []).map(describeCall).join(', ')).slice(0, MAX_STEP_CHARS),
     tools: message === undefined ? [] : toolsOf(message),
     ...(origin !== undefined && { checkpointId: origin.id, sequence: origin.sequence }),
   };

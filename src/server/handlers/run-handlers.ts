@@ -58,7 +58,7 @@ export const RUN_HANDLERS = {
       const state = await call.states.load(head.id);
       const kind = kindOf(state);
       if (kind !== undefined && (wanted === undefined || kind === wanted))
-        items.push(describeRun({ head, branch, state, kind }));
+        items.push((await describeRun(call.manager, { head, branch, state, kind })).run);
     }
     return { items };
   },
@@ -69,10 +69,11 @@ export const RUN_HANDLERS = {
     const head = await manager.open(query.at ?? headOf(session, branch));
     const state = await states.load(head.id);
     const kind = openKind(state, params.session);
+    const { run, open } = await describeRun(manager, { head, branch, state, kind });
     return {
-      ...describeRun({ head, branch, state, kind }),
+      ...run,
       ...detailsOf(state, kind),
-      steps: kind === 'workflow_run' ? listSteps(state as RunState) : [],
+      steps: kind === 'workflow_run' ? listSteps(state as RunState, open) : [],
       rounds: kind === 'fleet' && query.rounds !== false ? await listRounds(call, head) : [],
       asks: await listAsks(manager, { head, branch, state, kind }),
       ...withoutUndefined({ active: call.teamRuns.find(session.sessionId) }),
@@ -135,13 +136,15 @@ async function openHead(manager: CheckpointManager, { id, heads }: RankedSession
 
 type Run = { readonly head: Checkpoint; readonly branch: string; readonly state: unknown; readonly kind: RunKind };
 
-function describeRun({ head, branch, state, kind }: Run) {
+/** A run, and those of its requests that are open. */
+async function describeRun(manager: CheckpointManager, { head, branch, state, kind }: Run) {
   const { workflow, fleet, chat } = fieldsOf(state);
   const title = { workflow_run: workflow, fleet: fieldsOf(fleet).task, group_chat: fieldsOf(chat).problem }[kind];
-  const requests = Object.values(FORMS[kind].requestsOf(state)).filter(
-    ({ id }) => FORMS[kind].answerOf(state, id) === undefined,
-  );
-  return {
+  const form = FORMS[kind];
+  const place = { sessionId: head.sessionId, branch };
+  const open = new Set((await new RequestAnswers(manager, form).unanswered(place, state)).map(({ id }) => id));
+  const unheard = Object.values(form.requestsOf(state)).filter(({ id }) => form.answerOf(state, id) === undefined);
+  const run = {
     sessionId: head.sessionId,
     branch,
     kind,
@@ -150,8 +153,10 @@ function describeRun({ head, branch, state, kind }: Run) {
     headId: head.id,
     sequence: head.sequence,
     savedAt: head.timestamp.toISOString(),
-    requests: requests.length,
+    requests: open.size,
+    answered: unheard.length - open.size,
   };
+  return { run, open };
 }
 
 function detailsOf(state: unknown, kind: RunKind) {
@@ -193,6 +198,7 @@ function toRequest({ head, branch, kind: from }: Run, request: AnyRequest) {
   const { id, options, deadlineMs, onTimeout } = request;
   const { kind = 'approval', agent, path, message, prompt, askedAtMs } = fieldsOf(request);
   const more = Object.entries(request).filter(([field]) => !KNOWN.has(field));
+  const needs = FORMS[from].needsOf?.(request) ?? {};
   const texts = { agent, path } as { readonly agent?: string; readonly path?: string };
   return {
     sessionId: head.sessionId,
@@ -202,6 +208,7 @@ function toRequest({ head, branch, kind: from }: Run, request: AnyRequest) {
     kind: String(kind),
     message: String(message ?? prompt ?? ''),
     options,
+    ...(Object.keys(needs).length > 0 && { needs: { ...needs } }),
     ...withoutUndefined({ ...texts, askedAtMs: askedAtMs as number | undefined, deadlineMs, onTimeout }),
     ...(more.length > 0 && { more: toJsonForm(Object.fromEntries(more)) }),
   };
@@ -209,18 +216,18 @@ function toRequest({ head, branch, kind: from }: Run, request: AnyRequest) {
 
 type Step = {
   readonly path: string;
-  readonly status: 'done' | 'skipped' | 'failed' | 'waiting' | 'trying' | 'timer';
+  readonly status: 'done' | 'skipped' | 'failed' | 'waiting' | 'answered' | 'trying' | 'timer';
   readonly [field: string]: unknown;
 };
 
 /** The steps of a workflow: those that ended, in order, then those under way. */
-function listSteps({ ends, failures, timers, tries, requests }: RunState): Step[] {
+function listSteps({ ends, failures, timers, tries, requests }: RunState, open: ReadonlySet<string>): Step[] {
   const ended = new Set(ends.map(({ path }) => path));
   const waiting = Object.values(requests).filter(({ answer, path }) => answer === undefined && !ended.has(path));
   const steps: Step[] = [
     ...ends.map((end) => ({ ...end, output: toJsonForm(end.output) })),
     ...failures.map((failure) => ({ ...failure, status: 'failed' as const })),
-    ...waiting.map(({ path }) => ({ path, status: 'waiting' as const })),
+    ...waiting.map(({ id, path }) => ({ path, status: open.has(id) ? ('waiting' as const) : ('answered' as const) })),
     ...Object.entries(timers).map(([path, dueAtMs]) => ({ path, status: 'timer' as const, dueAtMs })),
     ...Object.entries(tries).map(([path, { attempts, error }]) => ({
       path,
@@ -254,7 +261,7 @@ function toRound({ id, sequence, timestamp }: Checkpoint, record: FleetRecord) {
     round: rounds,
     stalls,
     resets,
-    speaker: nextSpeaker,
+    speaker: nextSpeaker ?? progressLedger?.next_speaker.answer ?? null, // named while it is asked, then only in the ledger
     taskLedger,
     progressLedger,
   };

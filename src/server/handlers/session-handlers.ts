@@ -17,12 +17,13 @@ const DEFAULT_CHECKPOINTS = 20_000;
 
 /** Answers what is asked about sessions. */
 export const SESSION_HANDLERS = {
-  'GET /v1/server': async ({ manager, version, label, isReadOnly, memory, teamRuns }) => {
+  'GET /v1/server': async ({ manager, version, label, address, isReadOnly, memory, teamRuns }) => {
     const { storage } = manager.engine;
     const { kind, watch, limits } = storage;
     return {
       version,
-      storage: label ?? kind,
+      storage: label ?? address ?? kind,
+      ...withoutUndefined({ address }),
       kind,
       isReadOnly,
       hasMemory: memory !== undefined,

@@ -1,23 +1,21 @@
 import { formatPath } from '../../core/path.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { countedMessages, readLive } from '../../manager/revision/rounds.ts';
-import { listMessages } from '../../manager/revision/transcript.ts';
+import { countNewBytes } from '../../manager/figures/new-bytes.ts';
+import { NO_TOTALS, subtractTotals } from '../../runtime/agent/agent-state.ts';
 import { readNames, toOutput } from '../../view/checkpoint-output.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import { labelOf, unlessDamaged } from '../../view/label.ts';
 import { openAt, parseStatePath } from '../../view/state-path.ts';
 import { describeNode, partsOf } from '../../view/state-tree.ts';
-import { viewOf } from '../../view/state-view.ts';
-import { usageOf } from '../../view/usage.ts';
+import { type StateUsage, usageOf } from '../../view/usage.ts';
 import type { Call, Handlers } from './call.ts';
 import { describeContext } from './context.ts';
-import { toMessage } from './message.ts';
+import { listMessagesOf } from './transcript.ts';
 
 /** A value that was asked for is shown up to this size, its parts up to a smaller one. */
 const MAX_VALUE_BYTES = 64 * 1024;
 const MAX_PART_BYTES = 2 * 1024;
 const DEFAULT_PARTS = 1_000;
-const DEFAULT_MESSAGES = 200;
 
 /** Answers what is asked about states. */
 export const STATE_HANDLERS = {
@@ -68,6 +66,7 @@ async function describeCheckpoint({ manager, states, params }: Call<'GET /v1/che
     requiredFields: checkpoint.requiredFields,
   };
   const given = Object.entries({ schemaVersion, contextSummary, ...more }).filter(([, value]) => value !== undefined);
+  const usage = usageOf(await states.load(id));
   return {
     ...toOutput(checkpoint, names),
     digest,
@@ -75,57 +74,23 @@ async function describeCheckpoint({ manager, states, params }: Call<'GET /v1/che
     ...(Object.fromEntries(given.map(([field, value]) => [field, toJsonForm(value)])) as Partial<typeof more>),
     children: children.map((child) => child.id),
     isPinned: pins.some(({ target }) => target === id),
-    usage: usageOf(await states.load(id)),
+    usage,
+    ...(await describeStep({ manager, states }, checkpoint, usage)),
   };
 }
 
-async function listMessagesOf(call: Call<'GET /v1/checkpoints/{checkpoint}/messages'>) {
-  const { manager, states, params, query } = call;
-  const state = await states.load(params.checkpoint);
-  const list = listMessages(state);
-  if (list === undefined) return { total: 0, items: [] };
-  const { from, to, next } = spanOf(query, list.length);
-  const { transcript } = viewOf(state);
-  const path = parseStatePath(transcript ?? '$.messages');
-  const originOf = await findOrigins(call, await manager.open(params.checkpoint), from);
-  const items = list.slice(from, to).map((raw, at) => ({ ...toMessage(raw, from + at, path), ...originOf(from + at) }));
-  return { total: list.length, ...(transcript !== undefined && { transcript }), items, ...next };
-}
-
-type Span = {
-  readonly limit?: number | undefined;
-  readonly last?: boolean | undefined;
-  readonly cursor?: string | undefined;
-};
-
-/** Which part of a list is asked for, and where the next one begins: going on, or, from the end, going back. */
-function spanOf({ limit = DEFAULT_MESSAGES, last = false, cursor }: Span, total: number) {
-  if (!last) {
-    const from = Number(cursor ?? 0);
-    const to = from + limit;
-    return { from, to, next: to < total ? { next: String(to) } : {} };
-  }
-  const to = Number(cursor ?? total);
-  const from = Math.max(0, to - limit);
-  return { from, to, next: from > 0 ? { next: String(from) } : {} };
-}
-
-type Origin = { readonly checkpointId?: string; readonly sequence?: number };
-
-/** Which checkpoint brought a message, from an index on, where checkpoints say how many there are. */
-async function findOrigins(
-  { manager, watch }: Call<'GET /v1/checkpoints/{checkpoint}/messages'>,
-  head: Checkpoint,
-  from: number,
-): Promise<(index: number) => Origin> {
-  if (countedMessages(head) === undefined) return () => ({});
-  const counted: { readonly messages: number; readonly origin: Origin }[] = [];
-  for await (const checkpoint of watch(readLive(manager.engine.storage, head), undefined)) {
-    const messages = countedMessages(checkpoint);
-    if (messages === undefined) continue;
-    if (messages <= from) break;
-    counted.push({ messages, origin: { checkpointId: checkpoint.id, sequence: checkpoint.sequence } });
-  }
-  const oldestFirst = counted.reverse();
-  return (index) => oldestFirst.find(({ messages }) => messages > index)?.origin ?? {};
+/** What a checkpoint brought on top of its parent; of one whose parent is gone or damaged, nothing is known. */
+async function describeStep(
+  { manager, states }: Pick<Call<'GET /v1/checkpoints/{checkpoint}'>, 'manager' | 'states'>,
+  { id, parentId }: Checkpoint,
+  { totals }: StateUsage,
+) {
+  const { repository, storage } = manager.engine;
+  const { root } = await repository.open(id);
+  const parent = parentId === undefined ? undefined : await repository.open(parentId).catch(unlessDamaged);
+  if (parent === undefined && parentId !== undefined) return {};
+  const before = parent && usageOf(await states.load(parent.checkpoint.id).catch(unlessDamaged)).totals;
+  const step = totals && subtractTotals(totals, before ?? NO_TOTALS);
+  const isMore = step !== undefined && Object.values(step).every((used) => used >= 0); // an edit may take messages out
+  return { newBytes: await countNewBytes(storage, parent?.root, root), ...(isMore && { step }) };
 }

@@ -90,18 +90,24 @@ export abstract class PostgresDatabase {
 
   /** Runs several statements as one transaction. Tried again as a whole, so that `work` may run more than once. */
   async transact<Result>(work: (query: Query) => Promise<Result>, doubt: Doubt = { exists: false }): Promise<Result> {
-    return this.#retry(doubt, (client) => this.transactOn(client, work, doubt));
+    return this.#retry(doubt, (client) => this.transactOn(client, work, { doubt }));
+  }
+
+  /** The same where all statements see the tables as they are now, so that a look at many rows can be many short statements. */
+  async transactOnSnapshot<Result>(work: (query: Query) => Promise<Result>): Promise<Result> {
+    const mode = 'ISOLATION LEVEL REPEATABLE READ';
+    return this.#retry({ exists: false }, (client) => this.transactOn(client, work, { mode }));
   }
 
   /** Runs a transaction on a connection that was lent. @internal */
   protected async transactOn<Result>(
     client: pg.PoolClient,
     work: (query: Query) => Promise<Result>,
-    doubt: Doubt = { exists: false },
+    { mode = '', doubt = { exists: false } }: { readonly mode?: string; readonly doubt?: Doubt } = {},
   ): Promise<Result> {
     const query: Query = async <Found extends Row>(sql: string, values: readonly unknown[] = []) =>
       (await client.query<Found>({ text: this.sql(sql), values: [...values], ...this.#limits })).rows;
-    await query(this.#begin(''));
+    await query(this.#begin(mode));
     try {
       const result = await work(query);
       await answerOf(query('COMMIT'), doubt);

@@ -15,18 +15,19 @@ const SCANNED_PER_PAGE = 2000;
 /** Greater than every character an id can go on with, so that a prefix is a range. */
 const AFTER_ALL = '\u{10ffff}';
 
-/** How a database gives back digests, texts and lists of references. */
-type Stored = { readonly digest: unknown; readonly text: unknown; readonly refs: unknown };
+/** How a database gives back digests, texts, lists of references, and what a record is filed under. */
+type Stored = { readonly digest: unknown; readonly text: unknown; readonly refs: unknown; readonly filed: object };
 
 /** Reads what is stored back. */
 export type RowCodec<Form extends Stored> = {
   digest(stored: Form['digest']): Digest;
   text(stored: Form['text']): string;
+  record(row: CheckpointColumns<Form>): string;
   refs(stored: Form['refs'] | null): Digest[];
 };
 
 /** The columns of a checkpoint as every reader wants them. */
-export type CheckpointColumns<Form extends Stored> = {
+export type CheckpointColumns<Form extends Stored> = Form['filed'] & {
   readonly id: CheckpointId;
   readonly session: SessionId;
   readonly digest: Form['digest'];
@@ -177,11 +178,11 @@ type Page = { readonly after: string | undefined; readonly offset: number; reado
 
 /** A row as the contract has it. */
 export function decodeCheckpoint<Form extends Stored>(
-  { id, session, digest, body, deleted }: CheckpointColumns<Form>,
+  row: CheckpointColumns<Form>,
   codec: RowCodec<Form>,
 ): CheckpointRow {
-  const isDeleted = Boolean(deleted);
-  return { id, sessionId: session, digest: codec.digest(digest), body: codec.text(body), isDeleted };
+  const { id, session: sessionId, digest, deleted } = row;
+  return { id, sessionId, digest: codec.digest(digest), body: codec.record(row), isDeleted: Boolean(deleted) };
 }
 
 /** An effect as the contract has it. */

@@ -4,10 +4,10 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { ClosedError, InvalidInputError, StorageError } from '../../core/errors.ts';
 import { filledString, oneOf, wholeFrom } from '../../core/options.ts';
 import { isFolder, makeFolder } from '../make-folder.ts';
-import { closeWithoutCopying } from './sqlite-close.ts';
+import { closeEmptied, closeWithoutCopying } from './sqlite-close.ts';
 import { checkSqliteVersion, openDatabase, rollBack, type SqlDatabase, type SqlStatement } from './sqlite-driver.ts';
 import { isBusy, isDiskFailure, isWriteRefused, toSavestateError } from './sqlite-error.ts';
-import { SqliteFiles } from './sqlite-files.ts';
+import { type Outcome, SqliteFiles } from './sqlite-files.ts';
 import { ReadOnlyFile } from './sqlite-read-only.ts';
 
 /** How a database is opened. */
@@ -68,6 +68,8 @@ export class SqliteConnection {
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #writes = 0;
   #hasDiskFailed = false;
+  /** Whether what runs now, or ran last, may be stored: its commit was begun. */
+  #outcome: Outcome = 'none';
   #isClosed = false;
 
   /** Opens the file, or creates it. Its folder must be there, unless it is to be made. */
@@ -159,7 +161,10 @@ export class SqliteConnection {
     return statement;
   }
 
-  /** Runs a synchronous read, and again while another process has the file locked (at recovery, for instance). */
+  /**
+   * Runs a synchronous read, and again while another process has the file locked (at recovery, for instance). It waits for no turn of the
+   * event loop: a graph that never lets it turn is saved, too.
+   */
   read<T>(work: () => T): Promise<T> {
     return this.#run(work, LOOK_AGAIN_MS);
   }
@@ -169,6 +174,7 @@ export class SqliteConnection {
     const deadline = Date.now() + this.#busyTimeoutMs;
     for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, MAX_BACKOFF_MS)) {
       this.#checkOpen();
+      this.#outcome = 'none';
       try {
         if (performance.now() - this.#lookedAtMs > lookAgainMs) this.#checkFiles('none');
         const result = work();
@@ -176,8 +182,8 @@ export class SqliteConnection {
         return result;
       } catch (error) {
         this.#lookedAtMs = Number.NEGATIVE_INFINITY;
-        if (isDiskFailure(error)) this.#files.checkLengths();
-        if (!isBusy(error) || Date.now() >= deadline) throw toSavestateError(error, this.path);
+        if (isDiskFailure(error)) this.#files.checkLengths(this.#outcome);
+        if (!isBusy(error) || Date.now() >= deadline) throw toSavestateError(error, this.path, this.#outcome);
       }
       await sleep(waitMs);
     }
@@ -210,7 +216,7 @@ export class SqliteConnection {
     return `${others} ${this.#writes}`;
   }
 
-  #checkFiles(outcome: 'none' | 'unknown'): void {
+  #checkFiles(outcome: Outcome): void {
     this.#lookedAtMs = Number.NEGATIVE_INFINITY;
     this.#files.check(outcome);
     this.#lookedAtMs = performance.now();
@@ -222,12 +228,31 @@ export class SqliteConnection {
    */
   write<T>(work: () => T, options: { readonly isRelaxed?: boolean } = {}): Promise<T> {
     const isRelaxed = options.isRelaxed === true || this.#durability === 'process';
+    return this.#commit(() => this.#inTransaction(work), isRelaxed ? 'NORMAL' : 'FULL');
+  }
+
+  /** Runs one statement, which is a transaction by itself. */
+  writeOne<T>(work: () => T): Promise<T> {
+    const commit = (): T => this.#end(work);
+    return this.#commit(commit, this.#durability === 'process' ? 'NORMAL' : 'FULL');
+  }
+
+  #commit<T>(work: () => T, synchronous: string): Promise<T> {
     const commit = (): T => {
-      const result = this.#transact(work, isRelaxed ? 'NORMAL' : 'FULL');
-      this.#checkFiles('unknown'); // nothing is acknowledged that is gone with a file
+      const result = this.#transact(work, synchronous);
+      this.#checkStored();
       return result;
     };
     return this.#run(commit, ALWAYS); // because SQLite would write on after a hole, and the log would have its length again
+  }
+
+  /** Nothing is acknowledged that is gone with a file. What is stored is not stored again because others recover the file: the next look tells. */
+  #checkStored(): void {
+    try {
+      this.#checkFiles('unknown');
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+    }
   }
 
   /** Synchronous from begin to commit, so that no other call of this process can come in between. */
@@ -235,10 +260,8 @@ export class SqliteConnection {
     if (this.#hasDiskFailed) throw new StorageError(describeDiskFailure(this.path), { details: { path: this.path } });
     this.#writes++;
     try {
-      this.#begin(synchronous);
-      const result = work();
-      this.prepare('COMMIT').run();
-      return result;
+      this.#setSynchronous(synchronous);
+      return work();
     } catch (error) {
       this.#hasDiskFailed ||= isDiskFailure(error);
       rollBack(this.#db);
@@ -246,12 +269,22 @@ export class SqliteConnection {
     }
   }
 
-  #begin(synchronous: string): void {
-    if (this.#synchronous !== synchronous) {
-      this.db.exec(`PRAGMA synchronous=${synchronous}`);
-      this.#synchronous = synchronous;
-    }
+  #inTransaction<T>(work: () => T): T {
     this.prepare('BEGIN IMMEDIATE').run();
+    const result = work();
+    this.#end(() => this.prepare('COMMIT').run());
+    return result;
+  }
+
+  #end<T>(commit: () => T): T {
+    this.#outcome = 'unknown';
+    return commit();
+  }
+
+  #setSynchronous(synchronous: string): void {
+    if (this.#synchronous === synchronous) return;
+    this.db.exec(`PRAGMA synchronous=${synchronous}`);
+    this.#synchronous = synchronous;
   }
 
   /** Copies the log into the file and empties it, as far as other processes let it. */
@@ -272,14 +305,7 @@ export class SqliteConnection {
       await closeWithoutCopying(this.#db, this.path);
       throw error;
     }
-    try {
-      this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-    } catch (error) {
-      // Everything is safe in the log; the next one to open the file goes on with it.
-      if (!isBusy(error)) throw toSavestateError(error, this.path);
-    } finally {
-      this.#db.close();
-    }
+    await closeEmptied(this.#db, this.path);
   }
 
   #checkOpen(): void {

@@ -1,4 +1,5 @@
-import { CorruptError, SavestateError, StorageError } from '../../core/errors.ts';
+import { CorruptError, SavestateError, StorageError, UNSYNCED } from '../../core/errors.ts';
+import type { Outcome } from './sqlite-files.ts';
 
 const BUSY = 5;
 const LOCKED = 6;
@@ -44,6 +45,11 @@ export function isDiskFailure(error: unknown): boolean {
   return resultCode(error) === IOERR;
 }
 
+/** Whether there is no space left. */
+export function isFull(error: unknown): boolean {
+  return resultCode(error) === FULL;
+}
+
 /** Whether the file, or those that SQLite needs beside it, may not be written. */
 export function isWriteRefused(error: unknown): boolean {
   const code = resultCode(error);
@@ -51,14 +57,23 @@ export function isWriteRefused(error: unknown): boolean {
 }
 
 /** Turns whatever a driver threw into an error of this package; those of this package stay as they are. */
-export function toSavestateError(error: unknown, path: string): SavestateError {
+export function toSavestateError(error: unknown, path: string, outcome: Outcome = 'none'): SavestateError {
   if (error instanceof SavestateError) return error;
   const code = resultCode(error);
+  if (code === IOERR && outcome === 'unknown') return failedSync(error, path);
   const options = { cause: error, details: { path, ...(code === undefined ? {} : { sqliteCode: code }) } };
   const isDamage = code === CORRUPT || code === NOTADB;
   return isDamage
     ? new CorruptError(describe(code, path), options)
     : new StorageError(`${describe(code, path)}${code === undefined ? ` (${String(error)})` : ''}`, options);
+}
+
+/** The log may have the whole commit, and the next process to read it takes it for stored. */
+function failedSync(cause: unknown, path: string): StorageError {
+  return new StorageError(
+    `The disk failed while ${path} was written: what was just saved may be stored or lost, and nothing more is saved. Check the disk, then close the storage and open it again.`,
+    { cause, details: { path, sqliteCode: IOERR, ...UNSYNCED } },
+  );
 }
 
 function describe(code: number | undefined, path: string): string {

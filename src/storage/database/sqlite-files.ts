@@ -14,7 +14,7 @@ const LOCK_BYTE = 0x4000_0000;
 type Look = Pick<Stats, 'dev' | 'size' | 'mtimeMs'> & { readonly ino: number | bigint };
 
 /** Whether what was asked for may be in a file: in the one that is gone, or in the one that is there. */
-type Outcome = 'none' | 'unknown';
+export type Outcome = 'none' | 'unknown';
 
 /**
  * The files of an open database. One that is deleted or replaced still takes writes, and all of them are gone with the process; a log
@@ -60,20 +60,20 @@ export class SqliteFiles {
     this.#checkFile(file, outcome);
     if (log === undefined) return;
     const isOwn = outcome === 'unknown' && log.size >= (this.#log?.size ?? 0);
-    if (!isOwn && !isSame(log, this.#log)) this.checkLog();
+    if (!isOwn && !isSame(log, this.#log)) this.#checkLog(outcome);
     this.#log = log;
   }
 
   /** Throws if the file or the log is shorter than SQLite counts on. Not inside a transaction. */
-  checkLengths(): void {
-    this.#checkIndex(lookAt(this.#path + INDEX));
-    this.#checkFile(lookAt(this.#path), 'none');
-    this.checkLog();
+  checkLengths(outcome: Outcome = 'none'): void {
+    this.#checkIndex(lookAt(this.#path + INDEX), outcome);
+    this.#checkFile(lookAt(this.#path), outcome);
+    this.#checkLog(outcome);
   }
 
-  /** Compares the length of the log with what SQLite counts on. Not inside a transaction. */
-  checkLog(): void {
-    if (this.#isLasting(() => this.#isLogShort())) throw changedFile(this.#path + LOG, 'cut', 'none');
+  /** Compares the length of the log with what SQLite counts on. */
+  #checkLog(outcome: Outcome): void {
+    if (this.#isLasting(() => this.#isLogShort())) throw changedFile(this.#path + LOG, 'cut', outcome);
   }
 
   /** Only a checkpoint touches the file, so this compares its length seldom. */
@@ -126,7 +126,7 @@ export class SqliteFiles {
   }
 
   /** The index is mapped into memory: to touch what was cut off ends the process. An empty one of the old length SQLite makes anew from the log. */
-  #checkIndex(now: Look | undefined, outcome: Outcome = 'none'): void {
+  #checkIndex(now: Look | undefined, outcome: Outcome): void {
     if (now === undefined) return;
     if (now.size < this.#indexBytes) {
       const path = this.#path + INDEX;
@@ -192,7 +192,8 @@ function isSame(now: Look, before: Look | undefined): boolean {
 }
 
 function changedFile(file: string, change: string, outcome: Outcome): StorageError {
-  const effect = outcome === 'none' ? 'nothing is read from it or saved to it' : 'what was just saved may be lost';
+  const effect =
+    outcome === 'none' ? 'nothing is read from it or saved to it' : 'what was just saved may be stored or lost';
   return new StorageError(
     `The file ${file} was ${change} while it was open, so ${effect}. ${adviceFor(file, change)}`,
     {

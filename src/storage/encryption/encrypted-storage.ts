@@ -84,14 +84,14 @@ export class EncryptedStorage implements ChunkStorage {
   }
 
   async #commit(vault: Vault, commit: Commit): Promise<CommitResult> {
-    const { sessionId, checkpoint, chunks = [], effects = [], refs = [], ...rest } = commit;
+    const { sessionId, checkpoint, chunks = [], effects = [], refs = [], keyOf, ...rest } = commit;
     const sealed = {
       ...rest,
       sessionId: sealSession(vault, sessionId),
       refs: refs.map((change) => sealRefChange(vault, change)),
     };
     if (checkpoint === undefined && chunks.length === 0 && effects.length === 0) return this.#inner.commit(sealed);
-    const lock = this.#locks.single(vault) ?? (await this.#locks.find(vault, sessionId));
+    const lock = this.#locks.single(vault) ?? (await this.#locks.find(vault, sessionId, keyOf));
     const foreign = vault.onlyLock === lock ? [] : await this.#readForeign(vault, lock, commit);
     return this.#inner.commit({
       ...sealed,

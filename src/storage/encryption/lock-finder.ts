@@ -30,9 +30,9 @@ export class LockFinder {
     return this.#keyFor === undefined ? vault.onlyLock : undefined;
   }
 
-  /** The lock for what is written to a session; its key is made if it is the first. */
-  async find(vault: Vault, sessionId: SessionId): Promise<Lock> {
-    const naming = this.#names.get(sessionId, () => this.#nameOf(vault, sessionId));
+  /** The lock for what is written to a session; its key is made if it is the first. One that is begun now is under that of `model`, if given. */
+  async find(vault: Vault, sessionId: SessionId, model = sessionId): Promise<Lock> {
+    const naming = this.#names.get(sessionId, () => this.#nameOf(vault, sessionId, model));
     const name = await naming.catch((error: unknown) => {
       this.drop(sessionId);
       throw error;
@@ -44,10 +44,12 @@ export class LockFinder {
     });
   }
 
-  async #nameOf(vault: Vault, sessionId: SessionId): Promise<string> {
-    const [row] = await this.#inner.listCheckpoints({ sessionId: sealSession(vault, sessionId), limit: 1 });
-    if (row !== undefined) return vault.lockOf(sealedTextOf(row), `Session "${sessionId}"`).name;
-    return this.#keyFor?.(sessionId) ?? MAIN_KEY;
+  async #nameOf(vault: Vault, sessionId: SessionId, model: SessionId): Promise<string> {
+    for (const one of new Set([sessionId, model])) {
+      const [row] = await this.#inner.listCheckpoints({ sessionId: sealSession(vault, one), limit: 1 });
+      if (row !== undefined) return vault.lockOf(sealedTextOf(row), `Session "${one}"`).name;
+    }
+    return this.#keyFor?.(model) ?? MAIN_KEY;
   }
 
   drop(sessionId: SessionId): void {

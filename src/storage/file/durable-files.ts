@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { StorageError } from '../../core/errors.ts';
+import { StorageError, UNSYNCED } from '../../core/errors.ts';
 import { mapBounded } from './bounded.ts';
 import { type FileSystem, hasFileCode } from './file-system.ts';
 
@@ -86,6 +86,18 @@ export class DurableFiles {
     }
     // Another commit's sync may have failed meanwhile: then this one is not acknowledged either.
     this.checkWritable();
+  }
+
+  /** Makes durable what just got its name in a folder. If that fails, it may be there or not. */
+  async syncName(folder: string): Promise<void> {
+    try {
+      await this.syncFolder(folder);
+    } catch (cause) {
+      throw new StorageError(
+        `The disk failed while ${folder} was written: what was just saved may be stored or lost, and nothing more is saved. Check the disk, then open the storage again.`,
+        { details: { path: folder, ...UNSYNCED }, cause },
+      );
+    }
   }
 
   /** Removes what has no name yet. What cannot be removed now goes when the store is next opened. */

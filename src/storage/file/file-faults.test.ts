@@ -74,6 +74,28 @@ test.each([false, true])(
   },
 );
 
+test('[durability.5] a save whose sync failed says so if it may be in the history', async () => {
+  const told = new Set<unknown>();
+  for (let nth = 2; nth <= 8; nth++) {
+    const disk = new SimulatedDisk();
+    await new FileCheckpointStorage({ path: PATH, fileSystem: disk.fileSystem() }).stats();
+    const fileSystem = disk.fileSystem({ faults: [{ on: SYNCS, nth, code: 'EIO' }] });
+    const manager = new CheckpointManager({ storage: new FileCheckpointStorage({ path: PATH, fileSystem }) });
+    const session = await manager.session('s');
+    const saves = await Promise.allSettled([1, 2, 3].map((n) => session.save({ n })));
+    const refused = saves.find((result) => result.status === 'rejected');
+    const count = saves.filter(({ status }) => status === 'fulfilled').length;
+    const killed = new CheckpointManager({
+      storage: new FileCheckpointStorage({ path: PATH, fileSystem: disk.fileSystem() }),
+    });
+    const isStored = (await killed.list({ sessionId: 's' })).checkpoints.length > count;
+    expect(refused?.reason).toMatchObject({ code: 'STORAGE' });
+    expect(refused?.reason.details.outcome).toBe(isStored ? 'unknown' : undefined);
+    told.add(isStored);
+  }
+  expect(told).toEqual(new Set([true, false]));
+});
+
 test('a sync that fails while a store is made loses nothing', async () => {
   for (let nth = 1; nth <= 10; nth++) {
     for (const isSticky of [false, true]) await saveWithFailedSync(new SimulatedDisk(), nth, isSticky);

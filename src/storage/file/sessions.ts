@@ -235,7 +235,7 @@ export class Sessions {
       if (hasFileCode(error, 'ENOTEMPTY', 'EEXIST')) return false;
       throw error;
     }
-    await this.#files.syncFolder(this.#folder);
+    await this.#files.syncName(this.#folder);
     // What is folded is what was written, not the caller's objects, which the caller may go on to change.
     this.#apply(log, 1, parseEntry(Buffer.from(text), log.folder));
     log.syncedThrough = 1;
@@ -257,7 +257,7 @@ export class Sessions {
     } finally {
       await this.#files.discard(temp);
     }
-    await this.#files.syncFolder(log.folder);
+    await this.#files.syncName(log.folder);
     log.syncedThrough = Math.max(log.syncedThrough, number);
     if (number > log.last.number) log.last = { number, bytes: Buffer.byteLength(text) };
     this.#apply(log, number, parseEntry(Buffer.from(text), log.folder));

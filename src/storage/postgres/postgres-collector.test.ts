@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { adminClient, freshSchema, postgresUrl } from '../../../test/support/postgres.ts';
+import { countingPool } from '../../../test/support/rows-per-statement.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { createChunk } from '../../core/tree/chunk.ts';
+import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { PostgresCheckpointStorage } from './postgres-storage.ts';
 
 const schema = freshSchema();
@@ -39,4 +41,43 @@ test('[postgres.10] a collection that is told to stop says so, and one with two 
   const { storage } = await openWithGarbage();
   await expect(storage.collect({ signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' });
   expect((await storage.collect()).chunks).toBe(1);
+});
+
+test('[storage.16] a collection looks at few rows in a statement, however many chunks there are', async () => {
+  const { pool, rowsPerStatement } = countingPool(schema);
+  const storage = new PostgresCheckpointStorage({ pool, schema, tenant: randomUUID() });
+  const manager = new CheckpointManager({ storage });
+  const save = (sessionId: string) =>
+    manager.save({ notes: Array.from({ length: 2_500 }, () => randomUUID().repeat(20)) }, { sessionId });
+  await save('kept');
+  const { chunks: kept } = await storage.stats();
+  await save('deleted');
+  const { chunks: all } = await storage.stats();
+  expect(kept).toBeGreaterThan(2_500);
+  await storage.deleteSession('deleted' as SessionId);
+  rowsPerStatement.length = 0;
+  expect((await storage.collect()).chunks).toBe(all - kept);
+  expect(Math.max(...rowsPerStatement)).toBeLessThanOrEqual(2_000); // what it deletes it looks at twice
+  rowsPerStatement.length = 0;
+  expect((await storage.collect()).chunks).toBe(0);
+  expect(Math.max(...rowsPerStatement)).toBeLessThanOrEqual(1_000);
+  expect(rowsPerStatement.length).toBeGreaterThan((2 * kept) / 1_000); // each chunk is looked at twice
+  expect((await manager.verify()).status).toBe('clean');
+  await manager.close();
+});
+
+test('[storage.16] references that are damaged stop a collection before it removes anything', async () => {
+  const { storage, tenant } = await openWithGarbage();
+  const manager = new CheckpointManager({ storage });
+  await manager.save({ text: 'x'.repeat(5_000) }, { sessionId: 'kept' });
+  const admin = await adminClient();
+  const { chunks } = await storage.stats();
+  await admin.query(`UPDATE "${schema}".checkpoint SET root_refs = root_refs || '\\x00'::bytea WHERE tenant = $1`, [
+    tenant,
+  ]);
+  await expect(storage.collect()).rejects.toMatchObject({
+    code: 'CORRUPT',
+    message: expect.stringMatching(/references of checkpoint/),
+  });
+  expect((await storage.stats()).chunks).toBe(chunks);
 });

@@ -1,24 +1,48 @@
 import { CorruptError } from '../../core/errors.ts';
 import type { CollectResult } from '../contract.ts';
-import type { Query } from '../database/postgres-database.ts';
+import type { Query, Row } from '../database/postgres-database.ts';
 import type { PostgresConnection } from './schema/postgres-connection.ts';
 
-/** Chunks deleted by one transaction; commits that bring one of them wait for it. */
-const DELETE_BATCH = 1_000;
+/** Rows that one statement looks at, or deletes: however large the tenant, none takes long, and commits never wait long. */
+const ROWS_PER_STATEMENT = 1_000;
 
-/**
- * Marking goes level by level. A plan that reads all chunks at every level takes for ever on deep trees; the planner chooses one when its
- * statistics are from a time when there were few chunks, and the function keeps it.
- */
-const BY_INDEX = `SELECT ${['enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit'].map((name) => `set_config('${name}', 'off', true)`).join(', ')}`;
+/** Rows are found by their keys. The planner knows nothing of a table that is being filled, and would rather read all chunks each time. */
+const BY_INDEX = `SELECT ${['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin', 'enable_mergejoin', 'jit'].map((name) => `set_config('${name}', 'off', true)`).join(', ')}`;
 
-type Doomed = { readonly digest: string; readonly stored: string };
+/** What is reachable, in the order it was found in: what one refers to is looked for later. */
+const REACHED = [
+  'CREATE TEMPORARY TABLE reached(n bigint GENERATED ALWAYS AS IDENTITY, digest bytea PRIMARY KEY) ON COMMIT DROP',
+  'CREATE INDEX reached_n ON reached(n)',
+];
+
+/** Rows with lists of references (`refs`), by the columns that they are sorted by; `what` names one. `start` is before all. */
+type Source = { readonly key: readonly string[]; readonly start: readonly unknown[]; readonly rows: string };
+
+const CHECKPOINTS: Source = {
+  key: ['id'],
+  start: [''],
+  rows: "SELECT id, root_refs AS refs, 'checkpoint ' || id AS what FROM {s}.checkpoint WHERE tenant = $1 AND id > $2",
+};
+
+const EFFECTS: Source = {
+  key: ['session', 'branch', 'ordinal'],
+  start: ['', '', -1],
+  rows: "SELECT session, branch, ordinal, refs, 'an effect of session ' || session AS what FROM {s}.effect WHERE tenant = $1 AND (session, branch, ordinal) > ($2, $3, $4)",
+};
+
+const CHUNKS: Source = {
+  key: ['n'],
+  start: [0],
+  rows: "SELECT n, (SELECT refs FROM {s}.chunk c WHERE c.tenant = $1 AND c.digest = reached.digest) AS refs, 'chunk ' || encode(digest, 'hex') AS what FROM reached WHERE n > $2",
+};
+
+type Doomed = { readonly digests: readonly string[]; readonly stored: readonly string[] };
 
 /**
  * Removes chunks that nothing reaches, beside commits of any process.
  *
- * Every chunk bears the number of the transaction that last brought it. The collector first asks which transactions are all over, then
- * marks what is reachable from one later snapshot. An unmarked chunk whose transaction was over by then cannot be needed: a later commit
+ * Every chunk bears the number of the transaction that last brought it. The collector marks what is reachable in one snapshot, which
+ * also says which transactions were all over. An unmarked chunk whose transaction was over by then cannot be needed: a later commit
  * may use chunks it does not bring only if a checkpoint reaches them that was alive in the snapshot, or was made since. A commit that
  * brings a doomed chunk again changes its number under the same row lock that the deletion needs, which then leaves it alone.
  * A number from the future is that of another server, from which the rows were copied: its transactions are over, too.
@@ -33,63 +57,72 @@ export class PostgresCollector {
   }
 
   async run(): Promise<CollectResult> {
-    return this.#connection.transact(async (query) => {
-      await query(BY_INDEX);
-      const [row] = await query<{ floor: string }>('SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS floor');
-      await this.#checkRefs(query);
-      await query('SELECT {s}.mark_reached($1)', [this.#connection.tenant]);
-      this.#signal?.throwIfAborted();
-      return this.#sweep(query, row?.floor ?? '0');
+    return this.#connection.transactOnSnapshot(async (query) => {
+      for (const sql of [BY_INDEX, ...REACHED]) await query(sql);
+      for (const source of [CHECKPOINTS, EFFECTS, CHUNKS]) await this.#mark(query, source);
+      return this.#sweep(query);
     });
   }
 
-  /** A damaged list of references hides what is needed: then nothing may be removed. */
-  async #checkRefs(query: Query): Promise<void> {
-    const [row] = await query<{ what: string }>(
-      `SELECT 'checkpoint ' || id AS what FROM {s}.checkpoint WHERE tenant = $1 AND length(root_refs) % 32 <> 0
-       UNION ALL SELECT 'an effect of session ' || session FROM {s}.effect WHERE tenant = $1 AND length(refs) % 32 <> 0
-       UNION ALL SELECT 'chunk ' || encode(digest, 'hex') FROM {s}.chunk WHERE tenant = $1 AND length(refs) % 32 <> 0 LIMIT 1`,
-      [this.#connection.tenant],
-    );
-    if (row === undefined) return;
-    throw new CorruptError(`Nothing was collected: the references of ${row.what} are damaged. Run verify.`);
+  /** Marks what rows refer to. A damaged list of references hides what is needed: then nothing may be removed. */
+  async #mark(query: Query, { key, start, rows }: Source): Promise<void> {
+    const sql = `WITH page AS MATERIALIZED (${rows} ORDER BY ${key.join(', ')} LIMIT ${ROWS_PER_STATEMENT}), marked AS (
+        INSERT INTO reached(digest) SELECT substring(refs FROM at + 1 FOR 32)
+          FROM page CROSS JOIN LATERAL generate_series(0, length(refs) - 32, 32) AS at ON CONFLICT DO NOTHING
+      ) SELECT ${key.join(', ')}, (SELECT what FROM page WHERE length(refs) % 32 <> 0 LIMIT 1) AS damaged
+        FROM page ORDER BY ${key.map((column) => `${column} DESC`).join(', ')} LIMIT 1`;
+    for (let after = start; ; ) {
+      this.#signal?.throwIfAborted();
+      const [last] = await query<Row>(sql, [this.#connection.tenant, ...after]);
+      if (last === undefined) return;
+      if (typeof last.damaged === 'string')
+        throw new CorruptError(`Nothing was collected: the references of ${last.damaged} are damaged. Run verify.`);
+      after = key.map((column) => last[column]);
+    }
   }
 
-  /** Deletes outside the marking transaction, a few at a time, so that commits never wait long. */
-  async #sweep(query: Query, floor: string): Promise<CollectResult> {
+  /** Deletes outside the marking transaction, a few at a time. */
+  async #sweep(query: Query): Promise<CollectResult> {
     let chunks = 0;
     let bytes = 0;
-    for (let after = ''; ; ) {
+    for (let after: string | null = ''; after !== null; ) {
       this.#signal?.throwIfAborted();
-      const doomed = await this.#readDoomed(query, floor, after);
-      const last = doomed.at(-1);
-      if (last === undefined) return { chunks, bytes };
+      const { last, ...doomed }: Doomed & { readonly last: string | null } = await this.#readDoomed(query, after);
       for (const size of await this.#remove(doomed)) {
         chunks++;
         bytes += size;
       }
-      after = last.digest;
+      after = last;
     }
+    return { chunks, bytes };
   }
 
-  async #readDoomed(query: Query, floor: string, after: string): Promise<Doomed[]> {
-    const sql = `SELECT encode(c.digest, 'hex') AS digest, c.stored::text AS stored FROM {s}.chunk c
-      WHERE c.tenant = $1 AND c.digest > decode($3, 'hex')
-        AND (c.stored < $2::bigint OR c.stored >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
-        AND NOT EXISTS (SELECT FROM reached WHERE reached.digest = c.digest) ORDER BY c.digest LIMIT ${DELETE_BATCH}`;
-    return query<Doomed>(sql, [this.#connection.tenant, floor, after]);
+  /** Looks at the chunks after a digest; `last` is where it stopped, null at the end. */
+  async #readDoomed(query: Query, after: string): Promise<Doomed & { readonly last: string | null }> {
+    const sql = `WITH page AS MATERIALIZED (
+        SELECT digest, stored FROM {s}.chunk WHERE tenant = $1 AND digest > decode($2, 'hex') ORDER BY digest LIMIT ${ROWS_PER_STATEMENT}
+      ), judged AS (
+        SELECT encode(digest, 'hex') COLLATE "C" AS digest, stored,
+          (stored < pg_snapshot_xmin(pg_current_snapshot())::text::bigint OR stored >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
+            AND NOT EXISTS (SELECT FROM reached WHERE reached.digest = page.digest) AS doomed FROM page
+      ) SELECT max(digest) AS last, coalesce(array_agg(digest) FILTER (WHERE doomed), '{}') AS digests,
+          coalesce(array_agg(stored::text) FILTER (WHERE doomed), '{}') AS stored FROM judged`;
+    const [row] = await query<Doomed & { readonly last: string | null }>(sql, [this.#connection.tenant, after]);
+    return row ?? { last: null, digests: [], stored: [] };
   }
 
   /** The sizes of the rows that were deleted. */
-  async #remove(doomed: readonly Doomed[]): Promise<number[]> {
+  async #remove({ digests, stored }: Doomed): Promise<number[]> {
+    if (digests.length === 0) return [];
     return this.#connection.transact(async (query) => {
+      await query(BY_INDEX);
       const rows = await query<{ bytes: number }>(
-        `WITH doomed AS (
-           SELECT c.digest, c.stored FROM {s}.chunk c JOIN unnest($2::text[], $3::bigint[]) AS d(digest, stored)
-             ON c.digest = decode(d.digest, 'hex') AND c.stored = d.stored WHERE c.tenant = $1 ORDER BY c.digest FOR UPDATE OF c
-         ) DELETE FROM {s}.chunk c USING doomed WHERE c.tenant = $1 AND c.digest = doomed.digest AND c.stored = doomed.stored
-         RETURNING pg_column_size(c.*) AS bytes`,
-        [this.#connection.tenant, doomed.map(({ digest }) => digest), doomed.map(({ stored }) => stored)],
+        `WITH locked AS MATERIALIZED (
+           SELECT digest, stored FROM {s}.chunk WHERE tenant = $1 AND digest = ANY($2::bytea[]) ORDER BY digest FOR UPDATE
+         ) DELETE FROM {s}.chunk c WHERE tenant = $1 AND digest = ANY(ARRAY(
+           SELECT digest FROM locked JOIN unnest($2::bytea[], $3::bigint[]) AS doomed(digest, stored) USING (digest, stored)
+         )) RETURNING pg_column_size(c.*) AS bytes`,
+        [this.#connection.tenant, digests.map((digest) => `\\x${digest}`), stored],
       );
       return rows.map(({ bytes }) => bytes);
     });

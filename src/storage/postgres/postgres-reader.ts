@@ -11,11 +11,12 @@ const DIGEST = /^[0-9a-f]{64}$/;
 type ChunkColumns = { digest: Digest; refs: string | null; text: string };
 
 /** How PostgreSQL gives back what is stored: digests and references as hexadecimal text. */
-export type PostgresForm = { digest: Digest; text: string; refs: string };
+export type PostgresForm = { digest: Digest; text: string; refs: string; filed: object };
 
 export const POSTGRES_CODEC: RowCodec<PostgresForm> = {
   digest: (stored) => stored,
   text: decodeText,
+  record: ({ body }) => decodeText(body),
   refs: decodeRefs,
 };
 
@@ -74,10 +75,10 @@ export abstract class PostgresReader extends SqlReader<PostgresConnection, Postg
     const { connection } = this;
     const wanted = [...new Set(digests)].filter((digest) => DIGEST.test(digest));
     if (wanted.length === 0) return digests.map(() => undefined);
-    const sql = `SELECT ${CHUNK_COLUMNS} FROM {s}.chunk c WHERE c.tenant = $1 AND c.digest = ANY(SELECT decode(wanted, 'hex') FROM unnest($2::text[]) AS wanted)`;
+    const sql = `SELECT ${CHUNK_COLUMNS} FROM {s}.chunk c WHERE c.tenant = $1 AND c.digest = ANY($2::bytea[])`;
     const found = new Map<Digest, ChunkColumns>();
     for (let at = 0; at < wanted.length; at += ROWS_PER_STATEMENT) {
-      const page = wanted.slice(at, at + ROWS_PER_STATEMENT);
+      const page = wanted.slice(at, at + ROWS_PER_STATEMENT).map((digest) => `\\x${digest}`);
       for (const row of await connection.read<ChunkColumns>(sql, [connection.tenant, page])) found.set(row.digest, row);
     }
     return digests.map((digest) => {

@@ -33,7 +33,8 @@ class SpoiledGroup extends Error {
 export class CommitQueue {
   readonly #connection: SqliteConnection;
   readonly #numbers: ChunkNumbers;
-  readonly #writer: SqliteWriter;
+  /** Made for the first commit: who only reads needs none of its statements. */
+  #writer: SqliteWriter | undefined;
   /** Ends the wait for more commits. */
   #goOn: () => void = () => undefined;
   #waiting: Waiting[] = [];
@@ -43,7 +44,6 @@ export class CommitQueue {
   constructor(connection: SqliteConnection, numbers: ChunkNumbers) {
     this.#connection = connection;
     this.#numbers = numbers;
-    this.#writer = new SqliteWriter(connection, numbers);
   }
 
   /**
@@ -121,6 +121,7 @@ export class CommitQueue {
   /** Applies one commit and says what to tell its caller once the transaction has ended well. */
   #answer(waiting: Waiting): () => void {
     let isDirty = false;
+    this.#writer ??= new SqliteWriter(this.#connection, this.#numbers);
     try {
       const result = this.#writer.apply(waiting.prepared, () => {
         isDirty = true;

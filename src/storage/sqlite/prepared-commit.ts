@@ -4,7 +4,7 @@ import type { SqlValue } from '../database/sqlite-driver.ts';
 import { effectCheck, filedUnder } from '../marks.ts';
 import { refCheck } from '../ref.ts';
 import { checkCommit } from '../sql-text.ts';
-import { PREFIX_BYTES, packDigest, type TextEncoder } from './sqlite-codec.ts';
+import { encodeRecord, PREFIX_BYTES, packDigest, type TextEncoder } from './sqlite-codec.ts';
 
 /** A ref change with the check of its new content. */
 export type PreparedRef = { readonly change: RefChange; readonly check: string };
@@ -56,13 +56,14 @@ export function prepareCommit(commit: Commit, encodeText: TextEncoder): Prepared
   };
 }
 
-function prepareCheckpoint({ header, body, digest, root }: NewCheckpoint, encodeText: TextEncoder): SqlValue[] {
+function prepareCheckpoint(checkpoint: NewCheckpoint, encodeText: TextEncoder): SqlValue[] {
+  const { header, digest, root } = checkpoint;
   return [
     header.id,
     ...Object.values(filedUnder(header)),
     header.idempotencyKey ?? null,
     packDigest(digest),
-    encodeText(body),
+    encodeRecord(checkpoint, encodeText),
     encodeText(root.text),
   ];
 }

@@ -4,9 +4,18 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { LATER } from '../../../test/support/later.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
+import type { NewCheckpoint } from '../contract.ts';
 import { readRefs } from './chunk-numbers.ts';
 import { DICTIONARY_1 } from './compression-dictionary.ts';
-import { decodeText, encodeCompressed, encodePlain, packDigest, packRefs } from './sqlite-codec.ts';
+import {
+  decodeRecord,
+  decodeText,
+  encodeCompressed,
+  encodePlain,
+  encodeRecord,
+  packDigest,
+  packRefs,
+} from './sqlite-codec.ts';
 
 test('dictionary 1 never changes, or every text compressed with it is lost', () => {
   expect(createHash('sha256').update(DICTIONARY_1).digest('hex')).toBe(
@@ -29,6 +38,60 @@ test('only what gets smaller is compressed', () => {
   expect(decodeText(encodeCompressed(noise))).toBe(noise);
   const message = JSON.stringify({ role: 'assistant', content: 'Here is the report you asked for. '.repeat(5) });
   expect((encodeCompressed(message) as Uint8Array).length).toBeLessThan(message.length / 3);
+});
+
+const PARENT = { parentId: `chk_${'0'.repeat(22)}`, parentDigest: 'ab'.repeat(32) };
+const HEADER = { id: `chk_${'1'.repeat(22)}`, sessionId: 's', branch: 'main', ...PARENT, sequence: 2, type: 'manual' };
+const ENDING = {
+  timestampMs: 17,
+  schemaVersion: 3,
+  effectCount: 1,
+  effectsInFlight: [0],
+  stateDigest: 'cd'.repeat(32),
+};
+
+/** A record as it is stored and read back, and whether it was packed. */
+function storedRecord(header: object, encode = encodePlain): { body: string; found: string; isPacked: boolean } {
+  const body = JSON.stringify(header);
+  const given = { header, body, digest: 'ab'.repeat(32), root: { text: '1', refs: [] } } as unknown as NewCheckpoint;
+  const stored = encodeRecord(given, encode);
+  const { id, sessionId: session, branch, timestampMs } = given.header;
+  const found = decodeRecord({ id, session, branch, timestampMs, body: stored });
+  return { body, found, isPacked: typeof stored !== 'string' && stored[0] === 2 };
+}
+
+test.each([encodePlain, encodeCompressed])('a record is packed, and read back as it was, %o', (encode) => {
+  const metadata = {
+    timestampMs: 17,
+    stateDigest: 'cd'.repeat(32),
+    '"sequence":': ',"timestampMs":17,',
+    line: 'a\nö😀',
+  };
+  for (const said of [{}, { note: 'ö', metadata }, { metadata: { nested: HEADER } }]) {
+    const { body, found, isPacked } = storedRecord({ ...HEADER, ...said, ...ENDING, stateBytes: 12 }, encode);
+    expect(found).toBe(body);
+    if (encode === encodePlain) expect(isPacked).toBe(true);
+  }
+});
+
+test('a record that is written otherwise is kept as it is', () => {
+  const whole = { ...HEADER, ...ENDING, stateBytes: 12 };
+  const { parentId: _, parentDigest: __, ...root } = whole;
+  const others = [
+    root,
+    { ...whole, sessionId: 'a "b"' },
+    { ...whole, parentId: 'chk_ö' },
+    { ...whole, parentDigest: 'AB'.repeat(32) },
+    { ...whole, timestampMs: 1.5 },
+    { ...whole, stateBytes: 1e30 },
+    { ...whole, later: 1 },
+    { ...ENDING, ...HEADER, stateBytes: 1 },
+  ];
+  for (const header of others) {
+    const { body, found, isPacked } = storedRecord(header);
+    expect(found).toBe(body);
+    expect(isPacked).toBe(false);
+  }
 });
 
 test('damaged, unknown and oversized texts are CORRUPT', LATER, () => {

@@ -7,7 +7,7 @@ import type { SqliteConnection } from '../database/sqlite-connection.ts';
 import { sqliteModuleName } from '../database/sqlite-driver.ts';
 import { checkEffect, checkFiled, describeEffect, eachRow, type FiledColumns, readOrUndefined } from '../marks.ts';
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
-import { DIGEST_BYTES, decodeText, PREFIX_BYTES, unpackDigest } from './sqlite-codec.ts';
+import { DIGEST_BYTES, decodeRecord, PREFIX_BYTES, unpackDigest } from './sqlite-codec.ts';
 import { type SqliteForm, sqliteCodec } from './sqlite-reader.ts';
 import { findSchemaDamage } from './sqlite-schema.ts';
 
@@ -48,16 +48,15 @@ const CHECKS: readonly Check[] = [
 ];
 
 async function* checkCheckpoints(connection: SqliteConnection): AsyncGenerator<string> {
-  const sql =
-    'SELECT c.n, c.id, s.name AS session, c.deleted AS isDeleted, c.timestamp AS timestampMs, c.branch, c.type, c.status, c.agent, c.user AS userId, c.idempotency, c.mark, c.digest, c.body, c.root_refs AS refs, c.root_text IS NOT NULL AS hasRoot FROM checkpoint c LEFT JOIN session s ON s.n=c.session WHERE c.n>? ORDER BY c.n';
+  const sql = `SELECT c.n, c.id, s.name AS session, c.deleted AS isDeleted, c.timestamp AS timestampMs, c.branch, c.type, c.status, c.agent, c.user AS userId, c.idempotency, c.mark, c.digest, c.body, c.root_refs AS refs, c.root_text IS NOT NULL AS hasRoot FROM checkpoint c LEFT JOIN session s ON s.n=c.session WHERE c.n>? ORDER BY c.n`;
   for await (const row of rowsOf<CheckpointColumns>(connection, sql)) {
-    const { id, session, digest, body } = row;
+    const { id, session, digest } = row;
     const where = `Checkpoint ${id}`;
     if (session === null) yield `${where} belongs to a session that is not there.`;
     if (digest.length !== DIGEST_BYTES) yield `${where} has a digest of ${digest.length} bytes.`;
     if (!isRefs(row)) yield `${where} has a damaged list of references.`;
     const filed = { ...row, isDeleted: row.isDeleted !== 0, hasRoot: row.hasRoot !== 0 };
-    yield* checkFiled(filed, () => ({ digest: unpackDigest(digest), body: decodeText(body) }));
+    yield* checkFiled(filed, () => ({ digest: unpackDigest(digest), body: decodeRecord(row) }));
   }
 }
 
@@ -65,7 +64,7 @@ async function* checkEffects(connection: SqliteConnection, numbers: ChunkNumbers
   numbers.refresh();
   const codec = sqliteCodec(numbers);
   const sql =
-    'SELECT e.n, s.name AS session, e.branch, e.ordinal, e.mark, e.digest, e.body, e.text, e.refs FROM effect e LEFT JOIN session s ON s.n=e.session WHERE e.n>? ORDER BY e.n';
+    'SELECT e.n, s.name AS session, e.branch, e.ordinal, e.mark, hex(e.digest) AS digest, e.body, e.text, e.refs FROM effect e LEFT JOIN session s ON s.n=e.session WHERE e.n>? ORDER BY e.n';
   for await (const row of rowsOf<StoredEffect>(connection, sql)) {
     const { session } = row;
     if (!isRefs(row)) yield `${describeEffect(row)} has a damaged list of references.`;

@@ -92,8 +92,17 @@ test('the database of another program is refused and left alone', () => {
 
 test('a newer format is refused and left alone', async () => {
   await new SqliteCheckpointStorage({ path }).close();
-  withDatabase((db) => db.exec('PRAGMA user_version=2'));
-  expect(openError({ path })).toMatchObject({ code: 'UNSUPPORTED', details: { found: 2, supported: 1 } });
+  withDatabase((db) => db.exec('PRAGMA user_version=3'));
+  expect(openError({ path })).toMatchObject({ code: 'UNSUPPORTED', details: { found: 3, supported: 2 } });
+  expect(withDatabase((db) => readPragma(db, 'user_version'))).toBe(3);
+});
+
+test('[format.1] a database of version 1 is one of version 2 once it is opened, so that an older release does not open it', async () => {
+  copyFileSync(join(import.meta.dirname, '../../../test/golden/format-1.db'), path);
+  expect(withDatabase((db) => readPragma(db, 'user_version'))).toBe(1);
+  const storage = new SqliteCheckpointStorage({ path });
+  expect(await storage.checkIntegrity()).toEqual([]);
+  await storage.close();
   expect(withDatabase((db) => readPragma(db, 'user_version'))).toBe(2);
 });
 

@@ -1,10 +1,11 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readlinkSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Chunk, createChunk } from '../../core/tree/chunk.ts';
 import { Builders, commitOf, contentOf, deletionOf, moveBranch, session } from '../../testing/contract/builders.ts';
 import { SqliteConnection } from '../database/sqlite-connection.ts';
+import { openDatabase } from '../database/sqlite-driver.ts';
 import { ChunkNumbers } from './chunk-numbers.ts';
 import { CommitQueue } from './commit-queue.ts';
 import { prepareCommit } from './prepared-commit.ts';
@@ -92,6 +93,31 @@ test('a full disk fails the whole group and loses nothing; writing goes on when 
   expect(await add('x'.repeat(50_000))).toEqual({ status: 'stored' });
   await connection.close();
 });
+
+test.skipIf(process.platform !== 'linux')(
+  'a storage that is closed before its log can be emptied lets go of its files: nothing writes to them later',
+  async () => {
+    const storage = new SqliteCheckpointStorage({ path });
+    await storage.commit(commitOf(make.checkpoint()));
+    const opened = readdirSync('/proc/self/fd').filter((fd) => isLinkTo(`${path}-wal`, fd)).length;
+    const reader = openDatabase(path);
+    reader.exec('BEGIN; SELECT count(*) FROM checkpoint');
+    await storage.commit(commitOf(make.checkpoint()));
+    await storage.close();
+    expect(statSync(`${path}-wal`).size).toBeGreaterThan(0);
+    const left = readdirSync('/proc/self/fd').filter((fd) => isLinkTo(`${path}-wal`, fd)).length;
+    expect([opened, left]).toEqual([1, 1]); // the reader's
+    reader.close();
+  },
+);
+
+function isLinkTo(path: string, fd: string): boolean {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`) === path;
+  } catch {
+    return false; // closed meanwhile
+  }
+}
 
 test('relaxed commits are not synced, commits in mixed groups are', async () => {
   const connection = new SqliteConnection(path, checkpointTables(4096), { durability: 'power', busyTimeoutMs: 100 });

@@ -10,7 +10,15 @@ import type { SqlStatement, SqlValue } from '../database/sqlite-driver.ts';
 import { compareText } from '../query.ts';
 import { selectDue } from '../ref.ts';
 import type { ChunkNumbers } from './chunk-numbers.ts';
-import { decodeText, isDigest, PREFIX_BYTES, packDigest, unpackDigest } from './sqlite-codec.ts';
+import {
+  decodeRecord,
+  decodeText,
+  isDigest,
+  PREFIX_BYTES,
+  packDigest,
+  type RecordColumns,
+  unpackDigest,
+} from './sqlite-codec.ts';
 import { readBatch, readTree } from './sqlite-tree-reader.ts';
 
 /** Chunks read without giving way to others: some milliseconds' worth. */
@@ -24,26 +32,32 @@ const REFS_PER_TURN = 500;
 type StoredText = string | Uint8Array;
 type ChunkColumns = { refs: Uint8Array | null; text: StoredText };
 /** How SQLite gives back what is stored. */
-export type SqliteForm = { digest: Uint8Array; text: StoredText; refs: Uint8Array };
+export type SqliteForm = { digest: string; text: StoredText; refs: Uint8Array; filed: RecordColumns };
 
 const DIALECT: Dialect = {
-  checkpoint: 'c.id, s.name AS session, c.digest, c.body, c.deleted',
+  checkpoint:
+    'c.id, s.name AS session, c.branch, c.timestamp AS timestampMs, hex(c.digest) AS digest, c.body, c.deleted',
   root: 'c.root_text AS text, c.root_refs AS refs',
   checkpoints: 'checkpoint c JOIN session s ON s.n=c.session',
-  effect: 's.name AS session, e.branch, e.ordinal, e.digest, e.body, e.text, e.refs',
+  effect: 's.name AS session, e.branch, e.ordinal, hex(e.digest) AS digest, e.body, e.text, e.refs',
   effects: 'session s JOIN effect e ON e.session=s.n',
   sessions: 'session',
   isInSession: 'c.session = (SELECT n FROM session WHERE name = ?)',
   effectSession: 's.name',
   user: 'c.user',
   timestamp: 'c.timestamp',
-  isPlain: "typeof(body)='text'",
-  contains: 'instr(body, ?)>0',
+  isPlain: "(typeof(body)='text' OR substr(body, 1, 1)=x'02')",
+  contains: 'instr(body, CAST(? AS BLOB))>0',
 };
 
 /** Reads what is stored in a file whose chunks have these numbers. */
 export function sqliteCodec(numbers: ChunkNumbers): RowCodec<SqliteForm> {
-  return { digest: unpackDigest, text: decodeText, refs: (stored) => numbers.unpack(stored) };
+  return {
+    digest: (stored) => stored.toLowerCase() as Digest,
+    text: decodeText,
+    record: decodeRecord,
+    refs: (stored) => numbers.unpack(stored),
+  };
 }
 
 /** A ref as it is stored, with the number of its session. */

@@ -5,7 +5,8 @@ import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { SqliteMemoryStorage } from '../../memory/storage/sqlite/sqlite-memory-storage.ts';
-import { openDatabase } from '../database/sqlite-driver.ts';
+import { SqliteConnection } from '../database/sqlite-connection.ts';
+import { openDatabase, type SqlDatabase } from '../database/sqlite-driver.ts';
 import { SqliteCheckpointStorage } from './sqlite-storage.ts';
 
 /** A session of a file that holds more than its log does. */
@@ -62,6 +63,31 @@ test.each(CHANGES)(
     expect(report.status).toBe('damaged');
     expect(report.findings[0]?.problem).toContain('open it again');
     await Promise.allSettled([manager.close()]);
+  },
+);
+
+test.each<[string, (path: string) => void]>([
+  ['moved', (path) => renameSync(path, `${path}.old`)],
+  ['left without its log', (path) => renameSync(`${path}-wal`, `${path}-wal.old`)],
+  ['left without the index of its log', (path) => rmSync(`${path}-shm`)],
+  ['left without its pages', (path) => truncateSync(path)],
+])(
+  '[durability.8] a database that is %s while a commit is under way says that the outcome is unknown',
+  async (_, change) => {
+    const path = join(temporaryFolder(), 'a.db');
+    const tables = {
+      isEmpty: (db: SqlDatabase) => db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined,
+      create: (db: SqlDatabase) => db.exec('CREATE TABLE t (n); INSERT INTO t VALUES (randomblob(9000))'),
+    };
+    const connection = new SqliteConnection(path, tables);
+    await connection.write(() => connection.db.exec('INSERT INTO t VALUES (randomblob(9000))'));
+    const committed = connection.write(() => {
+      connection.db.exec('UPDATE t SET n = 2');
+      change(path);
+    });
+    const message = expect.stringContaining('may be stored or lost');
+    await expect(committed).rejects.toMatchObject({ code: 'STORAGE', details: { outcome: 'unknown' }, message });
+    await Promise.allSettled([connection.close()]);
   },
 );
 

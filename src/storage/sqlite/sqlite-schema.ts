@@ -5,8 +5,8 @@ import type { SqlDatabase } from '../database/sqlite-driver.ts';
 /** "SaVe" in ASCII: tells our files from those of other programs that use SQLite. */
 export const APPLICATION_ID = 0x53615665;
 
-/** Grows with every change that an older release could not read. The compression dictionary is part of it. */
-const FORMAT_VERSION = 1;
+/** Grows with every change that an older release could not read. The compression dictionary is part of it. Since 2 records may be packed. */
+const FORMAT_VERSION = 2;
 
 /**
  * Every table and index, in the order of creation. The texts are compared byte by byte with what a file holds.
@@ -65,6 +65,11 @@ function create(db: SqlDatabase): void {
   db.exec(`PRAGMA user_version=${FORMAT_VERSION}`);
 }
 
+/** A file of version 1 is one of version 2 without packed records. */
+function migrate(db: SqlDatabase): void {
+  if (readPragma(db, 'user_version') < FORMAT_VERSION) db.exec(`PRAGMA user_version=${FORMAT_VERSION}`);
+}
+
 /** Throws a CorruptError if the tables are not those of the format. */
 function check(db: SqlDatabase, path: string): void {
   const [first] = findSchemaDamage(db);
@@ -74,7 +79,7 @@ function check(db: SqlDatabase, path: string): void {
 
 /** The tables of checkpoints; a file that is created now has pages of this size. */
 export function checkpointTables(pageBytes: number): SqliteTables {
-  return { isEmpty, create, check, pragmas: `PRAGMA page_size=${pageBytes}; PRAGMA auto_vacuum=INCREMENTAL` };
+  return { isEmpty, create, migrate, check, pragmas: `PRAGMA page_size=${pageBytes}; PRAGMA auto_vacuum=INCREMENTAL` };
 }
 
 /** What differs from the format, in plain words. */
@@ -92,7 +97,8 @@ export function findSchemaDamage(db: SqlDatabase): string[] {
   if (readPragma(db, 'application_id') !== APPLICATION_ID)
     findings.push('The application id is not that of savestate.');
   const version = readPragma(db, 'user_version');
-  if (version !== FORMAT_VERSION) findings.push(`The format version is ${version} instead of ${FORMAT_VERSION}.`);
+  if (version < 1 || version > FORMAT_VERSION)
+    findings.push(`The format version is ${version} instead of ${FORMAT_VERSION}.`);
   return findings;
 }
 

@@ -39,9 +39,8 @@ function Refused() {
     <div role="alert" className="note warn band">
       <Icon name="warn" small />
       <p className="grow">
-        <b className="medium">The token of this page is no longer valid.</b> The server was started again with another
-        one, or the page was opened without it. Open the address that the server printed, or paste it here: what is
-        shown and typed stays.
+        <b className="medium">This page has no valid token.</b> Open the address that the server printed last, or paste
+        it here: what is shown and typed stays.
         {problem !== undefined && <span className="danger"> {problem}</span>}
       </p>
       <form onSubmit={submit} style={{ display: 'flex', gap: 8 }}>

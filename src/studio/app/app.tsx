@@ -12,6 +12,7 @@ import { Rail } from './rail.tsx';
 
 const ForkScreen = lazy(async () => ({ default: (await import('../fork/fork-screen.tsx')).ForkScreen }));
 const CompareScreen = lazy(async () => ({ default: (await import('../compare/compare-screen.tsx')).CompareScreen }));
+const DiffScreen = lazy(async () => ({ default: (await import('../diff/diff-screen.tsx')).DiffScreen }));
 const StorageScreen = lazy(async () => ({ default: (await import('../storage/storage-screen.tsx')).StorageScreen }));
 const RunsScreen = lazy(async () => ({ default: (await import('../runs/runs-screen.tsx')).RunsScreen }));
 const MemoryScreen = lazy(async () => ({ default: (await import('../memory/memory-screen.tsx')).MemoryScreen }));
@@ -52,10 +53,11 @@ function Screen({ place: { path, query }, onSearch }: { place: Place; onSearch: 
   const [screen = 's', session, page] = path;
   if (screen === 'runs') return <RunsScreen query={query} />;
   if (screen === 'memory') return <MemoryScreen query={query} />;
-  if (screen === 'storage') return <StorageScreen />;
+  if (screen === 'storage') return <StorageScreen query={query} />;
   if (screen !== 's') return <Missing />;
   if (session === undefined) return <SessionsScreen query={query} onSearch={onSearch} />;
   if (page === undefined) return <SessionScreen key={session} sessionId={session} query={query} onSearch={onSearch} />;
   if (page === 'fork') return <ForkScreen key={session} sessionId={session} query={query} />;
+  if (page === 'diff') return <DiffScreen sessionId={session} query={query} />;
   return page === 'compare' ? <CompareScreen sessionId={session} query={query} /> : <Missing />;
 }

@@ -7,17 +7,9 @@ import { go, sessionAddress, usePlace } from '../frame/place.ts';
 import { nextTheme } from '../frame/theme.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { Icon } from '../parts/icon.tsx';
-import type { IconName } from '../parts/icons.ts';
+import { actsOf, type Entry } from './acts.ts';
 
-type Entry = {
-  readonly key: string;
-  readonly icon: IconName;
-  readonly text: string;
-  readonly more: string;
-  readonly act: () => void;
-};
-
-const COMMANDS: readonly Entry[] = [
+const SCREENS: readonly Entry[] = [
   { key: 'c1', icon: 'sessions', text: 'Sessions', more: 'g s', act: () => go('/s') },
   { key: 'c2', icon: 'runs', text: 'Runs', more: 'g r', act: () => go('/runs') },
   { key: 'c3', icon: 'memory', text: 'Memory', more: 'g m', act: () => go('/memory') },
@@ -31,16 +23,22 @@ const MOST = 8;
 export function Palette({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
+  const [problem, setProblem] = useState('');
   const { entries, said } = useEntries(text);
-  const run = (entry: Entry | undefined) => {
+  const run = async (entry: Entry | undefined) => {
     if (entry === undefined) return;
-    onClose();
-    entry.act();
+    try {
+      const doing = entry.act();
+      if (doing instanceof Promise) await doing;
+      onClose();
+    } catch (error) {
+      setProblem((error as Error).message);
+    }
   };
   const press = (event: React.KeyboardEvent) => {
     if (event.key === 'ArrowDown') setAt(Math.min(entries.length - 1, at + 1));
     else if (event.key === 'ArrowUp') setAt(Math.max(0, at - 1));
-    else if (event.key === 'Enter') run(entries[at]);
+    else if (event.key === 'Enter') void run(entries[at]);
     else return;
     event.preventDefault();
   };
@@ -54,12 +52,13 @@ export function Palette({ onClose }: { onClose: () => void }) {
           onKeyDown={press}
           onChange={(event) => {
             setText(event.target.value);
+            setProblem('');
             setAt(0);
           }}
         />
         <ul aria-label="Found" role="listbox">
           {entries.map((entry, n) => (
-            <li key={entry.key} role="option" aria-selected={n === at} onPointerDown={() => run(entry)}>
+            <li key={entry.key} role="option" aria-selected={n === at} onPointerDown={() => void run(entry)}>
               <Icon name={entry.icon} small />
               <span className="grow clip">{entry.text}</span>
               <span className="t3 clip">{entry.more}</span>
@@ -67,7 +66,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
           ))}
         </ul>
         <p className="t2" role="status">
-          {said}
+          {problem || said}
         </p>
       </div>
     </Dialog>
@@ -85,6 +84,7 @@ function checkpointEntry({ id, sessionId, branch, sequence }: Reply<'GET /v1/che
 
 function matchEntry({
   sessionId,
+  branch,
   checkpointId,
   sequence,
   path,
@@ -94,7 +94,7 @@ function matchEntry({
     key: `m ${checkpointId} ${path}`,
     icon: 'search',
     text,
-    more: `${sessionId} #${sequence}`,
+    more: `${sessionId} ${branch} #${sequence}`,
     act: () => go(sessionAddress(sessionId, { at: checkpointId })),
   };
 }
@@ -116,10 +116,14 @@ function namesIn(session: Reply<'GET /v1/sessions/{session}'> | undefined): read
 }
 
 /** What there is to say besides what was found. */
-function saidOf(asked: Asked<unknown>, { isSought, count }: { isSought: boolean; count: number }): string {
+function saidOf(
+  asked: Asked<Reply<'GET /v1/search'>>,
+  { isSought, count }: { isSought: boolean; count: number },
+): string {
   if (isSought && asked.error !== undefined) return asked.error.message;
   if (isSought && asked.value === undefined) return 'Searching…';
-  return count === 0 ? 'Nothing found.' : '';
+  if (count > 0) return '';
+  return isSought && asked.value?.isComplete === false ? 'Nothing found in what can be read.' : 'Nothing found.';
 }
 
 type Found = { readonly entries: readonly Entry[]; readonly said: string };
@@ -127,7 +131,8 @@ type Found = { readonly entries: readonly Entry[]; readonly said: string };
 /** Sessions and screens by name at once; what the server has to look for, when the typing rests. */
 function useEntries(typed: string): Found {
   const text = useRested(typed.trim());
-  const { path } = usePlace();
+  const place = usePlace();
+  const { path } = place;
   const session = path[0] === 's' ? path[1] : undefined;
   const sessions = useReply('GET /v1/sessions', { query: { limit: MOST, ...(text !== '' && { text }) } });
   const refs = useReplyIf(
@@ -142,7 +147,11 @@ function useEntries(typed: string): Found {
   const query = { text, limit: MOST, ...(session !== undefined && { session }) };
   const matches = useReplyIf('GET /v1/search', text.length < 2 ? undefined : { query });
   const fits = (name: string) => name.toLowerCase().includes(typed.trim().toLowerCase());
+  const commands = [...actsOf(place), ...SCREENS].filter((command) => fits(command.text));
+  // What is typed as the beginning of a command is meant as one.
+  const isMeant = ({ text: name }: Entry) => typed !== '' && name.toLowerCase().startsWith(typed.trim().toLowerCase());
   const entries = [
+    ...commands.filter(isMeant),
     ...(checkpoint.value === undefined ? [] : [checkpointEntry(checkpoint.value)]),
     ...(sessions.value?.items ?? [])
       .filter(({ id, agentId = '', userId = '' }) => fits(`${id} ${agentId} ${userId}`))
@@ -151,7 +160,7 @@ function useEntries(typed: string): Found {
       .filter(({ text: name }) => typed !== '' && fits(name))
       .slice(0, MOST),
     ...(matches.value?.items ?? []).map(matchEntry),
-    ...COMMANDS.filter((command) => fits(command.text)),
+    ...commands.filter((command) => !isMeant(command)),
   ];
   return { entries, said: saidOf(matches, { isSought: text.length >= 2, count: entries.length }) };
 }

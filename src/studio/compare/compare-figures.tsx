@@ -1,11 +1,21 @@
-import { formatCost, formatDuration, formatShort } from '../data/format.ts';
+import { formatCost, formatDuration, formatShort, quoteArgument, shortId } from '../data/format.ts';
+import { CommandLine } from '../parts/command.tsx';
+import { Icon } from '../parts/icon.tsx';
+import { lookOf } from '../parts/status.tsx';
 import type { Compared } from './compare-screen.tsx';
 
 type Run = Compared['a'];
-type Row = readonly [name: string, a: string, b: string, change: string];
+/** A figure of both, and whether the second is better. */
+type Row = {
+  readonly name: string;
+  readonly a: string;
+  readonly b: string;
+  readonly change: string;
+  readonly tone: string;
+};
 
 /** The two runs in numbers: what was used, by whom, with which tools. */
-export function CompareFigures({ compared }: { compared: Compared }) {
+export function CompareFigures({ compared, sessionId }: { compared: Compared; sessionId: string }) {
   const { a, b, tools, agents } = compared;
   const most = Math.max(1, ...tools.flatMap((tool) => [tool.a, tool.b]));
   return (
@@ -33,12 +43,12 @@ export function CompareFigures({ compared }: { compared: Compared }) {
             </tr>
           </thead>
           <tbody>
-            {metricsOf(a, b).map(([name, left, right, change]) => (
+            {metricsOf(a, b).map(({ name, tone, ...row }) => (
               <tr key={name}>
                 <td>{name}</td>
-                <td className="num">{left}</td>
-                <td className="num">{right}</td>
-                <td className="num">{change}</td>
+                <td className="num">{row.a}</td>
+                <td className="num">{row.b}</td>
+                <td className={`num ${tone}`}>{row.change}</td>
               </tr>
             ))}
           </tbody>
@@ -49,8 +59,25 @@ export function CompareFigures({ compared }: { compared: Compared }) {
           items={agents}
           most={Math.max(1, ...agents.flatMap((agent) => [agent.a, agent.b]))}
         />
+        <Chance compared={compared} sessionId={sessionId} />
       </div>
     </aside>
+  );
+}
+
+/** One run of each says little: what to do about it. */
+function Chance({ compared: { forkPoint }, sessionId }: { compared: Compared; sessionId: string }) {
+  if (forkPoint === undefined) return null;
+  return (
+    <div className="sect" style={{ border: 0, display: 'grid', gap: 12 }}>
+      <p className="note warn">
+        <Icon name="warn" small />
+        One run of each. Answers of models vary: try the change several times, against a control.
+      </p>
+      <CommandLine
+        command={`savestate trial ${shortId(forkPoint.id)} --session ${quoteArgument(sessionId)} --system 'agent=new prompt' --repeats 5`}
+      />
+    </div>
   );
 }
 
@@ -61,7 +88,8 @@ function metricsOf(a: Run, b: Run): Row[] {
   const row = (name: string, of: (run: Run) => number | undefined, format: (value: number) => string): Row[] => {
     const [left, right] = [of(a), of(b)];
     if (left === undefined || right === undefined) return [];
-    return [[name, format(left), format(right), share(left, right)]];
+    const tone = !SPENT.has(name) || left === right ? '' : right < left ? 'ok' : 'danger';
+    return [{ name, a: format(left), b: format(right), change: share(left, right), tone }];
   };
   return [
     ...row('Checkpoints', (run) => run.checkpoints, String),
@@ -69,8 +97,15 @@ function metricsOf(a: Run, b: Run): Row[] {
     ...row('Tokens', tokens, formatShort),
     ...row('Cost', (run) => run.totals?.costUsd || undefined, formatCost),
     ...row('Time', lasted, formatDuration),
-    ['End', a.end ?? a.status ?? 'saved', b.end ?? b.status ?? 'saved', ''],
+    { name: 'End', a: endOf(a), b: endOf(b), change: '', tone: '' },
   ];
+}
+
+/** Of these less is better. */
+const SPENT: ReadonlySet<string> = new Set(['Tokens', 'Cost', 'Time']);
+
+function endOf({ end, status }: Run): string {
+  return end ?? lookOf(status).word.toLowerCase();
 }
 
 function share(a: number, b: number): string {

@@ -29,6 +29,7 @@ export function formatCost(usd: number): string {
 
 /** How long something took: 14 min 52 s. */
 export function formatDuration(ms: number): string {
+  if (ms < 1) return '< 1 ms';
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   const seconds = ms / 1_000;
   if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(2) : seconds.toFixed(0)} s`;
@@ -53,6 +54,11 @@ export function formatTime(timeMs: number): string {
   return `${time.toLocaleTimeString('en-GB')}.${String(time.getMilliseconds()).padStart(3, '0')}`;
 }
 
+/** A day and a time of day: 18 Nov 2026, 13:58. */
+export function formatDate(timeMs: number): string {
+  return new Date(timeMs).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+}
+
 /** An id as short as it is told apart by eye: without `chk_`, ten letters. */
 export function shortId(id: string): string {
   return id.replace(/^chk_/, '').slice(0, 10);
@@ -68,15 +74,24 @@ export function visible(text: string): string {
   );
 }
 
-/** A value on one line, for previews. */
+/** A value on one line, for previews: { query: "prices" }. */
 export function formatInline(value: unknown, most = 200): string {
-  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+  const text = typeof value === 'string' ? value : inline(value);
   return visible(text.length > most ? `${text.slice(0, most)}…` : text);
 }
 
+function inline(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(inline).join(', ')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? '';
+  const fields = Object.entries(value).map(
+    ([key, field]) => `${/^\w+$/.test(key) ? key : JSON.stringify(key)}: ${inline(field)}`,
+  );
+  return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
+}
+
 /** A count and what is counted: 1 checkpoint, 2 checkpoints. */
-export function countOf(count: number, one: string): string {
-  return `${formatCount(count)} ${one}${count === 1 ? '' : 's'}`;
+export function countOf(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
 /** An argument as a shell takes it. */

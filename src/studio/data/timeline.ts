@@ -90,6 +90,21 @@ export class Timeline {
     return this.tips.get(this.names.branches.indexOf(branch)) ?? this.bare.get(branch) ?? -1;
   }
 
+  /** How a branch is at a checkpoint. A fork has the status of its origin: nobody runs it before it has a step of its own. */
+  statusOn(branch: string, at: number): string | undefined {
+    const status = this.statusOf(at);
+    const isFork = this.branchOf(at) !== branch || this.names.triggers[this.triggers[at] ?? -1] === 'edited';
+    return isFork && /^(initializing|running)$/.test(status ?? '') ? undefined : status;
+  }
+
+  /** What a branch is compared with: where it was forked from; the root branch, with the one that began next. */
+  pairOf(branch: string): { readonly a: string; readonly b: string | undefined } {
+    const first = this.firsts.get(this.names.branches.indexOf(branch)) ?? -1;
+    const origin = this.branchOf(this.bare.get(branch) ?? this.parents[first] ?? -1);
+    if (origin !== '' && origin !== branch) return { a: origin, b: branch };
+    return { a: branch, b: this.branchNames.find((name) => name !== branch) };
+  }
+
   /** All branches, in the order in which they begin. */
   get branchNames(): readonly string[] {
     return [...this.names.branches, ...this.bare.keys()];
@@ -107,6 +122,25 @@ export class Timeline {
   /** A checkpoint and all before it, the newest first. */
   *ancestors(at: number): Generator<number> {
     for (let here = at; here >= 0; here = this.parents[here] ?? -1) yield here;
+  }
+
+  /** The checkpoint that brought a message of a branch, by the last checkpoint of it; -1 where they do not count. */
+  originOf(tip: number, message: number): number {
+    let origin = -1;
+    for (const at of this.ancestors(tip)) {
+      const count = this.messages[at] ?? -1;
+      if (count >= 0 && count <= message) break;
+      if (count > message) origin = at;
+    }
+    return origin;
+  }
+
+  /** How long after the message before it was brought one was; undefined of the first. */
+  sinceMessageBefore(at: number): number | undefined {
+    let before = this.parents[at] ?? -1;
+    for (let next = before; next >= 0 && this.messages[next] === this.messages[before]; next = this.parents[next] ?? -1)
+      before = next;
+    return before < 0 ? undefined : (this.timesMs[at] ?? 0) - (this.timesMs[before] ?? 0);
   }
 
   /** Adds what a reply brought; returns how many were new. */

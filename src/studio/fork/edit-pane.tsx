@@ -1,13 +1,13 @@
-import { type Dispatch, lazy, type SetStateAction, Suspense, useState } from 'react';
+import { lazy, Suspense, useCallback, useState } from 'react';
 import { useReplyIf } from '../data/use-reply.ts';
 import { Icon } from '../parts/icon.tsx';
 import { Loaded, Skeleton } from '../parts/trouble.tsx';
-import type { Edit } from './fork-screen.tsx';
+import type { Edit, OnEdit } from './fork-screen.tsx';
 import { MessageEditor } from './message-editor.tsx';
 
 const JsonEditor = lazy(async () => ({ default: (await import('./json-editor.tsx')).JsonEditor }));
 
-type PaneProps = { id: string; edit: Edit; onEdit: Dispatch<SetStateAction<Edit>> };
+type PaneProps = { id: string; edit: Edit; onEdit: OnEdit };
 
 /** The original beside the edit: messages in a form, or the whole state as JSON. */
 export function EditPane({ id, edit, onEdit }: PaneProps) {
@@ -19,11 +19,12 @@ export function EditPane({ id, edit, onEdit }: PaneProps) {
   const [resets, setResets] = useState(0);
   const reset = () => {
     setResets(resets + 1);
-    onEdit({});
+    onEdit(() => ({}));
   };
+  const replace = useCallback((to: Edit) => onEdit(() => to), [onEdit]);
   const open = (to: 'messages' | 'json') => () => {
     setTab(to);
-    onEdit({});
+    onEdit(() => ({}));
   };
   return (
     <>
@@ -54,10 +55,10 @@ export function EditPane({ id, edit, onEdit }: PaneProps) {
         </button>
       </div>
       {tab === 'messages' ? (
-        <MessageEditor id={id} edit={edit} onEdit={onEdit} />
+        <MessageEditor key={resets} id={id} edit={edit} onEdit={onEdit} />
       ) : (
         <Suspense fallback={<Skeleton />}>
-          <Loaded of={value}>{(reply) => <JsonEditor key={resets} original={reply.value} onEdit={onEdit} />}</Loaded>
+          <Loaded of={value}>{(reply) => <JsonEditor key={resets} original={reply.value} onEdit={replace} />}</Loaded>
         </Suspense>
       )}
     </>

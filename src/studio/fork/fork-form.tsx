@@ -2,6 +2,7 @@ import { memo, useState } from 'react';
 import { countOf, formatBytes, quoteArgument, shortId } from '../data/format.ts';
 import { ask, newKey } from '../data/server.ts';
 import type { Timeline } from '../data/timeline.ts';
+import { useReply } from '../data/use-reply.ts';
 import { go, sessionAddress } from '../frame/place.ts';
 import { CommandLine } from '../parts/command.tsx';
 import { Icon } from '../parts/icon.tsx';
@@ -9,7 +10,7 @@ import { Trouble } from '../parts/trouble.tsx';
 import { ModeChoice } from '../runs/run-menu.tsx';
 import { type Mode, useRun } from '../runs/use-run.ts';
 import type { Edit } from './fork-screen.tsx';
-import { bodyOf, type Preview } from './use-preview.ts';
+import { bodyOf, type Preview, useNameProblem } from './use-preview.ts';
 
 type FormProps = {
   sessionId: string;
@@ -34,8 +35,11 @@ export const ForkForm = memo(function ForkForm(props: FormProps) {
   const [rounds, setRounds] = useState(5);
   const [mode, setMode] = useState<Mode>('recorded');
   const run = useRun(sessionId, kind);
-  const isTaken = timeline.branchNames.includes(branch);
-  const isValid = edit.problem === undefined && preview.reply?.isValid !== false && !isTaken;
+  const nameProblem = useNameProblem(id, branch, timeline);
+  const isReadOnly = useReply('GET /v1/server').value?.isReadOnly === true;
+  const isMended = edit.problem === undefined && preview.reply?.isValid !== false;
+  const obstacle = findObstacle({ isReadOnly, isMended, hasName: nameProblem === undefined });
+  const isValid = obstacle === undefined;
   const fork = async (isRun: boolean) => {
     setError(undefined);
     try {
@@ -58,7 +62,7 @@ export const ForkForm = memo(function ForkForm(props: FormProps) {
   return (
     <aside className="pane" aria-label="The fork">
       <div className="scroll grow">
-        <Names branch={branch} reason={reason} isTaken={isTaken} onBranch={setBranch} onReason={setReason} />
+        <Names branch={branch} reason={reason} problem={nameProblem} onBranch={setBranch} onReason={setReason} />
         {run.team !== undefined && (
           <div className="sect">
             <h3>How to run</h3>
@@ -72,7 +76,7 @@ export const ForkForm = memo(function ForkForm(props: FormProps) {
         {run.error !== undefined && <Trouble error={run.error} />}
       </div>
       <div className="foot">
-        {!isValid && <span className="t3">{isTaken ? 'Choose another name' : 'Mend the edit'} first</span>}
+        <span className="t3">{obstacle}</span>
         <button
           type="button"
           className={`btn ${run.team === undefined ? 'primary' : ''}`}
@@ -98,6 +102,13 @@ export const ForkForm = memo(function ForkForm(props: FormProps) {
   );
 });
 
+/** Why it cannot be forked now. */
+function findObstacle(form: { isReadOnly: boolean; isMended: boolean; hasName: boolean }): string | undefined {
+  if (form.isReadOnly) return 'The server is read-only';
+  if (!form.hasName) return 'Choose another name first';
+  return form.isMended ? undefined : 'Mend the edit first';
+}
+
 function wordsOf({ state, set }: Edit): string {
   return state === undefined && set === undefined ? 'Fork' : 'Fork with the edit';
 }
@@ -105,12 +116,12 @@ function wordsOf({ state, set }: Edit): string {
 type NamesProps = {
   branch: string;
   reason: string;
-  isTaken: boolean;
+  problem: string | undefined;
   onBranch: (name: string) => void;
   onReason: (reason: string) => void;
 };
 
-function Names({ branch, reason, isTaken, onBranch, onReason }: NamesProps) {
+function Names({ branch, reason, problem, onBranch, onReason }: NamesProps) {
   return (
     <div className="sect" style={{ display: 'grid', gap: 12 }}>
       <label className="field">
@@ -119,10 +130,10 @@ function Names({ branch, reason, isTaken, onBranch, onReason }: NamesProps) {
           className="input mono"
           value={branch}
           placeholder="a name is chosen"
-          aria-invalid={isTaken}
+          aria-invalid={problem !== undefined}
           onChange={(event) => onBranch(event.target.value)}
         />
-        {isTaken && <span className="danger">There is a branch of this name.</span>}
+        {problem !== undefined && <span className="danger">{problem}</span>}
       </label>
       <label className="field">
         <span>Reason, kept with the fork</span>

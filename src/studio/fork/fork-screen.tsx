@@ -1,4 +1,4 @@
-import { useCallback, useDeferredValue, useEffect, useRef, useState } from 'react';
+import { startTransition, useCallback, useEffect, useRef, useState } from 'react';
 import { shortId } from '../data/format.ts';
 import { useReplyIf } from '../data/use-reply.ts';
 import { useSession } from '../data/use-timeline.ts';
@@ -22,6 +22,9 @@ export type Edit = {
   readonly problem?: string;
 };
 
+/** Told of what is to be changed otherwise. */
+export type OnEdit = (to: (edit: Edit) => Edit) => void;
+
 /** A new branch at a checkpoint, with or without a change. The original stays as it is. */
 export function ForkScreen({ sessionId, query }: { sessionId: string; query: URLSearchParams }) {
   const { view, session } = useSession(sessionId);
@@ -40,11 +43,13 @@ export function ForkScreen({ sessionId, query }: { sessionId: string; query: URL
   );
   const [edit, setEdit] = useState<Edit>({});
   const latest = useRef(edit);
-  latest.current = edit;
   const readEdit = useCallback(() => latest.current, []);
-  // A key draws its field at once; what follows from it comes when there is time.
-  const following = useDeferredValue(edit);
-  const preview = usePreview(id, following);
+  // A key is the browser's own work; what follows from it is drawn when there is time.
+  const change = useCallback<OnEdit>((to) => {
+    latest.current = to(latest.current);
+    startTransition(() => setEdit(latest.current));
+  }, []);
+  const preview = usePreview(id, edit);
   const back = sessionAddress(sessionId, { at: id });
   useKeys({ Escape: () => go(back) });
   return (
@@ -73,14 +78,14 @@ export function ForkScreen({ sessionId, query }: { sessionId: string; query: URL
             <div className="fork">
               <BeginsAt timeline={timeline} version={version} at={at} sessionId={sessionId} />
               <section className="pane" aria-label="Edit">
-                <EditPane key={id} id={id} edit={edit} onEdit={setEdit} />
+                <EditPane key={id} id={id} edit={edit} onEdit={change} />
                 <PatchPane preview={preview} />
               </section>
               <ForkForm
                 sessionId={sessionId}
                 id={id}
                 kind={usage.kind}
-                edit={following}
+                edit={edit}
                 readEdit={readEdit}
                 preview={preview}
                 timeline={timeline}

@@ -5,13 +5,13 @@ import { useReply } from '../data/use-reply.ts';
 import { AgentName } from '../parts/agent.tsx';
 import { Loaded } from '../parts/trouble.tsx';
 import { MessageBody } from '../session/message.tsx';
-import type { Edit } from './fork-screen.tsx';
+import type { Edit, OnEdit } from './fork-screen.tsx';
 
 const LIMIT = 50;
 
 type ShownMessage = Reply<'GET /v1/checkpoints/{checkpoint}/messages'>['items'][number];
 
-type EditorProps = { id: string; edit: Edit; onEdit: (change: (edit: Edit) => Edit) => void };
+type EditorProps = { id: string; edit: Edit; onEdit: OnEdit };
 
 /** The last messages, each as a field; what is changed is set by its path. */
 export function MessageEditor({ id, edit, onEdit }: EditorProps) {
@@ -43,7 +43,12 @@ export function MessageEditor({ id, edit, onEdit }: EditorProps) {
               </p>
             )}
             {items.map((message) => (
-              <Field key={message.path} message={message} edited={edit.set?.[pathOf(message)]} onChange={change} />
+              <Field
+                key={message.path}
+                message={message}
+                isEdited={pathOf(message) in (edit.set ?? {})}
+                onChange={change}
+              />
             ))}
           </>
         )}
@@ -64,18 +69,18 @@ function withText(edit: Edit, message: ShownMessage, text: string): Edit {
 
 type FieldProps = {
   message: ShownMessage;
-  edited: string | undefined;
+  isEdited: boolean;
   onChange: (message: ShownMessage, text: string) => void;
 };
 
-/** A message, drawn again only when it is the one that somebody types into. */
-const Field = memo(function Field({ message, edited, onChange }: FieldProps) {
+/** A message. The text of its field is the browser's: a key draws nothing else. */
+const Field = memo(function Field({ message, isEdited, onChange }: FieldProps) {
   const isRich = isTooRich(message);
   return (
     <article className="msg">
       <header>
         <AgentName name={message.speaker} />
-        {edited !== undefined && <span className="chip warn">edited</span>}
+        {isEdited && <span className="chip warn">edited</span>}
         <span className="grow" />
         <span className="mono t3">{isRich ? 'as JSON only' : pathOf(message)}</span>
       </header>
@@ -87,7 +92,7 @@ const Field = memo(function Field({ message, edited, onChange }: FieldProps) {
           <textarea
             className="input"
             aria-label={pathOf(message)}
-            value={edited ?? message.text}
+            defaultValue={message.text}
             onChange={(event) => onChange(message, event.target.value)}
           />
         </div>

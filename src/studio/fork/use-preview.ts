@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'react';
 import { ask, type Reply } from '../data/server.ts';
+import type { Timeline } from '../data/timeline.ts';
 import { useRested } from '../data/use-rested.ts';
 import type { Edit } from './fork-screen.tsx';
 
@@ -29,4 +30,22 @@ export function usePreview(id: string | undefined, typed: Edit): Preview {
     return () => ends.abort();
   }, [id, edit]);
   return preview;
+}
+
+/** Why a new branch cannot have this name, as it is typed; undefined if it can. */
+export function useNameProblem(id: string, typed: string, timeline: Timeline): string | undefined {
+  const branch = useRested(typed);
+  const [found, setFound] = useState<{ readonly branch: string; readonly problem: string | undefined }>();
+  useEffect(() => {
+    if (branch === '') return undefined;
+    const ends = new AbortController();
+    const request = { params: { checkpoint: id }, body: { branch }, signal: ends.signal };
+    ask('POST /v1/checkpoints/{checkpoint}/fork/preview', request).then(
+      ({ branchProblem: problem }) => setFound({ branch, problem }),
+      (error: unknown) => ends.signal.aborted || setFound({ branch, problem: (error as Error).message }),
+    );
+    return () => ends.abort();
+  }, [id, branch]);
+  if (timeline.branchNames.includes(typed)) return 'There is a branch of this name.';
+  return found?.branch === typed ? found.problem : undefined;
 }

@@ -25,3 +25,8 @@ export function forgetColours(): void {
 
 /** The faces of the page, for canvases. */
 export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+
+/** The token of a lane's colour. */
+export function laneToken(branch: number): string {
+  return `lane-${(branch % 4) + 1}`;
+}

@@ -14,6 +14,7 @@ type GraphProps = {
   selected: number;
   second: number;
   tags: ReadonlyMap<number, string>;
+  drifting: ReadonlySet<number>;
   onSelect: (at: number) => void;
   onCompare: (at: number) => void;
   onOpen: (at: number) => void;
@@ -21,7 +22,7 @@ type GraphProps = {
 
 /** The branches as a picture, with a list beside it that says the same to screen readers. */
 export function BranchGraph(props: GraphProps) {
-  const { timeline, rows, selected, second, tags } = props;
+  const { timeline, rows, selected, second, tags, drifting } = props;
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [hovered, setHovered] = useState(-1);
@@ -48,6 +49,7 @@ export function BranchGraph(props: GraphProps) {
     path,
     labels,
     tags,
+    drifting,
   };
   const draw = (surface: Surface) => drawGraph(surface, picture);
   const rowUnder = (event: React.PointerEvent | React.MouseEvent) => {

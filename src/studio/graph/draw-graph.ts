@@ -1,6 +1,6 @@
 import { formatCount, visible } from '../data/format.ts';
 import { FLAG, type Timeline } from '../data/timeline.ts';
-import { alpha, colourOf, FONT } from '../frame/canvas-colours.ts';
+import { alpha, colourOf, FONT, laneToken } from '../frame/canvas-colours.ts';
 import { agentLetter, agentToken, isPerson } from '../parts/agent.tsx';
 import { drawIcon, fitText, type Surface } from '../parts/canvas.tsx';
 import type { IconName } from '../parts/icons.ts';
@@ -24,6 +24,7 @@ export type GraphPicture = {
   readonly path: Uint8Array;
   readonly labels: ReadonlyMap<string, Label>;
   readonly tags: ReadonlyMap<number, string>;
+  readonly drifting: ReadonlySet<number>;
 };
 
 /** Draws the rows that are on the screen: the cost follows the height of the window, not the history. */
@@ -79,7 +80,7 @@ function drawFold({ g, width }: Surface, { picture, entry, y, text, icon }: Fold
   g.textAlign = 'left';
   g.font = `12px ${FONT}`;
   const words = `${formatCount(count)} steps${drifting > 0 ? `, ${drifting} drifting` : ''}`;
-  g.fillText(fitText(g, words, right - text), text, y + 0.5);
+  g.fillText(fitText(g, words, right - text - (drifting > 0 ? 20 : 0)), text, y + 0.5);
   if (drifting > 0) drawIcon(g, 'warn', { x: right - 14, y: y - 7, size: 14, colour: colourOf('warn') });
 }
 
@@ -128,7 +129,6 @@ function drawAgent(g: CanvasRenderingContext2D, name: string, { x, y }: { x: num
 const MARKS: readonly (readonly [flag: number, icon: IconName, token: string])[] = [
   [FLAG.failed, 'fail', 'danger'],
   [FLAG.damaged, 'error', 'danger'],
-  [FLAG.drifting, 'warn', 'warn'],
   [FLAG.person, 'edit', 'text-2'],
 ];
 
@@ -149,9 +149,10 @@ function drawMarks({ g, width }: Surface, { picture, at, y, columns }: Step): nu
     right = drawChip(g, fitChip(g, text, Math.max(LEAST_CHIP_WIDTH, room)), { right, y, colour: colourOf(token) });
   }
   const icons = MARKS.filter(([flag]) => ((timeline.flags[at] ?? 0) & flag) !== 0);
+  const drifts: typeof MARKS = picture.drifting.has(at) ? [[0, 'warn', 'warn']] : [];
   const asks: typeof MARKS = timeline.isAsking(at) ? [[0, 'person', 'warn']] : [];
   const forks: typeof MARKS = (timeline.childCounts[at] ?? 0) > 1 ? [[0, 'fork', 'text-2']] : [];
-  for (const [, icon, token] of [...icons, ...asks, ...forks]) {
+  for (const [, icon, token] of [...icons, ...drifts, ...asks, ...forks]) {
     if (right - 14 < columns.text) break;
     right -= 14;
     drawIcon(g, icon, { x: right, y: y - 7, size: 14, colour: colourOf(token) });
@@ -186,11 +187,6 @@ function drawChip(
   g.fillStyle = colourOf('text-2');
   g.fillText(shown, x + 6, at.y + 0.5);
   return x - 6;
-}
-
-/** The token of a lane's colour. */
-export function laneToken(branch: number): string {
-  return `lane-${(branch % 4) + 1}`;
 }
 
 function drawHead(g: CanvasRenderingContext2D, width: number, timeline: Timeline): void {

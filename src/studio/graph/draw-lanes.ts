@@ -1,7 +1,7 @@
 import { FLAG } from '../data/timeline.ts';
-import { colourOf } from '../frame/canvas-colours.ts';
+import { colourOf, laneToken } from '../frame/canvas-colours.ts';
 import type { Surface } from '../parts/canvas.tsx';
-import { type GraphPicture, laneToken } from './draw-graph.ts';
+import type { GraphPicture } from './draw-graph.ts';
 import { HEAD_HEIGHT, laneX, ROW_HEIGHT, rowY } from './graph-geometry.ts';
 import { rowAt } from './graph-rows.ts';
 

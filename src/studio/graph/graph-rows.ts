@@ -15,6 +15,8 @@ export type Shown = {
   readonly selected: number;
   readonly marked: ReadonlySet<number>;
   readonly opened: ReadonlySet<number>;
+  /** Where the agent drifts, as far as that is known. */
+  readonly drifting: ReadonlySet<number>;
 };
 
 /** The rows of a timeline: in time 100,000 checkpoints take one pass. */
@@ -23,7 +25,7 @@ export function rowsOf(timeline: Timeline, isFolding: boolean, shown: Shown): Gr
   for (let at = 0; at < timeline.length; ) {
     const end = isFolding ? endOfRun(timeline, at, shown) : at;
     if (end - at >= LEAST_FOLD && !shown.opened.has(at)) {
-      rows.push({ at, count: end - at, drifting: countDrifting(timeline, at, end) });
+      rows.push({ at, count: end - at, drifting: countDrifting(at, end, shown) });
       at = end;
     } else {
       for (const until = Math.max(end, at + 1); at < until; at++) rows.push({ at, count: 1 });
@@ -39,10 +41,10 @@ function endOfRun(timeline: Timeline, start: number, shown: Shown): number {
   return end;
 }
 
-function countDrifting({ flags }: Timeline, start: number, end: number): number {
-  let drifting = 0;
-  for (let at = start; at < end; at++) if (((flags[at] ?? 0) & FLAG.drifting) !== 0) drifting++;
-  return drifting;
+function countDrifting(start: number, end: number, { drifting }: Shown): number {
+  let count = 0;
+  for (let at = start; at < end; at++) if (drifting.has(at)) count++;
+  return count;
 }
 
 /** A step like any other: nothing branches, fails or was said about it. */

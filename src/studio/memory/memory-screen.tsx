@@ -1,8 +1,10 @@
+import { formatDate, quoteArgument } from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
 import { useReply, useReplyIf } from '../data/use-reply.ts';
 import { Link } from '../frame/link.tsx';
 import { sessionAddress, setQuery } from '../frame/place.ts';
 import { type QueryText, useQueryText } from '../frame/use-query-text.ts';
+import { CopyCommand } from '../parts/command.tsx';
 import { Loaded } from '../parts/trouble.tsx';
 
 type Known = Reply<'GET /v1/memory'>['items'][number];
@@ -39,6 +41,12 @@ export function MemoryScreen({ query }: { query: URLSearchParams }) {
           />
           Also what was superseded
         </label>
+        {isOwned && (
+          <>
+            <span className="grow" />
+            <CopyCommand command={commandOf(wanted)} isThroughServer />
+          </>
+        )}
       </header>
       {server?.hasMemory === false ? (
         <p className="empty">
@@ -68,6 +76,18 @@ export function MemoryScreen({ query }: { query: URLSearchParams }) {
       )}
     </>
   );
+}
+
+type Wanted = { readonly text?: string; readonly user?: string; readonly agent?: string; readonly expired?: true };
+
+/** The command that shows the same. */
+function commandOf({ text, user, agent, expired }: Wanted): string {
+  return [
+    text === undefined ? 'savestate memory list' : `savestate memory search ${quoteArgument(text)}`,
+    ...(user === undefined ? [] : [`--user ${quoteArgument(user)}`]),
+    ...(agent === undefined ? [] : [`--agent ${quoteArgument(agent)}`]),
+    ...(expired === undefined ? [] : ['--all']),
+  ].join(' ');
 }
 
 function Field({ field, label, width }: { field: QueryText; label: string; width: number }) {
@@ -108,7 +128,7 @@ function MemoryTable({ items, chosen, onChoose }: TableProps) {
             </td>
             <td className="t2">{item.kind}</td>
             <td className="t2">{item.subject}</td>
-            <td className="t2">{new Date(item.observedAt).toLocaleDateString()}</td>
+            <td className="t2">{formatDate(Date.parse(item.observedAt)).split(',')[0]}</td>
             <td className="num">{item.score?.toFixed(2) ?? ''}</td>
           </tr>
         ))}
@@ -132,10 +152,14 @@ function Why({ id }: { id: string | undefined }) {
             {(known) => (
               <>
                 <p className="sect">{known.memory ?? 'It was forgotten.'}</p>
+                <div className="sect">
+                  <CopyCommand command={`savestate memory why ${quoteArgument(id)}`} isThroughServer />
+                </div>
                 {known.sources.map((source) => (
                   <div className="sect" key={`${source.operation} ${source.at} ${source.checkpointId}`}>
                     <h3>
-                      {source.operation} <span className="t3">{new Date(source.at).toLocaleString()}</span>
+                      <span className="word">{source.operation.toLowerCase()}</span>{' '}
+                      <span className="t3">{formatDate(Date.parse(source.at))}</span>
                     </h3>
                     {source.turns.map((turn) => (
                       <p key={turn} className="t2" style={{ overflowWrap: 'anywhere' }}>

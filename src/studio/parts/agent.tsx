@@ -35,6 +35,8 @@ export function agentToken(name: string): string {
   return `agent-${((known.get(name) ?? 0) % AGENT_COLOURS) + 1}`;
 }
 
+/** This letter looks like a bar, not like a name. */
+const BAR = 'I';
 const letters = new Map<string, string>();
 
 /** The letter of an agent: its first one that no other agent has, so that coder and critic are told apart without colour. */
@@ -43,7 +45,7 @@ export function agentLetter(name: string): string {
   if (found !== undefined) return found;
   const own = (name.match(/\p{L}|\p{N}/gu) ?? ['?']).map((letter) => letter.toUpperCase());
   const taken = new Set(letters.values());
-  const letter = own.find((each) => !taken.has(each)) ?? own[0] ?? '?';
+  const letter = own.find((each) => !taken.has(each) && each !== BAR) ?? own[0] ?? '?';
   letters.set(name, letter);
   return letter;
 }

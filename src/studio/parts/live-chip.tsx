@@ -20,7 +20,7 @@ export function LiveChip({
   const status = useLiveStatus();
   if (status !== 'live')
     return (
-      <span className="live paused" role="status" title="The page shows what it has, and tries again by itself">
+      <span className="live lost" role="status" title="The page shows what it has, and tries again by itself">
         {WORDS[status]}
       </span>
     );

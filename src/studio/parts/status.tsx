@@ -1,3 +1,4 @@
+import { countOf } from '../data/format.ts';
 import { Icon } from './icon.tsx';
 import type { IconName } from './icons.ts';
 
@@ -11,10 +12,13 @@ const ENDED: Look = { icon: 'ended', word: 'Ended', tone: 't2' };
 const LOOKS: Readonly<Record<string, Look>> = {
   initializing: RUNNING,
   running: RUNNING,
-  healthy: RUNNING,
+  healthy: { icon: 'ended', word: 'Healthy', tone: 'ok' },
+  suspect: { icon: 'warn', word: 'Suspect', tone: 'warn' },
   waiting_for_input: WAITING,
   waiting: WAITING,
   suspended: WAITING,
+  timer: { icon: 'pause', word: 'Timer', tone: 't2' },
+  answered: { icon: 'check', word: 'Answered', tone: 't2' },
   error: FAILED,
   failed: FAILED,
   drifting: { icon: 'warn', word: 'Drifting', tone: 'warn' },
@@ -49,10 +53,14 @@ export function Integrity({ damaged }: { damaged: number }) {
   return (
     <span
       className={`status ${isWhole ? 'ok' : 'danger'}`}
-      title={isWhole ? 'Every digest matches' : 'Run "savestate verify"'}
+      title={
+        isWhole
+          ? 'Every digest matches'
+          : 'Records and chunks that are missing or not what their digests say. "savestate verify --read-data" names them'
+      }
     >
       <Icon name={isWhole ? 'shield' : 'error'} small />
-      {isWhole ? 'Verified' : `${damaged} damaged`}
+      {isWhole ? 'Verified' : `${countOf(damaged, 'part')} bad`}
     </span>
   );
 }

@@ -1,11 +1,13 @@
 import { ResponseError } from '../../server/client/client.ts';
+import { useLiveStatus } from '../data/live.ts';
 import type { Asked } from '../data/server.ts';
 import { Icon } from './icon.tsx';
 
 /** What to do about an error, by its code. */
 const NEXT: Readonly<Record<string, string>> = {
   NOT_FOUND: 'It may have been deleted while this page was open. The list of sessions shows what is there.',
-  CORRUPT: 'The rest of the session can still be looked at. Run "savestate verify" to see all that is damaged.',
+  CORRUPT:
+    'The rest of the session can still be looked at. Run "savestate verify --read-data" to see all that is damaged.',
   CONFLICT: 'Somebody else changed it meanwhile. Look at the newest version, then try again.',
   STORAGE: 'The storage cannot be reached now. The page tries again with the next save.',
   ACCESS_DENIED: 'The token of this page is not that of the server, which was started again perhaps.',
@@ -16,6 +18,7 @@ const NEXT: Readonly<Record<string, string>> = {
 export function Trouble({ error, compact = false }: { error: Error; compact?: boolean }) {
   const code = error instanceof ResponseError ? error.code : 'UNREACHABLE';
   const isGone = code === 'UNREACHABLE';
+  if (useLiveStatus() === 'refused' && code === 'ACCESS_DENIED') return null; // the band above says it once
   const advice = NEXT[code] ?? (isGone ? 'What is loaded stays readable. Is "savestate studio" still running?' : '');
   return (
     <div role="alert" className="note danger" style={compact ? {} : { margin: 16 }}>

@@ -1,10 +1,11 @@
 import { useState } from 'react';
-import { formatAgo, formatInline } from '../data/format.ts';
+import { formatAgo, formatInline, quoteArgument } from '../data/format.ts';
 import { ask, newKey, type Reply, replies } from '../data/server.ts';
 import { useNow } from '../data/use-now.ts';
 import { useReply } from '../data/use-reply.ts';
 import { Link } from '../frame/link.tsx';
 import { sessionAddress } from '../frame/place.ts';
+import { CommandLine, CopyCommands } from '../parts/command.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Loaded, Trouble } from '../parts/trouble.tsx';
 
@@ -35,17 +36,35 @@ export function Requests() {
   );
 }
 
+/** Says how a run goes on that has not taken its answer yet. */
+export function Answered({ sessionId }: { sessionId: string }) {
+  return (
+    <div className="note band">
+      <Icon name="check" small />
+      <p>It is answered. The run goes on when you continue it:</p>
+      <CommandLine command={`savestate continue --session ${quoteArgument(sessionId)}`} />
+    </div>
+  );
+}
+
+/** Answers, and lets the run go on. */
+function answerCommand({ sessionId, id }: Asked, answer: string): string {
+  return `savestate continue --session ${quoteArgument(sessionId)} --answer ${quoteArgument(`${id}=${answer}`)}`;
+}
+
 type FormProps = { request: Asked; isInSession?: boolean; onAnswered?: () => void };
 
 /** One request, with what can be answered. */
 export function RequestForm({ request, isInSession = false, onAnswered }: FormProps) {
   const [text, setText] = useState('');
+  /** The answer that needs words besides. */
+  const [worded, setWorded] = useState<string>();
   const [error, setError] = useState<Error>();
   const nowMs = useNow();
   const answer = async (words: string) => {
     setError(undefined);
     const params = { session: request.sessionId, request: request.id };
-    const body = { answer: words, by: 'studio', branch: request.branch };
+    const body = { answer: words, by: 'studio', branch: request.branch, ...(worded === words && { value: text }) };
     try {
       await ask('POST /v1/sessions/{session}/requests/{request}', { params, body, idempotencyKey: newKey() });
       onAnswered?.();
@@ -54,12 +73,17 @@ export function RequestForm({ request, isInSession = false, onAnswered }: FormPr
     }
     replies.refresh((url) => url.includes('/v1/requests') || url.includes('/run'));
   };
+  const word = (option: string) => {
+    const { plan } = (request.more ?? {}) as { readonly plan?: unknown };
+    setText(option === 'edit' && typeof plan === 'string' ? plan : '');
+    setWorded(option);
+  };
   return (
     <form
       className="ask"
       onSubmit={(event) => {
         event.preventDefault();
-        void answer(text);
+        void answer(worded ?? text);
       }}
     >
       <div style={{ display: 'flex', gap: 8, alignItems: 'center' }}>
@@ -77,30 +101,50 @@ export function RequestForm({ request, isInSession = false, onAnswered }: FormPr
       {request.more !== undefined && <pre className="patch">{formatInline(request.more, 1_000)}</pre>}
       <div style={{ display: 'flex', gap: 8, flexWrap: 'wrap' }}>
         {request.options.map((option) => (
-          <button key={option} type="button" className="btn" onClick={() => void answer(option)}>
-            {option}
-          </button>
-        ))}
-        {request.options.length === 0 && (
-          <>
-            <input
-              className="input grow"
-              aria-label={`Answer to ${request.sessionId}`}
-              value={text}
-              onChange={(event) => setText(event.target.value)}
-            />
+          <span key={option} style={{ display: 'flex' }}>
             <button
-              type="submit"
+              type="button"
               className="btn"
-              disabled={text === ''}
-              title={text === '' ? 'Type an answer first' : undefined}
+              aria-pressed={request.needs?.[option] === undefined ? undefined : worded === option}
+              onClick={() => (request.needs?.[option] === undefined ? void answer(option) : word(option))}
             >
-              Answer
+              {option}
             </button>
-          </>
-        )}
+            {request.needs?.[option] === undefined && <CopyCommands commands={[answerCommand(request, option)]} />}
+          </span>
+        ))}
       </div>
+      {(request.options.length === 0 || worded !== undefined) && (
+        <Words
+          label={worded === undefined ? `Answer to ${request.sessionId}` : (request.needs?.[worded] ?? '')}
+          submit={worded === undefined ? 'Answer' : `Send ${worded}`}
+          isLong={worded !== undefined}
+          text={text}
+          onText={setText}
+        />
+      )}
       {error !== undefined && <Trouble error={error} compact />}
     </form>
+  );
+}
+
+type WordsProps = { label: string; submit: string; isLong: boolean; text: string; onText: (text: string) => void };
+
+function Words({ label, submit, isLong, text, onText }: WordsProps) {
+  const isEmpty = text.trim() === '';
+  const field = {
+    className: 'input grow',
+    'aria-label': label,
+    placeholder: isLong ? label : '',
+    value: text,
+    onChange: (event: { readonly target: { readonly value: string } }) => onText(event.target.value),
+  };
+  return (
+    <div style={{ display: 'flex', gap: 8, alignItems: 'end' }}>
+      {isLong ? <textarea {...field} rows={Math.min(8, text.split('\n').length)} /> : <input {...field} />}
+      <button type="submit" className="btn" disabled={isEmpty} title={isEmpty ? 'Type an answer first' : undefined}>
+        {submit}
+      </button>
+    </div>
   );
 }

@@ -1,8 +1,10 @@
-import { formatInline, formatTime } from '../data/format.ts';
+import { formatDate, formatInline, formatTime, quoteArgument, visible } from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
 import { useReply } from '../data/use-reply.ts';
+import { CopyCommand } from '../parts/command.tsx';
 import { Status } from '../parts/status.tsx';
 import { Loaded } from '../parts/trouble.tsx';
+import { Answered } from './requests.tsx';
 
 type Run = Reply<'GET /v1/sessions/{session}/run'>;
 
@@ -16,14 +18,21 @@ export function RunDetail({ sessionId }: { sessionId: string }) {
           <div className="head">
             <h2 className="clip">{run.title}</h2>
             <span className="grow" />
-            <Status status={run.status} />
+            <Status status={isAnswered(run) ? 'answered' : run.status} />
+            <CopyCommand command={`savestate show @ --session ${quoteArgument(sessionId)}`} />
           </div>
+          {isAnswered(run) && <Answered sessionId={sessionId} />}
           {run.steps.length > 0 && <Steps steps={run.steps} />}
+          <TaskLedger ledger={run.rounds.at(-1)?.taskLedger ?? null} />
           {run.rounds.length > 0 && <Rounds rounds={run.rounds} />}
         </>
       )}
     </Loaded>
   );
+}
+
+function isAnswered({ requests, answered }: Run): boolean {
+  return requests === 0 && answered > 0;
 }
 
 function Steps({ steps }: { steps: Run['steps'] }) {
@@ -36,7 +45,7 @@ function Steps({ steps }: { steps: Run['steps'] }) {
           <th className="num" style={{ width: 72 }}>
             Attempts
           </th>
-          <th style={{ width: 112 }}>Ended</th>
+          <th style={{ width: 168 }}>Time</th>
           <th>Result</th>
         </tr>
       </thead>
@@ -48,7 +57,7 @@ function Steps({ steps }: { steps: Run['steps'] }) {
               <Status status={step.status} />
             </td>
             <td className="num">{step.attempts ?? ''}</td>
-            <td className="mono t2">{step.endedAtMs === undefined ? '' : formatTime(step.endedAtMs)}</td>
+            <td className="mono t2">{timeOf(step)}</td>
             <td className={`clip ${step.error === undefined ? 't2' : 'danger'}`}>
               {step.error?.message ?? (step.output === undefined ? '' : formatInline(step.output))}
             </td>
@@ -56,6 +65,25 @@ function Steps({ steps }: { steps: Run['steps'] }) {
         ))}
       </tbody>
     </table>
+  );
+}
+
+/** When a step ended, or is due. */
+function timeOf({ endedAtMs, dueAtMs }: Run['steps'][number]): string {
+  if (endedAtMs !== undefined) return formatTime(endedAtMs);
+  return dueAtMs === undefined ? '' : `due ${formatDate(dueAtMs)}`;
+}
+
+/** What the team knows, and what it is up to. */
+function TaskLedger({ ledger }: { ledger: Run['rounds'][number]['taskLedger'] }) {
+  if (ledger === null) return null;
+  return (
+    <dl className="sect dl" style={{ gridTemplateColumns: '80px 1fr' }}>
+      <dt>Facts</dt>
+      <dd style={{ whiteSpace: 'pre-wrap' }}>{visible(ledger.facts)}</dd>
+      <dt>Plan</dt>
+      <dd style={{ whiteSpace: 'pre-wrap' }}>{visible(ledger.plan)}</dd>
+    </dl>
   );
 }
 

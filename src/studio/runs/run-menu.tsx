@@ -1,10 +1,11 @@
 import { useRef, useState } from 'react';
 import { quoteArgument, shortId } from '../data/format.ts';
+import { useReply } from '../data/use-reply.ts';
 import { useKeys } from '../frame/keys.ts';
-import { CommandLine } from '../parts/command.tsx';
+import { CodeLines, CommandLine } from '../parts/command.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Trouble } from '../parts/trouble.tsx';
-import { MODES, type Mode, type RunView } from './use-run.ts';
+import { MODES, type Mode, overOf, type RunView } from './use-run.ts';
 
 const ROUNDS = 5;
 const MODE_WORDS: Readonly<Record<Mode, string>> = {
@@ -20,19 +21,20 @@ export type Origin = { readonly sessionId: string; readonly id: string | undefin
 export function RunMenu({ view, origin }: { view: RunView; origin: Origin }) {
   const menu = useRef<HTMLDivElement>(null);
   const { team, isRunning, start, pause } = view;
-  const open = (event?: { currentTarget: Element }) => {
-    if (event !== undefined && menu.current !== null)
-      menu.current.style.left = `${event.currentTarget.getBoundingClientRect().left}px`;
-    menu.current?.togglePopover();
-  };
+  const isOver = overOf(view.run) !== undefined;
+  const open = () => menu.current?.togglePopover();
   useKeys({
-    r: () => team !== undefined && !isRunning && origin.isHead && void start({ rounds: 1 }, true),
-    R: () => open(),
+    r: () => {
+      if (team === undefined || isRunning || !origin.isHead) return;
+      if (isOver) open();
+      else void start({ rounds: 1 }, true);
+    },
+    R: open,
     ' ': () => isRunning && pause(),
   });
   return (
     <>
-      <button type="button" className="btn" onClick={open} aria-haspopup="dialog" disabled={isRunning}>
+      <button type="button" className="btn anchor-run" onClick={open} aria-haspopup="dialog" disabled={isRunning}>
         <Icon name="play" small />
         Run
         <Icon name="down" small />
@@ -49,7 +51,7 @@ export function RunMenu({ view, origin }: { view: RunView; origin: Origin }) {
           Pause
         </button>
       )}
-      <div ref={menu} popover="auto" className="menu" role="dialog" aria-label="Run">
+      <div ref={menu} popover="auto" className="menu run" role="dialog" aria-label="Run">
         {team === undefined ? (
           <WithoutTeam view={view} origin={origin} />
         ) : (
@@ -66,6 +68,7 @@ function RunForm({ view, origin, onDone }: { view: RunView; origin: Origin; onDo
   const [prompt, setPrompt] = useState('');
   const isInPlace = origin.isHead && mode === 'live';
   const isValid = Number.isInteger(rounds) && rounds >= 1 && rounds <= 1_000;
+  const over = isInPlace && prompt === '' ? overOf(view.run) : undefined;
   const run = async () => {
     const place = isInPlace || origin.id === undefined ? {} : { at: origin.id, mode };
     // A new branch begins at a checkpoint, which does not move.
@@ -86,6 +89,9 @@ function RunForm({ view, origin, onDone }: { view: RunView; origin: Origin; onDo
             onChange={(event) => setPrompt(event.target.value)}
           />
         </label>
+        {over !== undefined && (
+          <p className="note">It has ended: {over} To go on, say something first, or begin at an earlier step.</p>
+        )}
         {view.error !== undefined && <Trouble error={view.error} compact />}
       </div>
       <div className="sect">
@@ -93,7 +99,7 @@ function RunForm({ view, origin, onDone }: { view: RunView; origin: Origin; onDo
       </div>
       <div className="foot">
         {!isValid && <span className="t3">1 to 1,000 rounds</span>}
-        <button type="button" className="btn" disabled={!isValid} onClick={() => void run()}>
+        <button type="button" className="btn" disabled={!isValid || over !== undefined} onClick={() => void run()}>
           <Icon name="play" small />
           {rounds === 1 ? 'Run 1 round' : `Run ${rounds} rounds`}
         </button>
@@ -158,31 +164,45 @@ function commandOf(
 function WithoutTeam({ view, origin }: { view: RunView; origin: Origin }) {
   const kind = view.run?.kind;
   const isTeam = kind === 'group_chat' || kind === 'fleet';
+  const server = useReply('GET /v1/server').value;
   return (
     <div className="sect" style={{ display: 'grid', gap: 8, border: 0 }}>
       <h3>Your program runs it</h3>
-      <p className="t2">
-        {isTeam
-          ? 'This server has no team. Start it with one, or go on from the command line or from code.'
-          : 'Go on from the command line or from code.'}
-      </p>
-      {isTeam && <CommandLine command="savestate studio --team team.yaml" />}
-      {(isTeam || kind === 'workflow_run') && (
-        <CommandLine command={`savestate continue --session ${quoteArgument(origin.sessionId)}`} />
-      )}
-      <CommandLine command={codeOf(kind, origin)} />
+      <p className="t2">{wordsOf(kind, origin)}</p>
+      {isTeam && server?.address !== undefined && <CommandLine command="savestate studio --team team.yaml" />}
+      {continueCommands(kind, origin).map((command) => (
+        <CommandLine key={command} command={command} />
+      ))}
+      <CodeLines code={codeOf(kind, origin)} />
     </div>
   );
+}
+
+function wordsOf(kind: string | undefined, { isHead }: Origin): string {
+  if (kind === 'workflow_run') return 'Go on from the command line, or from code.';
+  if (kind !== undefined) return 'This server has no team. Start it with one, or go on from the command line or code.';
+  return isHead
+    ? 'Start your program again: it opens the session where it was left. The command shows what it finds.'
+    : 'Make this step the current one, then start your program; or begin a branch there from code.';
+}
+
+/** The command that goes on; where only the person's program can, what makes or shows the state that it finds. */
+function continueCommands(kind: string | undefined, { sessionId, id = '', isHead }: Origin): readonly string[] {
+  const session = `--session ${quoteArgument(sessionId)}`;
+  if (kind !== undefined)
+    return [isHead ? `savestate continue ${session}` : `savestate resume ${shortId(id)} ${session}`];
+  return [isHead ? `savestate show @ ${session}` : `savestate rewind ${shortId(id)} ${session}`];
 }
 
 function codeOf(kind: string | undefined, { sessionId, id = '', isHead }: Origin): string {
   const name = JSON.stringify(sessionId);
   const at = JSON.stringify(id);
   if (kind === 'group_chat')
-    return `await new CheckpointRestorer({ manager, registry }).continue(${at}, { rounds: ${ROUNDS} });`;
-  if (kind === 'fleet') return `await new FleetRestorer({ manager, registry }).continue(${at}, { rounds: ${ROUNDS} });`;
+    return `const restorer = new CheckpointRestorer({ manager, registry });\nawait restorer.continue(${at}, { rounds: ${ROUNDS} });`;
+  if (kind === 'fleet')
+    return `const restorer = new FleetRestorer({ manager, registry });\nawait restorer.continue(${at}, { rounds: ${ROUNDS} });`;
   if (kind === 'workflow_run') return `await executor.run({ workflow, sessionId: ${name} });`;
   return isHead
-    ? `const session = await manager.session(${name}); // session.state is what it was left with`
-    : `const { branch } = await manager.fork(${at}); const session = await manager.session(${name}, { branch });`;
+    ? `const session = await manager.session(${name});\nconst { state } = session;`
+    : `const { branch } = await manager.fork(${at});\nconst session = await manager.session(${name}, { branch });`;
 }

@@ -54,7 +54,7 @@ export function RunsScreen({ query }: { query: URLSearchParams }) {
                           </td>
                           <td className="t2">{KINDS[run.kind]}</td>
                           <td>
-                            <Status status={run.status} />
+                            <Status status={run.requests === 0 && run.answered > 0 ? 'answered' : run.status} />
                           </td>
                           <td className="t2">{formatAgo(Date.parse(run.savedAt), nowMs)}</td>
                           <td className="num">{run.requests || ''}</td>

@@ -13,6 +13,12 @@ const KINDS = new Set(['group_chat', 'fleet', 'workflow_run']);
 
 type Run = Reply<'GET /v1/sessions/{session}/run'>;
 
+/** Why a conversation is over, so that only new words let it go on; undefined: it is not. After a limit of rounds, more rounds do. */
+export function overOf(run: Run | undefined): string | undefined {
+  const { reason, detail } = (run?.end ?? {}) as { readonly reason?: unknown; readonly detail?: unknown };
+  return typeof detail === 'string' && reason !== 'max_rounds' ? detail : undefined;
+}
+
 /** A run of a team: what it is, and what can be done with it from here. */
 export type RunView = {
   /** Undefined where a session is no run of a workflow or a team. */

@@ -2,14 +2,14 @@ import { formatCount } from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
 import { useReply } from '../data/use-reply.ts';
 import { setQuery } from '../frame/place.ts';
+import type { Look } from '../look/look.ts';
 import { Loaded } from '../parts/trouble.tsx';
 import { Message } from './message.tsx';
-import type { Shared } from './session-screen.tsx';
 
 type Context = Reply<'GET /v1/checkpoints/{checkpoint}/context'>;
 
 /** What the model of an agent is given from here on, against the parent or the marked checkpoint. */
-export function ContextTab({ view, selection, query, id }: Shared & { query: URLSearchParams; id: string }) {
+export function ContextTab({ view, selection, query, id }: Look & { query: URLSearchParams; id: string }) {
   const { timeline } = view;
   const before = timeline.ids[selection.second];
   const agent = query.get('agent') ?? undefined;

@@ -1,10 +1,10 @@
 import { formatCount, formatDuration } from '../data/format.ts';
 import { useReply } from '../data/use-reply.ts';
+import type { Look } from '../look/look.ts';
 import { Loaded } from '../parts/trouble.tsx';
-import type { Shared } from './session-screen.tsx';
 
 /** The recorded calls that the selected checkpoint brought. */
-export function EffectsTab({ id }: Shared & { id: string }) {
+export function EffectsTab({ id }: Look & { id: string }) {
   const asked = useReply('GET /v1/checkpoints/{checkpoint}/effects', { params: { checkpoint: id } });
   return (
     <div className="scroll grow">

@@ -1,23 +1,25 @@
 import { useMemo, useState } from 'react';
-import { countOf } from '../data/format.ts';
+import { countOf, quoteArgument } from '../data/format.ts';
 import { useKeys } from '../frame/keys.ts';
 import { BranchGraph } from '../graph/branch-graph.tsx';
 import { rowsOf } from '../graph/graph-rows.ts';
+import type { Look } from '../look/look.ts';
+import { CopyCommands } from '../parts/command.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Skeleton } from '../parts/trouble.tsx';
-import type { Shared } from './session-screen.tsx';
 
-type PaneProps = Shared & { isFolding: boolean; onFold: () => void };
+type PaneProps = Look & { isFolding: boolean; onFold: () => void };
 
 /** The branches of the session. */
-export function GraphPane({ view, selection, tags, isFolding, onFold }: PaneProps) {
+export function GraphPane({ sessionId, view, selection, tags, drift, isFolding, onFold }: PaneProps) {
   const { timeline, version, isLoading } = view;
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
+  const { firstBad, drifting } = drift;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the timeline grows in place, its version tells
   const rows = useMemo(() => {
-    const shown = { selected: selection.at, marked: new Set([...tags.keys(), ...timeline.bare.values()]), opened };
-    return rowsOf(timeline, isFolding, shown);
-  }, [timeline, version, selection.at, tags, opened, isFolding]);
+    const marked = new Set([...tags.keys(), ...timeline.bare.values(), timeline.find(firstBad)]);
+    return rowsOf(timeline, isFolding, { selected: selection.at, marked, opened, drifting });
+  }, [timeline, version, selection.at, tags, opened, isFolding, firstBad, drifting]);
   useKeys({ Enter: () => setOpened(new Set()) });
   return (
     <section className="pane" aria-label="Branches">
@@ -36,6 +38,7 @@ export function GraphPane({ view, selection, tags, isFolding, onFold }: PaneProp
           <Icon name="fold" small />
           Fold
         </button>
+        <CopyCommands commands={[`savestate log --graph --session ${quoteArgument(sessionId)}`]} />
       </div>
       {timeline.length === 0 && isLoading ? (
         <Skeleton />
@@ -46,6 +49,7 @@ export function GraphPane({ view, selection, tags, isFolding, onFold }: PaneProp
           selected={selection.at}
           second={selection.second}
           tags={tags}
+          drifting={drifting}
           onSelect={selection.select}
           onCompare={selection.compareWith}
           onOpen={(at) => setOpened(new Set([...opened, at]))}

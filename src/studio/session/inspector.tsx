@@ -2,25 +2,27 @@ import {
   formatBytes,
   formatCost,
   formatCount,
+  formatDuration,
   formatInline,
+  formatShort,
   formatTime,
   quoteArgument,
   shortId,
 } from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
-import { useReplyIf } from '../data/use-reply.ts';
+import { useReply, useReplyIf } from '../data/use-reply.ts';
 import { Link } from '../frame/link.tsx';
 import { sessionAddress } from '../frame/place.ts';
 import { branchesWith } from '../graph/hover-card.tsx';
+import type { Look } from '../look/look.ts';
 import { CommandLine, CopyButton } from '../parts/command.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Integrity } from '../parts/status.tsx';
 import { Loaded } from '../parts/trouble.tsx';
-import type { Shared } from './session-screen.tsx';
 import { TagForm } from './tag-form.tsx';
 
 /** What a checkpoint is: everything but its state. */
-export function Inspector(props: Shared) {
+export function Inspector(props: Look) {
   const { selection, view, sessionId } = props;
   const { id } = selection;
   const asked = useReplyIf(
@@ -42,6 +44,7 @@ export function Inspector(props: Shared) {
             {(checkpoint) => (
               <>
                 <Facts {...props} checkpoint={checkpoint} />
+                <EffectList id={id} />
                 <TagForm sessionId={sessionId} checkpoint={checkpoint} />
                 <div className="sect" style={{ border: 0, display: 'grid', gap: 8 }}>
                   <a className="btn" href={`/v1/sessions/${encodeURIComponent(sessionId)}/export`} download>
@@ -61,10 +64,10 @@ export function Inspector(props: Shared) {
 
 type Opened = Reply<'GET /v1/checkpoints/{checkpoint}'>;
 
-function Facts({ view, selection, sessionId, checkpoint }: Shared & { checkpoint: Opened }) {
+function Facts({ view, selection, sessionId, checkpoint }: Look & { checkpoint: Opened }) {
   const { timeline } = view;
   const parent = timeline.parents[selection.at] ?? -1;
-  const { totals, models } = checkpoint.usage;
+  const { models } = checkpoint.usage;
   const rows: readonly (readonly [string, React.ReactNode])[] = [
     [
       'Parent',
@@ -90,9 +93,8 @@ function Facts({ view, selection, sessionId, checkpoint }: Shared & { checkpoint
         {formatTime(Date.parse(checkpoint.savedAt))}
       </span>,
     ],
-    ['State', formatBytes(checkpoint.stateBytes)],
-    ['Tokens', totals && `${formatCount(totals.inputTokens)} in, ${formatCount(totals.outputTokens)} out`],
-    ['Cost', totals && totals.costUsd > 0 && `${formatCost(totals.costUsd)} so far`],
+    ['Size', <Size key="size" checkpoint={checkpoint} />],
+    ...spentRows(checkpoint),
     ['Model', models.join(', ')],
     ['User', checkpoint.userId],
     [
@@ -116,6 +118,66 @@ function Facts({ view, selection, sessionId, checkpoint }: Shared & { checkpoint
             </Fact>
           ))}
       </dl>
+    </div>
+  );
+}
+
+/** What is new of the state, and how large it is in all. */
+function Size({ checkpoint: { newBytes, stateBytes } }: { checkpoint: Opened }) {
+  if (newBytes === undefined) return formatBytes(stateBytes);
+  return (
+    <span title="New since the parent, before compression, of the whole state">
+      {formatBytes(newBytes)} <span className="t3">of {formatBytes(stateBytes)} logical</span>
+    </span>
+  );
+}
+
+/** What the step used, and all up to it. */
+function spentRows({ step, usage: { totals } }: Opened): readonly (readonly [string, string])[] {
+  if (totals === undefined) return [];
+  const cost = (usd: number) => (usd > 0 ? `, ${formatCost(usd)}` : '');
+  const used = ({ inputTokens, outputTokens, costUsd }: typeof totals) =>
+    `${formatCount(inputTokens)} in, ${formatCount(outputTokens)} out${cost(costUsd)}`;
+  const all = `${formatShort(totals.inputTokens + totals.outputTokens)} tokens${cost(totals.costUsd)}`;
+  return step === undefined
+    ? [['So far', used(totals)]]
+    : [
+        ['Tokens', used(step)],
+        ['So far', all],
+      ];
+}
+
+/** More calls than these are in the tab. */
+const SHOWN_CALLS = 8;
+
+/** The calls that were recorded on the way to it. */
+function EffectList({ id }: { id: string }) {
+  const items = useReply('GET /v1/checkpoints/{checkpoint}/effects', { params: { checkpoint: id } }).value?.items ?? [];
+  if (items.length === 0) return null;
+  return (
+    <div className="sect">
+      <h3>Effects</h3>
+      <ul className="effects">
+        {items.slice(0, SHOWN_CALLS).map(({ branch, ordinal, name, status, replayedFrom, durationMs }) => (
+          <li key={`${branch} ${ordinal}`}>
+            <Icon
+              name={status === 'failed' ? 'fail' : 'effect'}
+              small
+              className={status === 'failed' ? 'danger' : ''}
+            />
+            <span className="mono clip grow" title={name}>
+              {name}
+            </span>
+            <span className="t3">
+              {status === 'done' ? (replayedFrom === undefined ? 'live' : 'recorded') : status}
+            </span>
+            {durationMs !== undefined && <span className="num">{formatDuration(durationMs)}</span>}
+          </li>
+        ))}
+        {items.length > SHOWN_CALLS && (
+          <li className="t3">and {items.length - SHOWN_CALLS} more, in the tab Effects</li>
+        )}
+      </ul>
     </div>
   );
 }

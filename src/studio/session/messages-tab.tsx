@@ -1,17 +1,18 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useRef } from 'react';
 import type { Reply } from '../data/server.ts';
+import type { Look } from '../look/look.ts';
 import { Skeleton, Trouble } from '../parts/trouble.tsx';
-import { Message, RawMessage } from './message.tsx';
-import type { Shared } from './session-screen.tsx';
+import { Message, type MessagePlace, RawMessage } from './message.tsx';
 import { useMessages } from './use-messages.ts';
 
 /** A message of a state. */
 export type ShownMessage = Reply<'GET /v1/checkpoints/{checkpoint}/messages'>['items'][number];
 
 /** The conversation of the branch, with the messages that the selected checkpoint brought marked. */
-export function MessagesTab({ view, selection, query, id }: Shared & { query: URLSearchParams; id: string }) {
+export function MessagesTab({ view, selection, drift, query, id }: Look & { query: URLSearchParams; id: string }) {
   const { timeline } = view;
+  const { firstBad } = drift;
   const isRaw = query.get('raw') !== null;
   const count = timeline.messages[selection.at] ?? -1;
   const before = timeline.messages[timeline.parents[selection.at] ?? -1] ?? 0;
@@ -20,6 +21,12 @@ export function MessagesTab({ view, selection, query, id }: Shared & { query: UR
   const source = count >= 0 && (timeline.messages[tip] ?? -1) >= count ? (timeline.ids[tip] ?? id) : id;
   const isOfStep = (message: ShownMessage) =>
     message.checkpointId === id || (count >= 0 && message.index >= before && message.index < count);
+  const sequenceOf = (message: number) => timeline.sequences[timeline.originOf(tip, message)];
+  const placeOf = ({ checkpointId }: ShownMessage): MessagePlace => ({
+    sequenceOf,
+    sinceMs: timeline.sinceMessageBefore(timeline.find(checkpointId)),
+    isFirstBad: checkpointId !== undefined && checkpointId === firstBad,
+  });
   return (
     <MessageList
       key={String(isRaw)}
@@ -27,6 +34,7 @@ export function MessagesTab({ view, selection, query, id }: Shared & { query: UR
       selected={count > 0 ? count - 1 : undefined}
       isRaw={isRaw}
       isOfStep={isOfStep}
+      placeOf={placeOf}
       onSelect={(checkpointId) => selection.select(timeline.find(checkpointId))}
     />
   );
@@ -38,11 +46,12 @@ type ListProps = {
   selected: number | undefined;
   isRaw: boolean;
   isOfStep: (message: ShownMessage) => boolean;
+  placeOf: (message: ShownMessage) => MessagePlace;
   onSelect: (checkpointId: string) => void;
 };
 
 /** All messages of a state; those on the screen are read. */
-function MessageList({ source, selected, isRaw, isOfStep, onSelect }: ListProps) {
+function MessageList({ source, selected, isRaw, isOfStep, placeOf, onSelect }: ListProps) {
   const box = useRef<HTMLDivElement>(null);
   const { total, error, get, want } = useMessages(source);
   const rows = useVirtualizer({
@@ -72,7 +81,7 @@ function MessageList({ source, selected, isRaw, isOfStep, onSelect }: ListProps)
               {message === undefined ? (
                 <div className="msg" aria-busy="true" style={{ height: 72 }} />
               ) : (
-                <Message message={message} isSelected={isOfStep(message)} onSelect={onSelect}>
+                <Message message={message} isSelected={isOfStep(message)} place={placeOf(message)} onSelect={onSelect}>
                   {isRaw && <RawMessage checkpoint={source} path={message.path} />}
                 </Message>
               )}

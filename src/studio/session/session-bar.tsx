@@ -1,5 +1,7 @@
 import { Link } from '../frame/link.tsx';
 import { sessionAddress, setQuery } from '../frame/place.ts';
+import type { Look } from '../look/look.ts';
+import { BranchSelect } from '../parts/branch-select.tsx';
 import { Crumbs } from '../parts/crumbs.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { LiveChip } from '../parts/live-chip.tsx';
@@ -7,9 +9,8 @@ import { SearchButton } from '../parts/search-button.tsx';
 import { Status } from '../parts/status.tsx';
 import { RunMenu } from '../runs/run-menu.tsx';
 import type { RunView } from '../runs/use-run.ts';
-import type { Shared } from './session-screen.tsx';
 
-type BarProps = Shared & { run: RunView; onSearch: () => void };
+type BarProps = Look & { run: RunView; onSearch: () => void };
 
 /** Where one is, how it is going, and what can be done. */
 export function SessionBar({ sessionId, view, selection, session, run, onSearch }: BarProps) {
@@ -21,15 +22,24 @@ export function SessionBar({ sessionId, view, selection, session, run, onSearch 
     <header className="topbar">
       <Crumbs sessionId={sessionId} />
       <span className="t3">/</span>
-      <BranchSelect names={timeline.branchNames} branch={selection.branch} />
+      <BranchSelect
+        label="Branch"
+        names={timeline.branchNames}
+        lanes={timeline.names.branches}
+        branch={selection.branch}
+        onChoose={(branch) => setQuery({ branch, at: undefined, range: undefined })}
+      />
       {tip >= 0 && (
-        <Status status={isRunning ? 'running' : timeline.statusOf(tip)} more={` at #${timeline.sequences[tip]}`} />
+        <Status
+          status={isRunning ? 'running' : timeline.statusOn(selection.branch, tip)}
+          more={` at #${timeline.sequences[tip]}`}
+        />
       )}
       <span className="grow" />
       <LiveChip isFollowing={selection.isFollowing} newCount={selection.newCount} onFollow={selection.follow} />
       <span className="vr" />
       <RunMenu view={run} origin={{ sessionId, id: selection.id, isHead }} />
-      <Link className="btn" href={sessionAddress(sessionId, { page: 'compare', a: selection.branch })}>
+      <Link className="btn" href={sessionAddress(sessionId, { page: 'compare', ...timeline.pairOf(selection.branch) })}>
         <Icon name="compare" small />
         Compare
       </Link>
@@ -39,24 +49,5 @@ export function SessionBar({ sessionId, view, selection, session, run, onSearch 
       </Link>
       <SearchButton onSearch={onSearch} />
     </header>
-  );
-}
-
-function BranchSelect({ names, branch }: { names: readonly string[]; branch: string }) {
-  return (
-    <select
-      className="select"
-      style={{ width: 'auto', maxWidth: 200 }}
-      aria-label="Branch"
-      value={branch}
-      onChange={(event) => setQuery({ branch: event.target.value, at: undefined })}
-    >
-      {!names.includes(branch) && <option value={branch}>{branch}</option>}
-      {names.map((name) => (
-        <option key={name} value={name}>
-          {name}
-        </option>
-      ))}
-    </select>
   );
 }

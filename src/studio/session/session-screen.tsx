@@ -1,20 +1,25 @@
 import { useMemo, useState } from 'react';
 import { useReplyIf } from '../data/use-reply.ts';
 import { useSession } from '../data/use-timeline.ts';
+import { Drawer } from '../drawer/drawer.tsx';
 import { type KeyMap, useKeys } from '../frame/keys.ts';
 import { go, sessionAddress, setQuery } from '../frame/place.ts';
+import { beginBisect } from '../look/bisect.ts';
+import type { Look } from '../look/look.ts';
+import { useDrift } from '../look/use-drift.ts';
+import { usePath } from '../look/use-path.ts';
+import { useSelection } from '../look/use-selection.ts';
 import { nameAgents } from '../parts/agent.tsx';
 import { Crumbs } from '../parts/crumbs.tsx';
 import { NotThere, Trouble } from '../parts/trouble.tsx';
 import { RunBand } from '../runs/run-band.tsx';
 import { useRun } from '../runs/use-run.ts';
-import { Drawer } from './drawer.tsx';
+import { BisectBand } from './bisect-band.tsx';
 import { GraphPane } from './graph-pane.tsx';
 import { Inspector } from './inspector.tsx';
 import { OverviewStrip } from './overview-strip.tsx';
 import { SessionBar } from './session-bar.tsx';
 import { StepPane } from './step-pane.tsx';
-import { useSelection } from './use-selection.ts';
 
 type ScreenProps = { sessionId: string; query: URLSearchParams; onSearch: () => void };
 
@@ -27,6 +32,8 @@ export function SessionScreen({ sessionId, query, onSearch }: ScreenProps) {
     selection.id === undefined ? undefined : { params: { checkpoint: selection.id } },
   );
   const run = useRun(sessionId, selected.value?.usage.kind);
+  const drift = useDrift(view, selection);
+  const path = usePath(view, selection.branch, query);
   const { timeline } = view;
   nameAgents(timeline);
   const tags = useMemo(
@@ -34,7 +41,7 @@ export function SessionScreen({ sessionId, query, onSearch }: ScreenProps) {
     [session.value, timeline],
   );
   const [isFolding, setFolding] = useState(true);
-  useKeys(sessionKeys(sessionId, selection));
+  useKeys(sessionKeys(sessionId, { selection, path, view }));
   const error = session.error ?? view.error;
   const isMissing = !view.isLoading && session.value !== undefined && selection.at < 0 && timeline.length > 0;
   if (timeline.length === 0 && error !== undefined)
@@ -46,7 +53,7 @@ export function SessionScreen({ sessionId, query, onSearch }: ScreenProps) {
         <Trouble error={error} />
       </>
     );
-  const shared = { sessionId, view, selection, session: session.value, tags };
+  const shared: Look = { sessionId, view, selection, session: session.value, tags, drift, path };
   return (
     <>
       <SessionBar {...shared} run={run} onSearch={onSearch} />
@@ -55,28 +62,24 @@ export function SessionScreen({ sessionId, query, onSearch }: ScreenProps) {
         <NotThere at={query.get('at')} branch={selection.branch} onFollow={() => go(sessionAddress(sessionId))} />
       )}
       <RunBand view={run} />
+      <BisectBand look={shared} query={query} />
       <OverviewStrip {...shared} />
       <div className="panes">
         <GraphPane {...shared} isFolding={isFolding} onFold={() => setFolding(!isFolding)} />
         <StepPane {...shared} query={query} />
         <Inspector {...shared} />
       </div>
-      <Drawer {...shared} query={query} />
+      <Drawer look={shared} query={query} />
     </>
   );
 }
 
-/** What the parts of the screen share. */
-export type Shared = {
-  readonly sessionId: string;
-  readonly view: ReturnType<typeof useSession>['view'];
-  readonly selection: ReturnType<typeof useSelection>;
-  readonly session: ReturnType<typeof useSession>['session']['value'];
-  readonly tags: ReadonlyMap<number, string>;
-};
-
-function sessionKeys(sessionId: string, selection: ReturnType<typeof useSelection>): KeyMap {
+function sessionKeys(sessionId: string, look: Pick<Look, 'selection' | 'path' | 'view'>): KeyMap {
+  const { selection, path, view } = look;
   const { id, step, parent, child, follow, mark } = selection;
+  const here = () => path.steps.indexOf(selection.at);
+  const narrow = (range: readonly [number, number]) =>
+    path.setRange(range[0] >= 0 && range[0] < range[1] ? range : undefined);
   const tab = (name: string) => () => setQuery({ tab: name }, { replace: true });
   return {
     j: () => step(1),
@@ -94,8 +97,11 @@ function sessionKeys(sessionId: string, selection: ReturnType<typeof useSelectio
     e: tab('effects'),
     D: mark,
     f: () => id !== undefined && go(sessionAddress(sessionId, { page: 'fork', at: id })),
-    c: () => go(sessionAddress(sessionId, { page: 'compare' })),
+    c: () => go(sessionAddress(sessionId, { page: 'compare', ...view.timeline.pairOf(selection.branch) })),
+    '[': () => narrow([here(), path.range?.[1] ?? path.steps.length - 1]),
+    ']': () => narrow([path.range?.[0] ?? 0, here()]),
+    b: () => beginBisect(look),
     '.': follow,
-    Escape: () => setQuery({ vs: undefined }, { replace: true }),
+    Escape: () => setQuery({ vs: undefined, range: undefined }, { replace: true }),
   };
 }

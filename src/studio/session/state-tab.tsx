@@ -5,16 +5,16 @@ import type { Reply } from '../data/server.ts';
 import { server } from '../data/server.ts';
 import { useReplyIf } from '../data/use-reply.ts';
 import { setQuery, usePlace } from '../frame/place.ts';
+import type { Look } from '../look/look.ts';
 import { CopyButton } from '../parts/command.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Skeleton, Trouble } from '../parts/trouble.tsx';
-import type { Shared } from './session-screen.tsx';
 import { type Node, useTree } from './use-tree.ts';
 
 const ROW_HEIGHT = 24;
 
 /** The state as a tree; parts are read when they are opened, large values when they are asked for. */
-export function StateTab({ id, view, selection }: Shared & { id: string }) {
+export function StateTab({ id, view, selection }: Look & { id: string }) {
   const hasParent = (view.timeline.parents[selection.at] ?? -1) >= 0;
   const isChanged = useChanged(hasParent ? id : undefined);
   const onlyChanged = usePlace().query.has('changed') && hasParent;

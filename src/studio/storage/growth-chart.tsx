@@ -2,16 +2,27 @@ import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { formatBytes } from '../data/format.ts';
-import { alpha, colourOf } from '../frame/canvas-colours.ts';
+import type { Reply } from '../data/server.ts';
+import { alpha, colourOf, FONT } from '../frame/canvas-colours.ts';
 import { useTheme } from '../frame/theme.ts';
 
-type Point = { readonly until: string; readonly logicalBytes: number; readonly uniqueBytes?: number | undefined };
+type Growth = Reply<'GET /v1/storage/growth'>;
 
-/** At least so high, and the higher the window is, the higher. */
-const heightOf = () => Math.max(240, Math.round(innerHeight * 0.4));
+const AXIS_WIDTH = 72;
+const FOOT = 24;
+/** The higher the window is, the higher, but never without room for labels. */
+const heightOf = () => Math.max(280, Math.round(innerHeight * 0.46));
 
-/** Logical and unique bytes over time, each on a scale of its own. */
-export function GrowthChart({ growth }: { growth: readonly Point[] }) {
+/** One line or area of a chart: its name beside its last value, and whether it is filled down to the axis. */
+type Line = {
+  readonly name: string;
+  readonly values: readonly number[];
+  readonly last: number;
+  readonly isFilled: boolean;
+};
+
+/** Above all states in full, below what is stored of them, by the paths that grew most; both over the same time. */
+export function GrowthChart({ figures: { growth, paths } }: { figures: Growth }) {
   const box = useRef<HTMLDivElement>(null);
   const theme = useTheme();
   // biome-ignore lint/correctness/useExhaustiveDependencies: another theme has other colours
@@ -19,61 +30,125 @@ export function GrowthChart({ growth }: { growth: readonly Point[] }) {
     const element = box.current;
     if (element === null || growth.length < 2) return undefined;
     const times = growth.map(({ until }) => Date.parse(until) / 1_000);
-    const data: uPlot.AlignedData = [
-      times,
-      growth.map(({ logicalBytes }) => logicalBytes),
-      growth.map(({ uniqueBytes }) => uniqueBytes ?? null),
-    ];
-    const chart = new uPlot(optionsOf(widthOf(element)), data, element);
-    const observer = new ResizeObserver(() => chart.setSize({ width: widthOf(element), height: heightOf() }));
+    const charts = [logicalOf(growth), uniqueOf(growth, paths)].map((lines, n) => {
+      const data = [times, ...lines.map(({ values }) => [...values])] as uPlot.AlignedData;
+      return new uPlot(optionsOf(lines, { width: widthOf(element), isLast: n === 1, times }), data, element);
+    });
+    const observer = new ResizeObserver(() => {
+      for (const [n, chart] of charts.entries()) chart.setSize({ width: widthOf(element), height: shareOf(n === 1) });
+    });
     observer.observe(element);
     return () => {
       observer.disconnect();
-      chart.destroy();
+      for (const chart of charts) chart.destroy();
     };
-  }, [growth, theme]);
+  }, [growth, paths, theme]);
   if (growth.length < 2)
     return (
       <p className="empty" style={{ height: heightOf() }}>
         Too little is stored to draw how it grew.
       </p>
     );
-  return <div ref={box} style={{ padding: '8px 16px' }} />;
+  return <div ref={box} className="growth" role="img" aria-label="Logical bytes above, unique bytes by path below" />;
 }
 
 /** What is left between the paddings. */
 function widthOf({ clientWidth }: HTMLElement): number {
-  return clientWidth - 32;
+  return clientWidth - 16;
 }
 
-function optionsOf(width: number): uPlot.Options {
-  const axis = { stroke: colourOf('text-3'), grid: { stroke: colourOf('line'), width: 1 }, ticks: { show: false } };
-  const bytes = (_: uPlot, values: number[]) => values.map((value) => formatBytes(value));
+function shareOf(isLast: boolean): number {
+  return Math.round(heightOf() * (isLast ? 0.6 : 0.4));
+}
+
+function logicalOf(growth: Growth['growth']): Line[] {
+  const values = growth.map(({ logicalBytes }) => logicalBytes);
+  return [{ name: '', values, last: values.at(-1) ?? 0, isFilled: false }];
+}
+
+/** All that is unique, and, below each other, what is left of it without the path above. */
+function uniqueOf(growth: Growth['growth'], paths: Growth['paths']): Line[] {
+  const told = growth[0]?.pathBytes?.length ?? 0;
+  const below = (count: number) =>
+    growth.map(({ uniqueBytes = 0, pathBytes = [] }) => uniqueBytes - sum(pathBytes.slice(0, count)));
+  return Array.from({ length: told + 1 }, (_, n) => ({
+    name: n === told ? 'the rest' : (paths[n]?.path ?? ''),
+    values: below(n),
+    last: n === told ? (below(n).at(-1) ?? 0) : (growth.at(-1)?.pathBytes?.[n] ?? 0),
+    isFilled: true,
+  }));
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((all, value) => all + value, 0);
+}
+
+type Frame = { readonly width: number; readonly isLast: boolean; readonly times: readonly number[] };
+
+function optionsOf(lines: readonly Line[], { width, isLast, times }: Frame): uPlot.Options {
+  const axis = {
+    stroke: colourOf('text-3'),
+    grid: { stroke: colourOf('line'), width: 1 },
+    ticks: { show: false },
+    font: `11px ${FONT}`,
+  };
   return {
     width,
-    height: heightOf(),
+    height: shareOf(isLast),
+    padding: [8, 8, isLast ? 0 : 8, 0],
     legend: { show: false },
     cursor: { show: false },
-    scales: { unique: {} },
+    scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
     axes: [
-      axis,
-      { ...axis, values: bytes, size: 72 },
-      { ...axis, scale: 'unique', side: 1, values: bytes, size: 72, grid: { show: false } },
+      { ...axis, show: isLast, size: FOOT, grid: { show: false }, space: 88, values: timesIn(times) },
+      { ...axis, size: AXIS_WIDTH, space: 40, values: (_, values) => values.map(formatBytes) },
     ],
     series: [
       {},
-      {
-        stroke: colourOf('text-2'),
-        width: 1.5,
+      ...lines.map(({ isFilled }, n) => ({
+        stroke: colourOf(isFilled ? 'accent' : 'text-2'),
+        width: n === 0 ? 1.5 : 0.5,
         points: { show: false },
-      },
-      {
-        scale: 'unique',
-        stroke: colourOf('accent'),
-        fill: alpha(colourOf('accent'), 0.15),
-        width: 1.5,
-        points: { show: false },
-      },
+        ...(isFilled && { fill: alpha(colourOf('accent'), 0.15) }),
+      })),
     ],
+    hooks: { draw: [(chart) => drawLabels(chart, lines)] },
   };
+}
+
+const DAY_S = 86_400;
+
+/** Times as people read them on an axis this long. */
+function timesIn(times: readonly number[]): (chart: uPlot, values: number[]) => string[] {
+  const spanS = (times.at(-1) ?? 0) - (times[0] ?? 0);
+  const form: Intl.DateTimeFormatOptions =
+    spanS > 2 * DAY_S
+      ? { day: 'numeric', month: 'short' }
+      : { hour: '2-digit', minute: '2-digit', ...(spanS < 600 && { second: '2-digit' }) };
+  const format = new Intl.DateTimeFormat('en-GB', form);
+  return (_, values) => values.map((value) => format.format(value * 1_000));
+}
+
+/** A band that is lower than this has no room for its name. */
+const LEAST_BAND = 14;
+
+/** What the chart is of in its corner, and the names of paths at the right end, each in its band. */
+function drawLabels({ ctx: g, bbox, valToPos }: uPlot, lines: readonly Line[]): void {
+  const scale = devicePixelRatio || 1;
+  const [first] = lines;
+  g.save();
+  g.textBaseline = 'middle';
+  g.fillStyle = colourOf('text');
+  g.font = `600 ${11 * scale}px ${FONT}`;
+  g.textAlign = 'left';
+  const all = formatBytes(first?.values.at(-1) ?? 0);
+  g.fillText(`${first?.isFilled ? 'Unique' : 'Logical'} ${all}`, bbox.left + 8 * scale, bbox.top + 10 * scale);
+  g.font = `${11 * scale}px ${FONT}`;
+  g.textAlign = 'right';
+  for (const [n, { name, values, last }] of lines.entries()) {
+    const [top, bottom] = [values, lines[n + 1]?.values ?? []].map((band) => valToPos(band.at(-1) ?? 0, 'y', true));
+    if (name === '' || ((bottom ?? 0) - (top ?? 0)) / scale < LEAST_BAND) continue;
+    g.fillText(`${name} ${formatBytes(last)}`, bbox.left + bbox.width - 8 * scale, ((top ?? 0) + (bottom ?? 0)) / 2);
+  }
+  g.restore();
 }

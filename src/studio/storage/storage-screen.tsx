@@ -1,29 +1,55 @@
 import { useState } from 'react';
-import { formatBytes, formatCount } from '../data/format.ts';
+import { formatBytes, formatCount, formatDuration } from '../data/format.ts';
 import { ask, type Reply } from '../data/server.ts';
+import { useNow } from '../data/use-now.ts';
 import { useReply } from '../data/use-reply.ts';
 import { Link } from '../frame/link.tsx';
-import { sessionAddress } from '../frame/place.ts';
+import { sessionAddress, setQuery } from '../frame/place.ts';
+import { CopyCommand } from '../parts/command.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Loaded, Trouble } from '../parts/trouble.tsx';
 import { GrowthChart } from './growth-chart.tsx';
 import { RetentionSimulator } from './retention-simulator.tsx';
 
+const RANGES = [
+  ['7', '7 days'],
+  ['30', '30 days'],
+  ['all', 'All'],
+] as const;
+const HOUR_MS = 3_600_000;
+
 /** What is stored, where it grows, and what retention would do. */
-export function StorageScreen() {
+export function StorageScreen({ query }: { query: URLSearchParams }) {
   const server = useReply('GET /v1/server').value;
-  const growth = useReply('GET /v1/storage/growth');
+  const [range] = RANGES.find(([days]) => days === query.get('days')) ?? RANGES[2];
+  const hour = Math.floor(useNow() / HOUR_MS); // asked again every hour, not every moment
+  const from = range === 'all' ? {} : { from: new Date((hour - Number(range) * 24) * HOUR_MS).toISOString() };
+  const growth = useReply('GET /v1/storage/growth', { query: from });
   return (
     <>
       <header className="topbar">
         <h1>Storage</h1>
         <span className="chip mono">{server?.storage ?? '…'}</span>
         <span className="grow" />
+        <fieldset className="seg" aria-label="Time">
+          {RANGES.map(([days, words]) => (
+            <label key={days}>
+              <input
+                type="radio"
+                name="days"
+                checked={days === range}
+                onChange={() => setQuery({ days: days === 'all' ? undefined : days }, { replace: true })}
+              />
+              {words}
+            </label>
+          ))}
+        </fieldset>
         <VerifyButton />
+        <CopyCommand command="savestate stats" />
       </header>
       <div className="figures">
         <div className="pane scroll">
-          <Loaded of={growth}>{(figures) => <Figures figures={figures} />}</Loaded>
+          <Loaded of={growth}>{(figures) => <Figures figures={figures} isAll={range === 'all'} />}</Loaded>
         </div>
         <RetentionSimulator isReadOnly={server?.isReadOnly === true} />
       </div>
@@ -33,15 +59,15 @@ export function StorageScreen() {
 
 type Growth = Reply<'GET /v1/storage/growth'>;
 
-function Figures({ figures }: { figures: Growth }) {
-  const { logicalBytes, uniqueBytes, checkpoints, sessions, paths, growth } = figures;
+function Figures({ figures, isAll }: { figures: Growth; isAll: boolean }) {
+  const { logicalBytes, uniqueBytes, checkpoints, sessions, growth } = figures;
   const tiles: readonly (readonly [string, string, string])[] = [
     ['Logical', formatBytes(logicalBytes), 'all states in full'],
-    ['Unique', formatBytes(uniqueBytes), 'each chunk once'],
+    ['Unique', formatBytes(uniqueBytes), shareOf(uniqueBytes, logicalBytes)],
     ['Shared', uniqueBytes === 0 ? '–' : `${(logicalBytes / uniqueBytes).toFixed(1)}×`, 'uses of each byte'],
     ['Checkpoints', formatCount(checkpoints), `in ${formatCount(sessions.length)} sessions`],
+    rateOf(growth),
   ];
-  const most = Math.max(1, ...paths.map((path) => path.uniqueBytes));
   return (
     <>
       <div className="tiles">
@@ -55,37 +81,68 @@ function Figures({ figures }: { figures: Growth }) {
       </div>
       <div className="head">
         <h2>Growth</h2>
+        <span className="t2">{datesOf(growth)}</span>
         <span className="grow" />
-        <span className="t2">grey, left: logical bytes</span>
-        <span className="accent">blue, right: unique bytes</span>
+        <span className="t3">above: logical; below: unique, by path; before compression</span>
       </div>
-      <GrowthChart growth={growth} />
+      <GrowthChart figures={figures} />
       <div className="two">
-        <div>
-          <div className="head">
-            <h2>Paths that grow most</h2>
-          </div>
-          <table className="table tight">
-            <tbody>
-              {paths.map(({ path, uniqueBytes: bytes }) => (
-                <tr key={path}>
-                  <td className="mono clip" title={path}>
-                    {path}
-                  </td>
-                  <td style={{ width: 88 }}>
-                    <div className="bar" style={{ width: `${(bytes / most) * 100}%` }} />
-                  </td>
-                  <td className="num" style={{ width: 88 }}>
-                    {formatBytes(bytes)}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <PathTable paths={figures.paths} isAll={isAll} />
         <SharingTable sessions={sessions} />
       </div>
     </>
+  );
+}
+
+function shareOf(part: number, whole: number): string {
+  return whole === 0 ? 'each chunk once' : `${((part / whole) * 100).toFixed(1)} % of logical`;
+}
+
+const DAY_MS = 24 * HOUR_MS;
+
+/** How much comes a day, or, where there was less than one, in all the time. */
+function rateOf(growth: Growth['growth']): readonly [string, string, string] {
+  const [first, last] = [growth[0], growth.at(-1)];
+  if (first === undefined || last === undefined) return ['Growth', '–', 'nothing is stored'];
+  const spanMs = Date.parse(last.until) - Date.parse(first.until);
+  const bytes = (last.uniqueBytes ?? 0) - (first.uniqueBytes ?? 0);
+  if (spanMs < DAY_MS) return ['Growth', formatBytes(bytes), `in ${formatDuration(spanMs)}`];
+  return ['Growth', formatBytes(bytes / (spanMs / DAY_MS)), `a day, over ${formatDuration(spanMs)}`];
+}
+
+function datesOf(growth: Growth['growth']): string {
+  const format = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
+  const days = [growth[0], growth.at(-1)].flatMap((point) => (point ? [format.format(Date.parse(point.until))] : []));
+  return [...new Set(days)].join(' to ');
+}
+
+function PathTable({ paths, isAll }: { paths: Growth['paths']; isAll: boolean }) {
+  const most = Math.max(1, ...paths.map((path) => path.uniqueBytes));
+  return (
+    <div>
+      <div className="head">
+        <h2>Paths that grow most</h2>
+        <span className="grow" />
+        <span className="t3">{isAll ? 'unique' : 'unique, in this time'}</span>
+      </div>
+      <table className="table tight">
+        <tbody>
+          {paths.map(({ path, uniqueBytes: bytes }) => (
+            <tr key={path}>
+              <td className="mono clip" title={path}>
+                {path}
+              </td>
+              <td style={{ width: 88 }}>
+                <div className="bar" style={{ width: `${(bytes / most) * 100}%` }} />
+              </td>
+              <td className="num" style={{ width: 88 }}>
+                {formatBytes(bytes)}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 
@@ -95,20 +152,23 @@ function SharingTable({ sessions }: { sessions: Growth['sessions'] }) {
       <div className="head">
         <h2>Sharing by session</h2>
         <span className="grow" />
-        <span className="t3">unique, logical</span>
+        <span className="t3">unique, logical, shared</span>
       </div>
       <table className="table tight">
         <tbody>
-          {sessions.slice(0, 50).map((session) => (
-            <tr key={session.id}>
-              <td>
-                <Link href={sessionAddress(session.id)}>{session.id}</Link>
+          {sessions.map(({ id, uniqueBytes, logicalBytes }) => (
+            <tr key={id}>
+              <td title={id}>
+                <Link href={sessionAddress(id)}>{id}</Link>
               </td>
-              <td className="num" style={{ width: 88 }}>
-                {formatBytes(session.uniqueBytes)}
+              <td className="num" style={{ width: 80 }}>
+                {formatBytes(uniqueBytes)}
               </td>
-              <td className="num t3" style={{ width: 88 }}>
-                {formatBytes(session.logicalBytes)}
+              <td className="num t3" style={{ width: 80 }}>
+                {formatBytes(logicalBytes)}
+              </td>
+              <td className="num" style={{ width: 64 }}>
+                {uniqueBytes === 0 ? '' : `${(logicalBytes / uniqueBytes).toFixed(1)}×`}
               </td>
             </tr>
           ))}

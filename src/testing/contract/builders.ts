@@ -59,17 +59,18 @@ export class Builders {
     return createChunk({ text, refs });
   }
 
-  checkpoint({ root, parent, sessionId = 's-1', ...parts }: CheckpointParts = {}): NewCheckpoint {
+  checkpoint({ root, parent, sessionId = 's-1', branch = 'main', ...parts }: CheckpointParts = {}): NewCheckpoint {
     const content = root ?? { text: `{"state":${this.#counter++}}`, refs: [] };
+    const { timestampMs = EPOCH_MS + this.#counter++, ...said } = parts;
     const header: CheckpointHeader = {
       id: this.id(parent?.header.id),
-      branch: 'main',
+      sessionId: session(sessionId),
+      branch,
+      ...(parent === undefined ? {} : { parentId: parent.header.id, parentDigest: parent.digest }),
       sequence: (parent?.header.sequence ?? 0) + 1,
       type: 'routine',
-      timestampMs: EPOCH_MS + this.#counter++,
-      ...(parent === undefined ? {} : { parentId: parent.header.id }),
-      ...parts,
-      sessionId: session(sessionId),
+      ...said,
+      timestampMs,
       stateDigest: createChunk(content).digest,
       stateBytes: content.text.length,
     };

@@ -57,7 +57,11 @@ function randomQuery({ random }: Builders, ids: readonly [string, ...string[]]):
 
 /** Stores rows of which every eighth is deleted again, and gives the reference rows in ascending order. */
 async function storeRandomRows(storage: ChunkStorage, make: Builders): Promise<IndexedRow[]> {
-  const checkpoints = Array.from({ length: ROWS }, () => make.checkpoint(randomRow(make)));
+  const checkpoints: NewCheckpoint[] = [];
+  for (let n = 0; n < ROWS; n++) {
+    const parent = n % 2 === 0 ? undefined : checkpoints.at(-1);
+    checkpoints.push(make.checkpoint({ ...randomRow(make), ...(parent && { parent }) }));
+  }
   await Promise.all(checkpoints.map((checkpoint) => storage.commit(commitOf(checkpoint))));
   const isDoomed = (_: NewCheckpoint, n: number): boolean => n % 8 === 0;
   await storage.deleteCheckpoints(checkpoints.filter(isDoomed).map(deletionOf));

@@ -5,7 +5,13 @@ const time = z.iso.datetime();
 const count = z.int().min(0);
 const json = z.unknown();
 
-const question = z.strictObject({ id: z.string(), agent: z.string(), text: z.string(), choices: z.array(z.string()) });
+const question = z.strictObject({
+  id: z.string(),
+  agent: z.string(),
+  text: z.string(),
+  choices: z.array(z.string()),
+  input: z.unknown(),
+});
 
 const teamRun = z.strictObject({
   kind: z.enum(['chat', 'fleet']),
@@ -40,7 +46,7 @@ const workflowRun = z.strictObject({
   status: z.enum(['completed', 'failed', 'waiting']),
   output: json,
   failure: z.strictObject({ path: z.string(), message: z.string() }).nullable(),
-  questions: z.array(question.omit({ agent: true })),
+  questions: z.array(question.omit({ agent: true, input: true })),
   timers: z.array(z.strictObject({ path: z.string(), at: time })),
   steps: z.array(z.strictObject({ path: z.string(), status: z.enum(['done', 'skipped', 'failed']) })),
 });
@@ -82,6 +88,9 @@ const drift = z.strictObject({
       savedAt: time,
       status: driftStatus,
       scores: z.record(z.string(), z.number()),
+      repetition: z.number(),
+      news: z.number().optional(),
+      inputTokens: count.optional(),
     }),
   ),
 });

@@ -1,9 +1,9 @@
-// Saves and steps, says after each that it is acknowledged, or with which code it failed. Runs under strace.
+// Saves and steps, says after each that it is acknowledged, or with which code it failed, and may then end at once. Runs under strace.
 import { openManager, openStorage, say, told } from './common.mjs';
 import { conversationOf } from './states.mjs';
 
 say({ ready: true });
-const { storage: where, saves, withSteps } = told();
+const { storage: where, saves, withSteps, isKilled } = told();
 try {
   const manager = openManager(openStorage(where));
   const session = await manager.session('chat');
@@ -13,7 +13,8 @@ try {
       say({ ack: id, count });
       if (withSteps) say({ ack: await session.step('call', () => count), isStep: true });
     } catch (error) {
-      say({ failed: error.code ?? String(error) });
+      say({ failed: error.code ?? String(error), outcome: error.details?.outcome });
+      if (isKilled) process.kill(process.pid, 'SIGKILL');
     }
   }
   await manager.close();

@@ -1,5 +1,6 @@
 import { Command, Overwrite, Send } from '@langchain/langgraph';
 import { DeltaSnapshot } from '@langchain/langgraph-checkpoint';
+import { withoutUndefined } from '../../../core/defined.ts';
 import type { ClassCodec } from '../../../core/value/class-codec.ts';
 
 type SendData = { readonly node: string; readonly args: unknown; readonly timeout?: Send['timeout'] };
@@ -33,8 +34,7 @@ const commandCodec: ClassCodec<Command> = {
   tag: 'langgraph.Command',
   class: Command,
   recognises: isNamed('Command', 2),
-  encode: ({ graph, update, resume, goto }): CommandData =>
-    dropUndefined({ graph, update, resume, goto }) as CommandData,
+  encode: ({ graph, update, resume, goto }): CommandData => withoutUndefined({ graph, update, resume, goto }),
   decode: (data) => new Command(data as CommandData),
 };
 
@@ -56,10 +56,6 @@ const deltaSnapshotCodec: ClassCodec<DeltaSnapshot> = {
   encode: ({ value }) => value,
   decode: (data) => new DeltaSnapshot(data),
 };
-
-function dropUndefined(fields: object): object {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-}
 
 /** Codecs for the values that LangGraph itself puts into channels and writes. */
 export const graphCodecs = [

@@ -4,7 +4,6 @@ import { InvalidInputError } from '../../../core/errors.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../../core/record/checkpoint-header.ts';
 import type { CheckpointId } from '../../../core/record/id.ts';
-import type { JsonValue } from '../../../core/value/json.ts';
 import { isShort, placeOf, type ThreadPlace } from './thread-session.ts';
 
 /** What LangGraph knows of a checkpoint beside its state and metadata. */
@@ -65,12 +64,4 @@ export function findGraphHeader({ header }: { readonly header: CheckpointHeader 
 export function metadataOf({ header }: Checkpoint, codec: StateCodec): CheckpointMetadata {
   const { [KEY]: _, ...metadata } = codec.decodeJson(header.metadata ?? {}) as { [key: string]: unknown };
   return metadata as CheckpointMetadata;
-}
-
-/** What a storage compares the metadata with. */
-export function encodeFilter(
-  filter: { readonly [key: string]: unknown },
-  codec: StateCodec,
-): { readonly [key: string]: JsonValue } {
-  return Object.fromEntries(Object.entries(filter).map(([key, value]) => [key, codec.encodeJson(value)]));
 }

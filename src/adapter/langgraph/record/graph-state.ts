@@ -1,6 +1,6 @@
 import { type ChannelVersions, type Checkpoint, type CheckpointMetadata, TASKS } from '@langchain/langgraph-checkpoint';
 import { type EncodedState, encodedKeys, encodedPart } from '../../../core/codec/state-codec.ts';
-import { setField } from '../../../core/value/grammar.ts';
+import { setField } from '../../../core/defined.ts';
 
 /** LangGraph's checkpoint without its id, which is in the header. */
 export type GraphState = Omit<Checkpoint, 'id'>;

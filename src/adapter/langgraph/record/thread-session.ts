@@ -22,14 +22,10 @@ export function sessionOf({ threadId, namespace }: ThreadPlace): SessionId {
   return (namespace === '' ? thread : `${thread}/${encodeName(namespace)}`) as SessionId;
 }
 
-/** What the ids of all sessions of a thread but that of its root namespace begin with. */
-function subgraphPrefix(threadId: string): string {
-  return `${PREFIX}${encodeName(threadId)}/`;
-}
-
 /** The sessions of a thread: that of its root namespace, whether it exists or not, and those of its subgraphs. */
 export async function sessionsOfThread(storage: ChunkStorage, threadId: string): Promise<SessionId[]> {
-  return [sessionOf({ threadId, namespace: '' }), ...(await sessionsBelow(storage, subgraphPrefix(threadId)))];
+  const root = sessionOf({ threadId, namespace: '' });
+  return [root, ...(await sessionsBelow(storage, `${root}/`))];
 }
 
 /** The sessions of all threads, without those of their subgraphs. */

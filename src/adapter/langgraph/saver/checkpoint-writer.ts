@@ -12,7 +12,7 @@ import { isRefused } from '../../../storage/refusal.ts';
 import { DELTA_SNAPSHOT_TAG } from '../codec/graph-codecs.ts';
 import { deriveCheckpointId } from '../record/checkpoint-id.ts';
 import { findGraphHeader, type GraphHeader, SENDS_INSIDE_SINCE, withGraphHeader } from '../record/graph-header.ts';
-import { aliasOf, type GraphRows, type StoredGraphCheckpoint } from '../record/graph-rows.ts';
+import { aliasOf, type GraphRows } from '../record/graph-rows.ts';
 import type { PendingWrites } from './pending-writes.ts';
 import { type CapturedPut, type PlacedPut, placePut } from './put-capture.ts';
 import type { SessionLane } from './session-lanes.ts';
@@ -116,20 +116,17 @@ export class CheckpointWriter {
       const id = this.#engine.ports.nextId(parent?.id);
       return this.#write(writing, put, { branch: this.#newBranch(parent), expect: null, id, graph: { parentId } });
     }
-    const { checkpoint } = stored;
+    const { checkpoint, graph } = stored;
     if (checkpoint.stateDigest === encoded.root.digest) return checkpoint;
     const isHead = await this.#parts.rows.isHead(checkpoint);
-    return this.#write(
-      writing,
-      { ...put, parent: checkpoint },
-      {
-        branch: isHead ? checkpoint.branch : this.#newBranch(checkpoint),
-        expect: isHead ? checkpoint.id : null,
-        requires: parent === undefined ? [] : [parent.id],
-        id: idAfter(checkpoint.id),
-        graph: againHeader(stored),
-      },
-    );
+    const again = {
+      branch: isHead ? checkpoint.branch : this.#newBranch(checkpoint),
+      expect: isHead ? checkpoint.id : null,
+      requires: parent === undefined ? [] : [parent.id],
+      id: idAfter(checkpoint.id),
+      graph: { parentId: graph.parentId, generation: graph.generation, replaces: checkpoint.id },
+    };
+    return this.#write(writing, { ...put, parent: checkpoint }, again);
   }
 
   async #write({ lane, writer }: Writing, put: PlacedPut, { graph, ...target }: Target): Promise<Checkpoint> {
@@ -160,11 +157,6 @@ export class CheckpointWriter {
 function deriveAfter(parent: Checkpoint | undefined, sessionId: SessionId, graphId: string): CheckpointId | undefined {
   const derived = deriveCheckpointId(sessionId, graphId);
   return parent === undefined || derived === undefined || derived > parent.id ? derived : undefined;
-}
-
-/** What stays of the first record of a checkpoint that is put again. */
-function againHeader({ checkpoint, graph }: StoredGraphCheckpoint): Target['graph'] {
-  return { parentId: graph.parentId, generation: graph.generation, replaces: checkpoint.id };
 }
 
 /** What is known of the delta channels of a checkpoint: their values are in snapshots, and else in what was written since. */

@@ -94,30 +94,18 @@ function checkNotDeleted(sessionId: SessionId, graphId: string, deleted: readonl
   );
 }
 
-async function addCalls(
-  engine: Engine,
-  {
-    target,
-    path,
-    channels,
-  }: { target: GraphCheckpoint; path: readonly GraphCheckpoint[]; channels: readonly string[] },
-): Promise<Step[]> {
+/** A way back, and the channels that it is walked for. */
+type WayBack = { target: GraphCheckpoint; path: readonly GraphCheckpoint[]; channels: readonly string[] };
+
+async function addCalls(engine: Engine, { target, path, channels }: WayBack): Promise<Step[]> {
   const { sessionId } = target.checkpoint;
-  const rows = await readRows(
-    engine,
-    sessionId,
-    path.map(({ graph }) => bucketOf(sessionId, graph.id)),
-  );
+  const buckets = path.map(({ graph }) => bucketOf(sessionId, graph.id));
+  const rows = await readRows(engine, sessionId, buckets);
   return path.map((ancestor, at) => {
     const child = path[at - 1] ?? target;
-    const own = rows.get(bucketOf(sessionId, ancestor.graph.id)) ?? [];
-    const calls = own
-      .flatMap((row) => parseWrites(row) ?? [])
-      .filter(
-        ({ generation, writes }) =>
-          generation === child.graph.generation && writes.some(([channel]) => channels.includes(channel)),
-      );
-    return { ...ancestor, calls };
+    const own = (rows.get(buckets[at] ?? '') ?? []).flatMap((row) => parseWrites(row) ?? []);
+    const isAsked = ({ writes }: StoredWrites) => writes.some(([channel]) => channels.includes(channel));
+    return { ...ancestor, calls: own.filter((call) => call.generation === child.graph.generation && isAsked(call)) };
   });
 }
 

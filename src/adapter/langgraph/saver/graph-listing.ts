@@ -5,7 +5,7 @@ import type { Engine } from '../../../manager/engine/engine.ts';
 import { parseRow } from '../../../manager/engine/records.ts';
 import type { CheckpointQuery, CheckpointRow, ChunkStorage } from '../../../storage/contract.ts';
 import { cursorBefore } from '../record/checkpoint-id.ts';
-import { encodeFilter, findGraphHeader, type GraphHeader } from '../record/graph-header.ts';
+import { findGraphHeader, type GraphHeader } from '../record/graph-header.ts';
 import type { GraphCheckpoint } from '../record/graph-rows.ts';
 import { findCheckpointId, findPlace, sessionOf, sessionsOfThread } from '../record/thread-session.ts';
 
@@ -53,12 +53,13 @@ async function* readGraphs(engine: Engine, listing: Listing): AsyncGenerator<Gra
 function parseListing(
   { codec }: Engine,
   config: RunnableConfig,
-  { limit = Number.POSITIVE_INFINITY, before, filter }: CheckpointListOptions,
+  { limit = Number.POSITIVE_INFINITY, before, filter = {} }: CheckpointListOptions,
 ): Listing {
   const place = findPlace(config);
   const namespace: unknown = config.configurable?.checkpoint_ns;
   const beforeId = before === undefined ? undefined : findCheckpointId(before);
-  const cursor = beforeId === undefined ? undefined : cursorBefore(beforeId);
+  const after = beforeId === undefined ? undefined : cursorBefore(beforeId);
+  const metadata = Object.entries(filter).map(([key, value]) => [key, codec.encodeJson(value)]);
   return {
     threadId: place?.threadId,
     namespace: namespace === undefined ? undefined : String(namespace),
@@ -66,8 +67,8 @@ function parseListing(
     before: beforeId,
     limit,
     query: {
-      ...(cursor !== undefined && { after: cursor }),
-      ...(filter !== undefined && Object.keys(filter).length > 0 && { metadata: encodeFilter(filter, codec) }),
+      ...(after !== undefined && { after }),
+      ...(metadata.length > 0 && { metadata: Object.fromEntries(metadata) }),
     },
   };
 }

@@ -16,7 +16,7 @@ import {
   type StoredWrites,
 } from '../record/write-record.ts';
 import type { SessionLane } from './session-lanes.ts';
-import { type Expected, WriteBucket, writeIndex } from './write-bucket.ts';
+import { WriteBucket, writeIndex } from './write-bucket.ts';
 
 /** How often a call starts again because another process wrote to the same checkpoint at the same time, or no answer came. */
 const MAX_TRIES = 10;
@@ -76,10 +76,11 @@ export class PendingWrites {
 
   async #store(lane: SessionLane, bucket: WriteBucket, appending: Appending): Promise<void> {
     const { sessionId } = lane;
-    const { graphId, captured } = appending;
+    const { graphId, captured, first } = appending;
     const call = composeWrites(this.#engine.codec, captured);
     const ordinal = bucket.count;
-    const generation = bucket.add(call, expectationOf(appending));
+    const expected = first && { generation: first.generation, isTaken: !first.bucket.isOpen(first.generation) };
+    const generation = bucket.add(call, expected);
     if (generation === undefined) return;
     appending.first ??= { bucket, generation };
     const branch = bucketOf(sessionId, graphId);
@@ -122,10 +123,6 @@ export class PendingWrites {
 /** What got no answer may be stored: then it is found, and not stored again. */
 function isWorthTrying(error: unknown): boolean {
   return hasErrorCode(error, 'CONFLICT') || isOutcomeUnknown(error);
-}
-
-function expectationOf({ first }: Appending): Expected | undefined {
-  return first && { generation: first.generation, isTaken: !first.bucket.isOpen(first.generation) };
 }
 
 /** One write of a task, where it counts. */

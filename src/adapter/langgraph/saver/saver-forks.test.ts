@@ -201,12 +201,12 @@ test('[langgraph.3] [input.1] options are checked', () => {
 });
 
 test.each([
-  ['the text "threads.db"', 'threads.db'],
+  ['"threads.db"', 'threads.db'],
   ['undefined', undefined],
   ['null', null],
-  ['an array', []],
+  ['a list', []],
   ['an object with path', { path: 'threads.db' }],
-  ['the text "threads.db"', { storage: 'threads.db' }],
+  ['"threads.db"', { storage: 'threads.db' }],
 ])('[input.1] what is no storage is refused, and named: %s', (found, given) => {
   const refusal = { code: 'INVALID_INPUT', message: expect.stringContaining(`found ${found}. Give a storage`) };
   expect(() => new SavestateSaver(given as never)).toThrow(expect.objectContaining(refusal));

@@ -14,6 +14,7 @@ import { findGraphHeader, type GraphHeader, metadataOf, withGraphHeader } from '
 import { aliasOf, type GraphCheckpoint } from '../record/graph-rows.ts';
 import { placeOf, sessionOf, sessionsOfThread, type ThreadPlace } from '../record/thread-session.ts';
 import { bucketOf, moveWrites } from '../record/write-record.ts';
+import { toGraph } from './delta-history.ts';
 import type { SessionLanes } from './session-lanes.ts';
 
 /** 60 bits. */
@@ -68,9 +69,9 @@ async function copySession(engine: Engine, from: SessionId, place: ThreadPlace):
   await settleImport(engine, target);
   await checkFree(engine, target, place);
   const sources: GraphCheckpoint[] = [];
-  for await (const { checkpoint } of readSession(engine.storage, from)) {
-    const graph = checkpoint === undefined ? undefined : findGraphHeader(checkpoint);
-    if (checkpoint !== undefined && graph !== undefined) sources.push({ checkpoint, graph });
+  for await (const entry of readSession(engine.storage, from)) {
+    const found = toGraph(entry);
+    if (found !== undefined) sources.push(found);
   }
   const claim = await claimSession(engine, target);
   const copy: Copy = { place, claim, copies: new Map(), refs: [] };
@@ -108,8 +109,8 @@ async function copyCheckpoint(
   const { checkpoint, graph } = source;
   const sessionId = sessionOf(place);
   const { root } = await engine.repository.open(checkpoint.id);
-  const parent = findCopy(copies, checkpoint.parentId);
-  const replaces = findCopy(copies, graph.replaces)?.id;
+  const parent = checkpoint.parentId && copies.get(checkpoint.parentId);
+  const replaces = graph.replaces && copies.get(graph.replaces)?.id;
   const id = copiedId(source, { sessionId, after: replaces ?? parent?.id, isReplacing: replaces !== undefined });
   const header = rewriteHeader(engine, checkpoint, { id, parent, graph: { ...graph, place, replaces } });
   const body = JSON.stringify(header);
@@ -127,10 +128,6 @@ async function copyCheckpoint(
   refs.push(...writes.refs);
   if (id !== deriveCheckpointId(sessionId, graph.id)) refs.push(alias);
   copies.set(checkpoint.id, new Checkpoint(header, digest));
-}
-
-function findCopy(copies: ReadonlyMap<CheckpointId, Checkpoint>, id: CheckpointId | undefined): Checkpoint | undefined {
-  return id === undefined ? undefined : copies.get(id);
 }
 
 /** An id with the same place among the others as the original has. */
@@ -198,5 +195,6 @@ async function copyRefs(
       return id === undefined ? [] : [{ kind, name: kind === 'pin' ? id : name, target: id }];
     });
   const names = [...own, ...copied].map((change) => ({ ...change, expect: null }));
-  await storage.commit({ sessionId: sessionOf(place), refs: [...names, ...claim.end()] });
+  const requires = [...copies.values()].map(({ id }) => id);
+  await storage.commit({ sessionId: sessionOf(place), requires, refs: [...names, ...claim.end()] });
 }

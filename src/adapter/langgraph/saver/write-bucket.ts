@@ -13,7 +13,7 @@ type Call = {
 type KnownCall = Call & { readonly generation: number };
 
 /** The generation of a call whose commit failed, and whether a child has taken it along meanwhile. */
-export type Expected = { readonly generation: number; readonly isTaken: boolean };
+type Expected = { readonly generation: number; readonly isTaken: boolean };
 
 /** The writes a child takes along. `isOwn`: this process wrote them for it. */
 export type TakenWrites = { readonly generation: number | undefined; readonly isOwn: boolean };

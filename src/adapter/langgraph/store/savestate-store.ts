@@ -1,11 +1,6 @@
-import {
-  BaseStore,
-  type Item,
-  type Operation,
-  type OperationResults,
-  type PutOperation,
-} from '@langchain/langgraph-checkpoint';
+import { BaseStore, type Operation, type OperationResults, type PutOperation } from '@langchain/langgraph-checkpoint';
 import { hasErrorCode, InvalidInputError } from '../../../core/errors.ts';
+import { isRecord } from '../../../core/options.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import { type CheckpointId, name, parseName, type SessionId } from '../../../core/record/id.ts';
 import { backoff } from '../../../core/time/backoff.ts';
@@ -244,31 +239,14 @@ type Fields = { readonly [key: string]: unknown };
 /** Where something came in the order of coming. */
 type Placed = { readonly at: number };
 
-/**
- * The items of a store's state that is there as a whole, in their order: of the first form, a Map of Maps, and of the present one
- * if something other than a store saved it, because that lays it out in other chunks.
- */
+/** The items of a store's state, in their order, if something other than a store saved it: that lays it out in other chunks. */
 function putsOfState(state: unknown, store: StoreItems): StorePut[] {
-  const { items, form, namespaces } = (typeof state === 'object' && state !== null ? state : {}) as Fields;
-  if (items instanceof Map)
-    return [...(items as Map<string, Map<string, Item>>).values()].flatMap((group) => putsOfGroup(group, store));
-  if (form !== undefined) return putsOfNamespaces(namespaces, store);
-  throw new InvalidInputError(
-    'The session of this store holds a state that no store saved. Give the store another name, or delete the session.',
-    { details: { field: 'name' } },
-  );
-}
-
-function putsOfGroup(group: ReadonlyMap<string, Item>, store: StoreItems): StorePut[] {
-  return [...group.values()].map(({ namespace, key, value, createdAt, updatedAt }) => ({
-    namespace,
-    key: String(key),
-    value: store.encode(value),
-    times: { createdAt: createdAt.getTime(), updatedAt: updatedAt.getTime() },
-  }));
-}
-
-function putsOfNamespaces(namespaces: unknown, store: StoreItems): StorePut[] {
+  const { form, namespaces } = (isRecord(state) ? state : {}) as Fields;
+  if (form === undefined)
+    throw new InvalidInputError(
+      'The session of this store holds a state that no store saved. Give the store another name, or delete the session.',
+      { details: { field: 'name' } },
+    );
   const groups = entriesOf<Placed & { readonly items: unknown }>(namespaces);
   return groups.flatMap(([name, { items }]) =>
     entriesOf<Placed & { readonly item: StoredItem }>(items).map(([key, { item }]) => ({

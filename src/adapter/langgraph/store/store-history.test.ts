@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Item } from '@langchain/langgraph-checkpoint';
 import { describe, expect, test } from 'vitest';
 import { TestClock } from '../../../../test/support/clock.ts';
 import { SCRATCH_ROOT } from '../../../../test/support/scratch-root.ts';
@@ -157,60 +156,39 @@ describe('[langgraph.17] prune', () => {
   });
 });
 
-describe('[langgraph.17] a store of the first form', () => {
-  const item = (namespace: string[], key: string, n: number): Item => ({
-    namespace,
-    key,
-    value: { n, at: new Date(n), text: 'x'.repeat(300) },
-    createdAt: new Date(1000 + n),
-    updatedAt: new Date(2000 + n),
-  });
-  const groups = Array.from({ length: 12 }, (_, at) => ['users', `u${(at * 7) % 12}`]);
-  const OLD = groups.map((path, at) =>
-    Array.from({ length: 12 }, (_, n) => item(path, `k${(n * 5) % 12}`, at * 100 + n)),
-  );
-
-  async function saveOldForm(storage: InMemoryCheckpointStorage): Promise<CheckpointManager> {
+describe('[langgraph.17] a store whose state something else saved', () => {
+  test('is read as it was, in its order and with its times; only a change stores it in its own form', async () => {
+    const storage = new InMemoryCheckpointStorage();
     const manager = new CheckpointManager({ storage, classes: langGraphClasses });
-    const items = new Map(
-      OLD.map((group) => [JSON.stringify(group[0]?.namespace), new Map(group.map((one) => [one.key, one]))]),
-    );
-    await (await manager.session(SESSION)).save({ items }, { type: 'auto', trigger: 'store_changed' });
-    return manager;
-  }
-
-  test('is read as it was, in its order and with its times; only a change stores it in the present one', async () => {
-    const storage = new InMemoryCheckpointStorage();
-    const manager = await saveOldForm(storage);
-    const before = await storage.stats();
     const store = new SavestateStore(storage);
-    const found = await store.search(['users'], { limit: 1000 });
-    expect(found).toEqual(OLD.flat().map((one) => ({ ...one, score: undefined })));
-    expect(await store.get(['users', 'u7'], 'k5')).toEqual(OLD[1]?.[1]);
-    expect(await storage.stats()).toEqual(before);
-
-    await store.put(['users', 'u7'], 'k5', { n: 'new' });
-    await store.put(['users', 'u99'], 'k', { n: 'last' });
-    const changed = await new SavestateStore(storage).search(['users'], { limit: 1000 });
-    expect(changed).toHaveLength(145);
-    expect(changed[13]).toMatchObject({ key: 'k5', value: { n: 'new' }, createdAt: OLD[1]?.[1]?.createdAt });
-    expect(changed.at(-1)?.value).toEqual({ n: 'last' });
-    expect((await manager.verify()).findings).toEqual([]);
-    expect((await manager.gc()).chunks).toBe(0);
-  });
-
-  test('so is one that something else saved', async () => {
-    const storage = new InMemoryCheckpointStorage();
-    const manager = await saveOldForm(storage);
-    const store = new SavestateStore(storage);
+    const value = (n: number) => ({ n, at: new Date(n), text: 'x'.repeat(300) });
+    for (let group = 0; group < 12; group++)
+      await store.batch(
+        Array.from({ length: 12 }, (_, n) => ({
+          namespace: ['users', `u${(group * 7) % 12}`],
+          key: `k${(n * 5) % 12}`,
+          value: value(group * 100 + n),
+        })),
+      );
     await store.put(['users', 'u99'], 'k', { n: 'last' }, ['n']);
     const before = await store.search(['users'], { limit: 1000 });
+    expect(before).toHaveLength(145);
     const session = await manager.session(SESSION);
     await session.save(await manager.load(session.head?.id ?? ''));
-    expect(await store.search(['users'], { limit: 1000 })).toEqual(before);
-    await store.delete(['users', 'u99'], 'k');
-    expect(await new SavestateStore(storage).search(['users'], { limit: 1000 })).toEqual(before.slice(0, -1));
     await session.close();
+    const saved = await storage.stats();
+    expect(await store.search(['users'], { limit: 1000 })).toEqual(before);
+    expect(await store.get(['users', 'u7'], 'k5')).toMatchObject({ value: value(101) });
+    expect(await storage.stats()).toEqual(saved);
+
+    await store.put(['users', 'u7'], 'k5', { n: 'new' });
+    await store.delete(['users', 'u99'], 'k');
+    const changed = await new SavestateStore(storage).search(['users'], { limit: 1000 });
+    expect(changed).toHaveLength(144);
+    expect(changed[13]).toMatchObject({ key: 'k5', value: { n: 'new' }, createdAt: before[13]?.createdAt });
+    expect((await manager.verify()).findings).toEqual([]);
+    await store.prune();
+    expect((await manager.gc()).chunks).toBe(0);
   });
 
   test('but a state that no store saved is refused', async () => {

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { BaseStore, Item, Operation } from '@langchain/langgraph-checkpoint';
 import { HTTPException } from 'hono/http-exception';
+import { groupBy } from '../../../core/group-by.ts';
 import { checkOptions, filledString } from '../../../core/options.ts';
 import { parseThreadId } from '../record/thread-session.ts';
 import type { SavestateSaver } from '../saver/savestate-saver.ts';
@@ -107,11 +108,8 @@ export class SavestateThreads {
   }
 
   async #list(): Promise<ServedThread[]> {
-    const byId = new Map<string, Item[]>();
-    for (const item of await this.#store.search([NAMESPACE], { limit: Number.MAX_SAFE_INTEGER })) {
-      const id = item.namespace[1] ?? '';
-      byId.set(id, [...(byId.get(id) ?? []), item]);
-    }
+    const items = await this.#store.search([NAMESPACE], { limit: Number.MAX_SAFE_INTEGER });
+    const byId = groupBy(items, ({ namespace }) => namespace[1] ?? '');
     const threads = [...byId].map(([id, items]) => toThread(id, items));
     if (this.#graph === undefined) return threads;
     for await (const { threadId, savedAt } of this.#saver.listThreads())

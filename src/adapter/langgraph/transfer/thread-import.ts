@@ -58,7 +58,8 @@ class ImportTarget implements ThreadTarget {
     const lossy = children.length > 1 ? [] : await this.#putWrites(entry, writes);
     if (parent !== undefined && siblings.length > 1) {
       const own = await this.#takeWrites(parent, { isUpdate: metadata.source === 'update' });
-      await this.#putWrites(parent, siblings.at(-1) === entry ? [...own, ...this.#leftOf(parent)] : own);
+      const left = siblings.at(-1) === entry ? (this.#untaken.get(keyOf(parent)) ?? []) : [];
+      await this.#putWrites(parent, [...own, ...left]);
     }
     // Whatever its saver allowed, a second child was meant: nobody races here.
     const isMeant = parentId !== undefined && { metadata: { checkpoint_id: parentId } };
@@ -93,10 +94,6 @@ class ImportTarget implements ThreadTarget {
     const untaken = (this.#untaken.get(keyOf(parent)) ?? writes).filter(([taskId]) => !tasks.has(taskId));
     this.#untaken.set(keyOf(parent), untaken);
     return own;
-  }
-
-  #leftOf(parent: SourceEntry): readonly CheckpointPendingWrite[] {
-    return this.#untaken.get(keyOf(parent)) ?? [];
   }
 
   /** Stores writes, each task's together, and tells which could not be. */

@@ -1,5 +1,6 @@
 import { type CheckpointPendingWrite, type PendingWrite, WRITES_IDX_MAP } from '@langchain/langgraph-checkpoint';
 import { hasErrorCode, messageOf, NotFoundError } from '../../../core/errors.ts';
+import { groupBy } from '../../../core/group-by.ts';
 import { callback, checkOptions, flag, listOf, signal, string } from '../../../core/options.ts';
 import type { ThreadPlace } from '../record/thread-session.ts';
 import { findDoubts, findForkedVersions } from './forked-versions.ts';
@@ -31,22 +32,12 @@ export type TransferReport = {
   readonly lossy: readonly TransferNote[];
 };
 
-/** How far a transfer is. */
-export type TransferProgress = {
-  /** The thread it is at. */
-  readonly threadId: string;
-  readonly threadsDone: number;
-  readonly threads: number;
-  readonly checkpointsDone: number;
-  readonly checkpoints: number;
-};
-
 /** What every transfer can be told. */
 export type TransferOptions = {
   /** Only these; default all. */
   readonly threads?: readonly string[];
   /** Called after every checkpoint. */
-  readonly onProgress?: (progress: TransferProgress) => void;
+  readonly onProgress?: (progress: { readonly checkpointsDone: number; readonly checkpoints: number }) => void;
   /** Called with what will be in these lists of the report, as it is found: a transfer that is stopped, or fails, has no report. */
   readonly onNote?: (note: TransferNote, list: 'skipped' | 'lossy') => void;
   /** Stops between two checkpoints. What is stored stays, and the next transfer goes on from there. */
@@ -92,7 +83,7 @@ export class ThreadTransfer {
   readonly #options: TransferOptions;
   readonly #notes: { readonly skipped: TransferNote[]; readonly lossy: TransferNote[] } = { skipped: [], lossy: [] };
   readonly #counts = { checkpoints: 0, writes: 0, present: 0 };
-  readonly #progress = { threadsDone: 0, threads: 0, checkpointsDone: 0, checkpoints: 0 };
+  readonly #progress = { checkpointsDone: 0, checkpoints: 0 };
 
   constructor(source: ThreadSource, target: ThreadTarget, options: TransferOptions) {
     checkOptions(options, OPTIONS, 'A transfer of threads');
@@ -104,12 +95,8 @@ export class ThreadTransfer {
   async run(): Promise<TransferReport> {
     this.#options.signal?.throwIfAborted();
     const threads = await this.#chooseThreads();
-    this.#progress.threads = threads.length;
     this.#progress.checkpoints = threads.reduce((sum, { checkpoints }) => sum + checkpoints, 0);
-    for (const { threadId } of threads) {
-      await this.#moveThread(threadId);
-      this.#progress.threadsDone++;
-    }
+    for (const { threadId } of threads) await this.#moveThread(threadId);
     return { threads: threads.length, ...this.#counts, ...this.#notes };
   }
 
@@ -138,7 +125,7 @@ export class ThreadTransfer {
       if (stored.has(keyOf(entry))) this.#counts.present++;
       else await this.#move({ entry, ...relatives(entry) }, findDoubts(entry, forked.get(entry)));
       this.#progress.checkpointsDone++;
-      this.#options.onProgress?.({ threadId, ...this.#progress });
+      this.#options.onProgress?.({ ...this.#progress });
     }
     for (const stray of await this.#source.findStrayWrites(threadId)) {
       const writes = stray.writes === 1 ? '1 write was' : `${stray.writes} writes were`;
@@ -203,11 +190,7 @@ function parentsFirst(entries: readonly SourceEntry[]): SourceEntry[] {
 function findRelatives(ordered: readonly SourceEntry[]): (entry: SourceEntry) => Relatives {
   const byKey = new Map(ordered.map((entry) => [keyOf(entry), entry]));
   const parentOf = ({ place, parentId }: SourceEntry) => byKey.get(keyOf({ place, id: parentId }));
-  const families = new Map<SourceEntry | undefined, SourceEntry[]>();
-  for (const entry of ordered) {
-    const parent = parentOf(entry);
-    families.set(parent, [...(families.get(parent) ?? []), entry]);
-  }
+  const families = groupBy(ordered, parentOf);
   return (entry) => {
     const parent = parentOf(entry);
     const siblings = (parent && families.get(parent)) ?? [entry];

@@ -2,27 +2,33 @@ import { InvalidInputError } from '../../../core/errors.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { toJsonForm } from '../../../view/json-form.ts';
-import type { Context } from '../../base/context.ts';
+import type { CommandInput, Context } from '../../base/command.ts';
 import { isInterrupt } from '../../base/exit-code.ts';
 import type { BisectVerdict } from '../../place/own-files.ts';
 import type { Bisection } from '../../state/bisection.ts';
-import type { Expression } from '../../state/expression.ts';
+import { Expression } from '../../state/expression.ts';
 import { askCommand, STOP } from './ask-command.ts';
 
 /** Says whether a checkpoint is good or bad. */
-export type BisectTest = (checkpoint: Checkpoint) => Promise<BisectVerdict>;
+type BisectTest = (checkpoint: Checkpoint) => Promise<BisectVerdict>;
 
 const SKIP = 125;
 /** Looks at others, to see whether it turns more than once. */
 const PROBES = 6;
 
-/** Bad is where the expression is true. */
-export function testByExpression(manager: CheckpointManager, expression: Expression): BisectTest {
+/** The test that was asked for: an expression that is true where it is bad, or a command. */
+export async function createTest(context: Context, input: CommandInput): Promise<BisectTest> {
+  const { manager } = await context.open();
+  const [where, words] = [input.text('where'), input.words.slice(1)];
+  if ((where === undefined) === (words.length === 0))
+    throw new InvalidInputError(`Say what is bad, with either --where '<expression>', or a command after --.`);
+  if (where === undefined) return testByCommand(context, manager, words);
+  const expression = new Expression(where);
   return async (checkpoint) => ((await expression.isTrue(manager, checkpoint)) ? 'bad' : 'good');
 }
 
 /** Runs a command with the state as JSON on its standard input. It exits as for jj: 0 good, 125 skip, 127 stop, else bad. */
-export function testByCommand(context: Context, manager: CheckpointManager, words: readonly string[]): BisectTest {
+function testByCommand(context: Context, manager: CheckpointManager, words: readonly string[]): BisectTest {
   const [program] = words;
   return async ({ id }) => {
     const code = await askCommand(context, words, {

@@ -1,17 +1,13 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { CheckpointId } from '../../../core/record/id.ts';
 import { toOutput } from '../../../view/checkpoint-output.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
-import { EXIT, type ExitCode } from '../../base/exit-code.ts';
-import { BisectFile, type BisectState, type BisectVerdict } from '../../place/own-files.ts';
+import { type Command, type CommandInput, type Context, EXIT, type ExitCode } from '../../base/command.ts';
+import { type BisectState, type BisectVerdict, readBisect, removeBisect, writeBisect } from '../../place/own-files.ts';
 import { readRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import { Bisection } from '../../state/bisection.ts';
 import { formatHeading } from '../../state/checkpoint-text.ts';
-import { Expression } from '../../state/expression.ts';
 import { formatCount } from '../../terminal/format.ts';
-import { type BisectTest, Search, testByCommand, testByExpression } from './bisect-search.ts';
+import { createTest, Search } from './bisect-search.ts';
 
 /** What can be done with a search. */
 const ACTIONS: Readonly<Record<string, Command['run']>> = {
@@ -56,7 +52,7 @@ async function start(context: Context, input: CommandInput): Promise<undefined> 
 
 /** Notes what a person found out. */
 async function mark(context: Context, input: CommandInput, verdict: BisectVerdict): Promise<undefined> {
-  const state = (await BisectFile.open(context)).read();
+  const state = await readBisect(context);
   if (state === undefined)
     throw new InvalidInputError(`No search is in progress. Start with: ${context.command('bisect start')}`);
   const revision = input.word(1) ?? (await openBisection(context, state))?.next?.id ?? '@';
@@ -65,7 +61,7 @@ async function mark(context: Context, input: CommandInput, verdict: BisectVerdic
 }
 
 async function reset(context: Context): Promise<undefined> {
-  (await BisectFile.open(context)).remove();
+  await removeBisect(context);
   return context.answer({ status: 'reset', candidates: [] }, () => 'The search is over.\n');
 }
 
@@ -84,10 +80,9 @@ async function openBisection(context: Context, state: BisectState): Promise<Bise
 }
 
 async function goOn(context: Context, state: BisectState): Promise<undefined> {
-  const file = await BisectFile.open(context);
   const bisection = await openBisection(context, state); // before it is written down: a wrong range must not stay
   const { found, next, candidates = [], stepsLeft } = bisection ?? {};
-  file.write({ ...state, ...(found && next === undefined && { firstBadId: found.id }) });
+  await writeBisect(context, { ...state, ...(found && next === undefined && { firstBadId: found.id }) });
   if (bisection === undefined) return askForEnds(context, state);
   if (next === undefined) return tellResult(context, bisection, state.verdicts.length);
   const output = { status: 'testing', next: toOutput(next), candidates: candidates.map(({ id }) => id), stepsLeft };
@@ -99,7 +94,7 @@ async function goOn(context: Context, state: BisectState): Promise<undefined> {
 }
 
 async function askForEnds(context: Context, { goodId, badId }: BisectState): Promise<undefined> {
-  const missing = [badId === undefined ? 'bad' : '', goodId === undefined ? 'good' : ''].filter((each) => each !== '');
+  const missing = Object.entries({ bad: badId, good: goodId }).flatMap(([end, id]) => (id === undefined ? [end] : []));
   return context.answer(
     { status: 'waiting', candidates: [] },
     () =>
@@ -109,32 +104,18 @@ async function askForEnds(context: Context, { goodId, badId }: BisectState): Pro
 
 /** Searches with a command or an expression that says what is good and what is bad. */
 async function run(context: Context, input: CommandInput): Promise<ExitCode | undefined> {
-  const file = await BisectFile.open(context);
-  const before = file.read();
-  const range = input.text('range') ?? rangeOf(before) ?? '@';
+  const before = await readBisect(context);
+  const { goodId, badId } = before ?? {};
+  const range = input.text('range') ?? (goodId && badId ? `${goodId}..${badId}` : '@');
   const bisection = new Bisection(await readRange(await context.open(), range, { isClosed: true }));
   const search = new Search(context, bisection, await createTest(context, input));
   const isScan = input.flag('scan');
   const hasBad = isScan ? await search.scan() : await search.bisect(range.includes('..'));
   if (!hasBad) return tellNothing(context, search, isScan);
   const { found } = bisection;
-  if (found !== undefined) file.write({ verdicts: [], ...before, firstBadId: found.id });
+  if (found !== undefined) await writeBisect(context, { verdicts: [], ...before, firstBadId: found.id });
   await tellResult(context, bisection, search.evaluations);
   return found === undefined ? EXIT.partial : undefined;
-}
-
-function rangeOf({ goodId, badId }: Partial<BisectState> = {}): string | undefined {
-  return goodId === undefined || badId === undefined ? undefined : `${goodId}..${badId}`;
-}
-
-async function createTest(context: Context, input: CommandInput): Promise<BisectTest> {
-  const { manager } = await context.open();
-  const [where, words] = [input.text('where'), input.words.slice(1)];
-  if ((where === undefined) === (words.length === 0))
-    throw new InvalidInputError(`Say what is bad, with either --where '<expression>', or a command after --.`);
-  return where === undefined
-    ? testByCommand(context, manager, words)
-    : testByExpression(manager, new Expression(where));
 }
 
 async function tellNothing(context: Context, { bisection, evaluations }: Search, isScan: boolean): Promise<ExitCode> {

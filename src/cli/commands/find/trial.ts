@@ -1,15 +1,14 @@
 import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
+import { isRecord } from '../../../core/options.ts';
+import { LinearPattern } from '../../../core/pattern/linear-pattern.ts';
 import type { Intervention } from '../../../runtime/repair/intervention.ts';
-import type { TrialOptions } from '../../../runtime/repair/trial.ts';
-import type { TrialReport } from '../../../runtime/repair/trial-report.ts';
+import type { Judge, TrialOptions } from '../../../runtime/repair/trial.ts';
 import { toJsonForm } from '../../../view/json-form.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
-import { EXIT, type ExitCode } from '../../base/exit-code.ts';
+import { type Command, type CommandInput, type Context, EXIT } from '../../base/command.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { ALLOW_CODE, splitPair } from '../../team/talk-options.ts';
+import { askCommand, STOP } from './ask-command.ts';
 
 const DEFAULT_REPEATS = 8;
 const DEFAULT_ROUNDS = 5;
@@ -38,7 +37,7 @@ export const command: Command = {
 could be chance (Fisher's exact test). Without a change only the unedited runs are made. Every run really calls its tools.
 Ctrl-C prints the results so far; the same command with --name continues. Exits with 3 if runs failed or were not judged.`,
   examples: [
-    [`savestate trial @ --message 0 --replace "In kilometres, please" --judge-text "km"`, 'another request'],
+    [`savestate trial @ --message 1 --replace "In kilometres, please" --judge-text "km"`, 'another request'],
     [
       `savestate trial @~2 --system "critic=Be strict." --repeats 12 --judge-command "grep -q approved"`,
       'another prompt',
@@ -46,31 +45,46 @@ Ctrl-C prints the results so far; the same command with --name continues. Exits 
   ],
   run: async (context, input) => {
     const options = readOptions(context, input);
-    const { createJudge } = await import('./judge.ts');
-    const judge = createJudge(context, { text: input.text('judgeText'), command: input.text('judgeCommand') });
+    const judge = createJudge(context, input);
     const { openTeam, readTeamChoice } = await import('../../team/open-team.ts');
     const { trial } = await import('../../../runtime/repair/trial.ts');
     const { formatTrial } = await import('../../../runtime/repair/trial-report.ts');
     const opened = await context.open();
     const { id } = await resolveRevision(opened, input.need(0, 'from which checkpoint'));
     const { registry } = (await openTeam(context, readTeamChoice(input))).create();
-    const bar = context.progress({
-      noun: 'runs',
-      total: options.repeats * (options.intervention === undefined ? 1 : 2),
-    });
+    const total = options.repeats * (options.intervention === undefined ? 1 : 2);
     let done = 0;
-    const onRun = () => bar.show(++done);
-    const report = await trial({ manager: opened.manager, registry }, id, { ...options, judge, onRun });
-    bar.end();
+    const report = await context.showing({ noun: 'runs', total }, (show) =>
+      trial({ manager: opened.manager, registry }, id, { ...options, judge, onRun: () => show(++done) }),
+    );
     await context.answer(toJsonForm(report), () => formatTrial(report));
     if (!report.isComplete) context.say(`To continue, run the same command with --name ${report.name}`);
-    return exitCodeOfTrial(report);
+    if (!report.isComplete) return EXIT.interrupted;
+    return (report.edited?.errors ?? 0) + report.control.errors > 0 ? EXIT.partial : undefined;
   },
 };
 
-function exitCodeOfTrial({ isComplete, edited, control }: TrialReport): ExitCode | undefined {
-  if (!isComplete) return EXIT.interrupted;
-  return (edited?.errors ?? 0) + control.errors > 0 ? EXIT.partial : undefined;
+/** How runs are judged: by their last words, or by a command. */
+function createJudge(context: Context, input: CommandInput): Judge {
+  const [text, command] = [input.text('judgeText'), input.text('judgeCommand')];
+  if ((text === undefined) === (command === undefined))
+    throw new InvalidInputError('Say how runs are judged: --judge-text <regex>, or --judge-command <command>.');
+  return text === undefined ? judgeByCommand(context, command ?? '') : judgeByText(text);
+}
+
+function judgeByText(source: string): Judge {
+  const pattern = new LinearPattern({ source }, '--judge-text');
+  return ({ messages }) => pattern.test(messages.at(-1)?.content ?? '');
+}
+
+/** It gets the messages as JSON on its standard input, and does not learn which kind of run it judges. */
+function judgeByCommand(context: Context, command: string): Judge {
+  return async ({ messages }, { signal }) => {
+    const input = messages.map(({ name, content }) => ({ name, content }));
+    const code = await askCommand(context, ['sh', '-c', command], { input, signal });
+    if (typeof code === 'number' && code !== STOP) return code === 0;
+    throw new Error(`The command "${command}" could not judge (${code === STOP ? `exit code ${STOP}` : code}).`);
+  };
 }
 
 function readOptions(context: Context, input: CommandInput): Omit<TrialOptions, 'judge'> {
@@ -101,15 +115,13 @@ function readIntervention(input: CommandInput): Intervention | undefined {
     return { llmConfig: { agent, config: parseObject(json) } };
   }
   const replacement = input.text('replace');
-  if (message === undefined && call === undefined) return refuseStray(replacement);
+  if (message === undefined && call === undefined) {
+    if (replacement === undefined) return undefined;
+    throw new InvalidInputError('Say what --replace replaces: --message <n> or --tool-result <call>.');
+  }
   if (replacement === undefined) throw new InvalidInputError('Pass the replacement: --replace <text>');
   if (call !== undefined) return { toolResult: { callId: call }, replacement };
   return { message: parseMessagePlace(message ?? ''), replacement };
-}
-
-function refuseStray(replacement: string | undefined): undefined {
-  if (replacement === undefined) return undefined;
-  throw new InvalidInputError('Say what --replace replaces: --message <n> or --tool-result <call>.');
 }
 
 function parseMessagePlace(text: string): number | 'last' {
@@ -121,7 +133,7 @@ function parseMessagePlace(text: string): number | 'last' {
 function parseObject(text: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
+    if (isRecord(value)) return value;
   } catch (cause) {
     throw new InvalidInputError(`--model needs JSON after the agent; found ${text}`, { cause });
   }

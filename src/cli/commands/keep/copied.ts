@@ -2,9 +2,9 @@ import { UnsupportedError } from '../../../core/errors.ts';
 import type { BackupReport } from '../../../manager/backup/backup.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import type { StorageAddress } from '../../../storage/open/address.ts';
-import type { Context } from '../../base/context.ts';
-import { EXIT, type ExitCode } from '../../base/exit-code.ts';
-import { checkApart, formatAddress, openAddress, parseAddress } from '../../place/address.ts';
+import { closing } from '../../base/closing.ts';
+import { type Context, EXIT, type ExitCode } from '../../base/command.ts';
+import { type Address, checkApart, formatAddress, openAddress, parseAddress } from '../../place/address.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 type Watch = { readonly onCheckpoint: () => Promise<void>; readonly signal: AbortSignal };
@@ -16,26 +16,22 @@ export function readPlace({ folder, env }: Context, text: string | undefined): S
   throw new UnsupportedError(`A backup is a local storage, and ${place.url} is a server. Use "savestate copy".`);
 }
 
+/** What is copied where, and the words for it. */
+type Copied<Place = Address> = { readonly from: Place; readonly to: Place; readonly verb: string };
+
 /** Copies one storage to another without looking for keys, and says what was done. The first must be there. */
 export async function copyAsIs(
   context: Context,
-  { from, to, verb }: { readonly from: StorageAddress; readonly to: StorageAddress; readonly verb: string },
+  copied: Copied<StorageAddress>,
   copy: (from: ChunkStorage, to: ChunkStorage, watch: Watch) => Promise<BackupReport>,
 ): Promise<ExitCode | undefined> {
-  const shown = { from: formatAddress(from), to: formatAddress(to) };
-  checkApart(from, to);
-  const source = await openAddress(from, { create: false });
-  try {
-    const target = await openAddress(to);
-    try {
+  checkApart(copied.from, copied.to);
+  return closing(await openAddress(copied.from, { create: false }), async (source) =>
+    closing(await openAddress(copied.to), async (target) => {
       const report = await watchCopy(context, source, (watch) => copy(source, target, watch));
-      return await tellCopied(context, report, { verb, ...shown });
-    } finally {
-      await target.close();
-    }
-  } finally {
-    await source.close();
-  }
+      return tellCopied(context, report, copied);
+    }),
+  );
 }
 
 /** Shows how far a copy is, and lets Ctrl-C stop it. */
@@ -45,38 +41,38 @@ export async function watchCopy<Report>(
   copy: (watch: Watch) => Promise<Report>,
 ): Promise<Report> {
   const total = context.globals.session === undefined ? (await from.stats()).checkpoints : undefined;
-  const bar = context.progress({ noun: 'checkpoints', total });
   let done = 0;
-  const onCheckpoint = async () => {
-    await context.checkStop();
-    bar.show(++done);
-  };
-  try {
-    return await copy({ onCheckpoint, signal: context.signal });
-  } finally {
-    bar.end();
-  }
+  return context.showing({ noun: 'checkpoints', total }, (show) => {
+    const onCheckpoint = async () => {
+      await context.checkStop();
+      show(++done);
+    };
+    return copy({ onCheckpoint, signal: context.signal });
+  });
+}
+
+/** The sessions that could not be copied, and why. */
+export function problemsOf({ sessions }: BackupReport): string[] {
+  return sessions.flatMap(({ sessionId, problem }) => (problem === undefined ? [] : [`${sessionId}: ${problem}`]));
 }
 
 /** Says what was copied, and what could not be. */
 export async function tellCopied(
   context: Context,
   report: BackupReport,
-  { verb, ...place }: { readonly verb: string; readonly from: string; readonly to: string },
+  { verb, ...copied }: Copied,
 ): Promise<ExitCode | undefined> {
   const { status, checkpoints, sessions, present, deleted, deletedSessions, findings } = report;
-  const broken = sessions.flatMap(({ sessionId, problem }) =>
-    problem === undefined ? [] : [`${sessionId}: ${problem}`],
-  );
-  const problems = [...broken, ...findings];
-  await context.answer({ ...place, ...report }, () => {
+  const [from, to] = [formatAddress(copied.from), formatAddress(copied.to)];
+  await context.answer({ from, to, ...report }, () => {
     const notes = [
       ...(present === 0 ? [] : [`${present} were there already`]),
       ...(deleted === 0 ? [] : [`${formatCount(deleted, 'checkpoint')} deleted there`]),
       ...(deletedSessions.length === 0 ? [] : [`${formatCount(deletedSessions.length, 'session')} deleted there`]),
     ];
-    const first = `${formatCount(checkpoints, 'checkpoint')} of ${formatCount(sessions.length, 'session')} ${verb} ${place.to}`;
-    return `${[first, ...notes].join('; ')}.\n${problems.map((problem) => `  ${problem}\n`).join('')}`;
+    const first = `${formatCount(checkpoints, 'checkpoint')} of ${formatCount(sessions.length, 'session')} ${verb} ${to}`;
+    const problems = [...problemsOf(report), ...findings].map((problem) => `  ${problem}\n`);
+    return `${[first, ...notes].join('; ')}.\n${problems.join('')}`;
   });
   return status === 'partial' ? EXIT.partial : undefined;
 }

@@ -2,11 +2,11 @@ import { InvalidInputError, messageOf } from '../../../core/errors.ts';
 import { type BackupReport, toReport } from '../../../manager/backup/backup.ts';
 import { type ReplicateOptions, replicateStorage } from '../../../manager/backup/replicate.ts';
 import { StorageCopy } from '../../../manager/transfer/copy-storage.ts';
-import type { Command } from '../../base/command.ts';
-import type { Context } from '../../base/context.ts';
-import { checkApart, formatAddress, parseAddress } from '../../place/address.ts';
+import { closing } from '../../base/closing.ts';
+import type { Command, Context } from '../../base/command.ts';
+import { checkApart, parseAddress } from '../../place/address.ts';
 import { formatCount } from '../../terminal/format.ts';
-import { tellCopied, watchCopy } from './copied.ts';
+import { problemsOf, tellCopied, watchCopy } from './copied.ts';
 
 /** Copies sessions to another storage. */
 export const command: Command = {
@@ -39,28 +39,20 @@ it exits with 3 if one still is at the end. With --mirror, deletions follow with
       tenant: input.text('toTenant'),
       schema: input.text('toSchema'),
     });
-    const shown = { from: formatAddress(from), to: formatAddress(to) };
     checkApart(from, to);
     const opened = await context.open({ plain: 'allow' }); // the source first, so that nothing is made if it is the wrong one
     const named = context.globals.session === undefined ? undefined : [await opened.session()];
-    const target = await context.openAt(to, { plain: input.flag('toPlain') ? 'make' : 'refuse' });
-    try {
-      const options = { mirror: input.flag('mirror'), sessions: named };
+    const options = { mirror: input.flag('mirror'), sessions: named };
+    return closing(await context.openAt(to, { plain: input.flag('toPlain') ? 'make' : 'refuse' }), async (target) => {
       const report = input.flag('follow')
         ? await followCopy(context, (more) => replicateStorage(opened.storage, target, { ...options, ...more }))
-        : await watchCopy(context, opened.storage, (watch) =>
-            copyOnce(opened.storage, target, { ...options, ...watch }),
+        : await watchCopy(context, opened.storage, async (watch) =>
+            toReport(await new StorageCopy(opened.storage, target, { ...options, ...watch }).run()),
           );
-      return await tellCopied(context, report, { verb: 'copied to', ...shown });
-    } finally {
-      await target.close();
-    }
+      return tellCopied(context, report, { verb: 'copied to', from, to });
+    });
   },
 };
-
-async function copyOnce(...given: ConstructorParameters<typeof StorageCopy>): Promise<BackupReport> {
-  return toReport(await new StorageCopy(...given).run());
-}
 
 /** Says what each pass brought, until it is stopped. */
 function followCopy(
@@ -75,10 +67,9 @@ function followCopy(
   });
 }
 
-function formatPass({ checkpoints, chunks, sessions }: BackupReport): string {
-  const problems = sessions.flatMap(({ sessionId, problem }) =>
-    problem === undefined ? [] : [`${sessionId}: ${problem}`],
-  );
+function formatPass(report: BackupReport): string {
+  const { checkpoints, chunks } = report;
+  const problems = problemsOf(report);
   const copied = `${formatCount(checkpoints, 'checkpoint')}, ${formatCount(chunks, 'chunk')} copied`;
   return [...(checkpoints + chunks > 0 || problems.length === 0 ? [copied] : []), ...problems].join('\n');
 }

@@ -3,9 +3,8 @@ import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { ConflictError, InvalidInputError } from '../../../core/errors.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
+import { formatSafeJson } from '../../../core/safe-json.ts';
+import type { Command, CommandInput, Context } from '../../base/command.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { formatSize } from '../../terminal/format.ts';
 
@@ -27,22 +26,20 @@ export const command: Command = {
   ],
   run: async (context, input) => {
     const opened = await context.open();
-    const revision = input.word(0);
-    const format = input.text('format');
-    if (format !== undefined) {
-      if (format !== 'atif') throw new InvalidInputError(`There is no format "${format}". Formats: atif.`);
-      const { exportAtif } = await import('../../state/atif.ts');
-      const head = await resolveRevision(opened, revision ?? '@');
-      const text = `${JSON.stringify(await exportAtif(opened.manager, head), undefined, 2)}\n`;
-      return write(context, input, { sessionId: head.sessionId, text: [text] });
-    }
-    if (revision === undefined) {
+    const [revision, format] = [input.word(0), input.text('format')];
+    if (format !== undefined && format !== 'atif')
+      throw new InvalidInputError(`There is no format "${format}". Formats: atif.`);
+    if (format === undefined && revision === undefined) {
       const sessionId = await opened.session();
       return write(context, input, { sessionId, text: opened.manager.exportSession(sessionId) });
     }
-    const { id, sessionId } = await resolveRevision(opened, revision);
-    const json = `${JSON.stringify(await opened.manager.exportCheckpoint(id), undefined, 2)}\n`;
-    return write(context, input, { sessionId, text: [json] });
+    const checkpoint = await resolveRevision(opened, revision ?? '@');
+    const json =
+      format === undefined
+        ? await opened.manager.exportCheckpoint(checkpoint.id)
+        : await (await import('../../state/atif.ts')).exportAtif(opened.manager, checkpoint);
+    const text = [`${formatSafeJson(json, 2)}\n`];
+    return write(context, input, { sessionId: checkpoint.sessionId, text });
   },
 };
 
@@ -53,7 +50,7 @@ async function write(context: Context, input: CommandInput, { sessionId, text }:
   if (file === undefined) {
     for await (const part of text) {
       await context.checkStop();
-      context.terminal.pass(part);
+      context.terminal.printWhole(part);
     }
     return undefined;
   }

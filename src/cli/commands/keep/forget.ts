@@ -1,22 +1,14 @@
-import {
-  ConflictError,
-  hasErrorCode,
-  InvalidInputError,
-  isLost,
-  messageOf,
-  NotFoundError,
-} from '../../../core/errors.ts';
+import { ConflictError, InvalidInputError, isLost, messageOf, NotFoundError } from '../../../core/errors.ts';
 import { parseSessionId, type SessionId } from '../../../core/record/id.ts';
 import { readSession } from '../../../manager/engine/records.ts';
 import type { ForgottenUser } from '../../../manager/retention/forgetting.ts';
 import type { Memory } from '../../../memory/memory.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
-import { readProtecting } from '../../../view/protecting.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
+import { readProtecting } from '../../../view/checkpoint-output.ts';
+import { closing } from '../../base/closing.ts';
+import type { Command, CommandInput, Context } from '../../base/command.ts';
 import { findNamedSession, type OpenStorage, withSubgraphs } from '../../base/open-storage.ts';
-import { openMemory } from '../../memory/open-memory.ts';
+import { findFollowing, findMemory } from '../../memory/open-memory.ts';
 import { parseRange, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import { formatCount, formatSize } from '../../terminal/format.ts';
 
@@ -38,7 +30,7 @@ export const command: Command = {
     ['--user <id>', 'all data of a user, in all sessions and in long-term memory'],
     [
       '--memory <place>',
-      'with --user: the long-term memory; default: what savestate.yaml names, else memories/history.db',
+      'with --user or --whole-session: the long-term memory; default: what savestate.yaml names, else memories/history.db',
     ],
     ['--reason <text>', 'why; it stays in the tombstone'],
     ['--dry-run', 'only say what would be deleted'],
@@ -56,13 +48,10 @@ A revision or range does not delete what a branch, a tag or a pin names. Shows t
   ],
   run: async (context, input) => {
     const opened = await context.open();
-    const userId = input.text('user');
-    const memory = userId === undefined ? undefined : await openMemoryOf(context, input, opened);
-    try {
-      await forget(context, input, opened);
-    } finally {
-      await memory?.close();
-    }
+    const memory = input.has('user')
+      ? await openMemoryOf(context, input, opened)
+      : await findFollowing(context, { named: input.text('memory'), manager: opened.manager });
+    await closing(memory, () => forget(context, input, opened));
   },
 };
 
@@ -104,13 +93,9 @@ async function openMemoryOf(
     context.say('The long-term memory of the server is left. Run "savestate memory forget --user <id>" where it is.');
     return undefined;
   }
-  try {
-    return await openMemory(context, { named, manager });
-  } catch (error) {
-    if (named !== undefined || !hasErrorCode(error, 'NOT_FOUND')) throw error;
-    context.say(`No long-term memory was found to forget the user in. ${messageOf(error)}`);
-    return undefined;
-  }
+  return findMemory(context, { named, manager }, (error) =>
+    context.say(`No long-term memory was found to forget the user in. ${messageOf(error)}`),
+  );
 }
 
 async function createPlan(opened: OpenStorage, input: CommandInput): Promise<Plan> {

@@ -1,9 +1,8 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { MAX_DOCUMENT_BYTES } from '../../../adapter/interchange/document.ts';
 import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
-import type { Command } from '../../base/command.ts';
-import type { Context } from '../../base/context.ts';
-import { EXIT, type ExitCode } from '../../base/exit-code.ts';
+import { type Command, type Context, EXIT, type ExitCode } from '../../base/command.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 /** Lines that are named; more are counted, and all are in the JSON. */
@@ -28,20 +27,26 @@ traces (OTLP JSON, whole or one per line), a session for each conversation. A st
     const [file, path] = [input.need(0, 'which file'), input.word(1)];
     if (path === undefined) return importFile(context, file);
     if (file === 'claude') return importClaude(context, resolve(context.folder, path));
-    if (file === 'atif' || file === 'otlp')
-      return (await import('./foreign-import.ts')).importForeign(context, file, path);
+    if (file === 'atif' || file === 'otlp') return importForeign(context, file, path);
     throw new InvalidInputError(
       `import takes one file, or a tool and what to read; found "${file}". Tools: claude, atif, otlp.`,
     );
   },
 };
 
+/** What reads a file that was named, or standard input for `-`, block by block. */
+function findInput({ folder }: Context, file: string): () => AsyncIterable<Buffer> {
+  if (file === '-') return () => process.stdin;
+  const path = resolve(folder, file);
+  if (!existsSync(path)) throw new NotFoundError(`There is no file ${file}.`);
+  return () => createReadStream(path);
+}
+
 async function importFile(context: Context, file: string): Promise<undefined> {
-  if (file !== '-' && !existsSync(file)) throw new NotFoundError(`There is no file ${file}.`);
+  const read = findInput(context, file);
   const { manager } = await context.open({ create: true });
-  const source = file === '-' ? process.stdin : createReadStream(file);
   const { sessionId, checkpoints, chunks, effects } = await manager.importSession(
-    context.watch<Uint8Array | string>(source, { noun: 'blocks', total: undefined }),
+    context.watch(read(), { noun: 'blocks', total: undefined }),
   );
   await context.answer(
     { sessionId, checkpoints, chunks, effects },
@@ -57,11 +62,9 @@ async function importClaude(context: Context, folder: string): Promise<ExitCode 
   ]);
   if (!existsSync(folder)) throw new NotFoundError(`There is no folder or file ${folder}.`);
   const { storage } = await context.open({ create: true });
-  const bar = context.progress({ noun: 'transcripts', total: undefined });
   const { signal } = context;
-  const onFile = (done: number): void => bar.show(done);
-  const report = await importLocalTranscripts(new SavestateSessionStore(storage), folder, { signal, onFile }).finally(
-    () => bar.end(),
+  const report = await context.showing({ noun: 'transcripts', total: undefined }, (onFile) =>
+    importLocalTranscripts(new SavestateSessionStore(storage), folder, { signal, onFile }),
   );
   const { sessions, subagents, entries, present, skipped } = report;
   await context.answer(
@@ -73,4 +76,42 @@ async function importClaude(context: Context, folder: string): Promise<ExitCode 
     context.say(`Skipped ${line === undefined ? file : `${file}:${line}`}: ${reason}.`);
   if (skipped.length > MAX_NAMED) context.say(`... and ${skipped.length - MAX_NAMED} more; --json names all.`);
   return skipped.length === 0 ? undefined : EXIT.partial;
+}
+
+/** Brings in a trajectory (ATIF) or traces (OTLP JSON) as sessions. */
+async function importForeign(context: Context, format: 'atif' | 'otlp', file: string): Promise<undefined> {
+  const document = await readDocument(context, file);
+  const { runs, ...counts } =
+    format === 'otlp'
+      ? (await import('../../../adapter/interchange/otlp.ts')).readOtlp(document)
+      : { runs: (await import('../../../adapter/interchange/atif.ts')).readAtif(document), spans: 0, otherSpans: 0 };
+  const { storeRuns } = await import('../../../adapter/interchange/imported-session.ts');
+  const { manager } = await context.open({ create: true });
+  const sessions = await storeRuns(manager, runs);
+  await context.answer({ sessions, ...counts }, () =>
+    sessions
+      .map(({ sessionId, checkpoints, messages, isNew }) => {
+        const what = `${formatCount(checkpoints, 'checkpoint')}, ${formatCount(messages, 'message')}`;
+        return `Session "${sessionId}": ${isNew ? what : 'there already, left alone'}.\n`;
+      })
+      .join(''),
+  );
+  if (counts.otherSpans) context.say(`${counts.otherSpans} of ${counts.spans} spans call no model or tool: left out.`);
+  const first = sessions[0]?.sessionId;
+  context.say(`See it: ${context.command('log', first)}    Loops and stalls: ${context.command('drift', first)}`);
+}
+
+async function readDocument(context: Context, file: string): Promise<string> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of findInput(context, file)()) {
+    await context.checkStop();
+    bytes += part.length;
+    if (bytes > MAX_DOCUMENT_BYTES)
+      throw new InvalidInputError(
+        `${file} has more than ${MAX_DOCUMENT_BYTES / 1024 ** 2} MiB, which is more than is imported at once. Split it.`,
+      );
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString('utf8');
 }

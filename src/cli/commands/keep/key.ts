@@ -1,15 +1,13 @@
 import { ConflictError, InvalidInputError, NotFoundError } from '../../../core/errors.ts';
 import type { KeyFile } from '../../../storage/encryption/key-file.ts';
-import type { KeyInfo, Keyring } from '../../../storage/encryption/keyring.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
+import type { Keyring } from '../../../storage/encryption/keyring.ts';
+import type { Command, CommandInput, Context } from '../../base/command.ts';
 import { findKeys, type KeySource } from '../../place/key-source.ts';
 import { formatCount, formatRows, formatTime } from '../../terminal/format.ts';
 
 const MAIN = 'main';
 
-const ACTIONS: Readonly<Record<string, Command['run']>> = { list, add, rotate, remove };
+const ACTIONS: Readonly<Record<string, Command['run']>> = { list, add: addKey, rotate, remove };
 
 /** Manages the keys of an encrypted storage. */
 export const command: Command = {
@@ -28,7 +26,7 @@ SAVESTATE_KEY_COMMAND (a command that prints it), never from an option. Only a f
 };
 
 async function openSource(context: Context): Promise<KeySource> {
-  const source = await findKeys({ env: context.env, folder: context.folder, config: await context.config() });
+  const source = await findKeys(await context.place());
   if (source !== undefined) return source;
   throw new NotFoundError(
     'No keys are named here. Write "encryption: { keys: file:<path> }" into savestate.yaml, or set SAVESTATE_KEY_FILE; keep the file apart from the storage.',
@@ -46,29 +44,24 @@ async function openFile(context: Context): Promise<KeyFile> {
 async function list(context: Context): Promise<undefined> {
   const { keys } = await openSource(context);
   const found = (await keys.read()).list();
-  const rows = found.map((key) => [key.id, key.name, formatTime(key.createdAt), stateOf(key)]);
+  const rows = found.map(({ id, name, createdAt, isNewest, removedAt }) => {
+    const used = isNewest ? 'writes' : 'reads';
+    return [id, name, formatTime(createdAt), removedAt === undefined ? used : `removed ${formatTime(removedAt)}`];
+  });
   return context.answer(found, () => formatRows(context.terminal, rows, { head: ['id', 'name', 'created', 'state'] }));
 }
 
-function stateOf({ isNewest, removedAt }: KeyInfo): string {
-  if (removedAt !== undefined) return `removed ${formatTime(removedAt)}`;
-  return isNewest ? 'writes' : 'reads';
-}
-
-async function add(context: Context, input: CommandInput): Promise<undefined> {
+async function addKey(context: Context, input: CommandInput): Promise<undefined> {
   const file = await openFile(context);
   const name = input.word(1) ?? MAIN;
   const isNew = await file.create();
-  const ring = isNew && name === MAIN ? await file.read() : await file.update((before) => addNew(before, name));
-  return tell(context, ring, {
-    name,
-    text: isNew ? `The key file ${file.path} was made. Keep a copy, apart from the storage.\n` : '',
-  });
-}
-
-function addNew(ring: Keyring, name: string): Keyring {
-  if (!hasKey(ring, name)) return ring.add(name);
-  throw new ConflictError(`Key "${name}" already exists. Create a newer one with: savestate key rotate ${name}`);
+  const add = (before: Keyring): Keyring => {
+    if (!hasKey(before, name)) return before.add(name);
+    throw new ConflictError(`Key "${name}" already exists. Create a newer one with: savestate key rotate ${name}`);
+  };
+  const ring = await (isNew && name === MAIN ? file.read() : file.update(add));
+  const text = isNew ? `The key file ${file.path} was made. Keep a copy, apart from the storage.\n` : '';
+  return tell(context, ring, { name, text });
 }
 
 async function rotate(context: Context, input: CommandInput): Promise<undefined> {
@@ -93,20 +86,15 @@ async function tell(
 }
 
 async function remove(context: Context, input: CommandInput): Promise<undefined> {
-  const which = input.word(1);
-  if (which === undefined) throw new InvalidInputError('Say which key: savestate key remove <id or name>.');
+  const which = input.need(1, 'which key: savestate key remove <id or name>');
   const file = await openFile(context);
   const before = await file.read();
   const after = before.remove(which); // says if there is none
   const kept = new Set(after.list().flatMap(({ id, removedAt }) => (removedAt === undefined ? [id] : [])));
   const doomed = before.list().filter(({ id, removedAt }) => removedAt === undefined && !kept.has(id));
   const what = `${formatCount(doomed.length, 'key')} (${doomed.map(({ id, name }) => `${id} "${name}"`).join(', ')})`;
-  if (
-    !(await context.confirm(
-      `This removes ${what}. What was written with it cannot be read again, here or in any backup.`,
-    ))
-  )
-    return context.answer([], () => 'Nothing was removed.\n');
+  const question = `This removes ${what}. What was written with it cannot be read again, here or in any backup.`;
+  if (!(await context.confirm(question))) return context.answer([], () => 'Nothing was removed.\n');
   await file.update((ring) => ring.remove(which));
   return context.answer(doomed, () => `${what} removed.\n`);
 }

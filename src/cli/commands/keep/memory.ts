@@ -9,10 +9,7 @@ import {
   type MemoryScope,
   parseKind,
 } from '../../../memory/storage/memory-record.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
-import { EXIT, type ExitCode } from '../../base/exit-code.ts';
+import { type Command, type CommandInput, type Context, EXIT, type ExitCode } from '../../base/command.ts';
 import { type MemoryView, useMemory } from '../../memory/open-memory.ts';
 import { clip, formatCount, formatRows, formatTime } from '../../terminal/format.ts';
 
@@ -58,7 +55,7 @@ async function list(context: Context, input: CommandInput): Promise<undefined> {
   const found = await useMemory(context, input, async (memory, view) =>
     memory.getAll({ ...view.scope(), ...view.from, ...readSelection(input) }),
   );
-  await tell(context, limit === 0 ? [] : found.slice(-limit));
+  await tell(context, found.slice(-limit));
   if (found.length === 0) context.say('There are no memories.');
   if (found.length > limit) context.say(`${found.length - limit} more; see them with -n ${found.length}`);
 }

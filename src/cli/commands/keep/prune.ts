@@ -4,9 +4,9 @@ import { DEFAULT_RETENTION, type RetentionPolicy } from '../../../manager/retent
 import type { PruneResult } from '../../../manager/retention/retention-runner.ts';
 import { parseDuration } from '../../../manager/revision/parse-time.ts';
 import type { CollectResult } from '../../../storage/contract.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
+import { closing } from '../../base/closing.ts';
+import type { Command, CommandInput, Context } from '../../base/command.ts';
+import { findFollowing } from '../../memory/open-memory.ts';
 import { formatCount, formatSize } from '../../terminal/format.ts';
 
 const DAY_MS = 86_400_000;
@@ -63,7 +63,9 @@ Without rules those of savestate.yaml apply (retention:). Shows the plan and ask
     if (!context.globals.yes) context.terminal.note(formatReasons(preview));
     const isAgreed = await context.confirm(`This deletes ${formatCount(doomed, 'checkpoint')} for good.`);
     if (!isAgreed) return tell(context, preview);
-    const result = await context.busy('deleting', manager.prune(what));
+    const result = await closing(await findFollowing(context, { manager }), () =>
+      context.busy('deleting', manager.prune(what)),
+    );
     const signal = { signal: context.signal };
     return tell(context, result, input.flag('gc') ? await context.busy('collecting', manager.gc(signal)) : undefined);
   },

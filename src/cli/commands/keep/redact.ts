@@ -1,11 +1,10 @@
 import { InvalidInputError } from '../../../core/errors.ts';
+import { LinearPattern } from '../../../core/pattern/linear-pattern.ts';
 import { checkSession } from '../../../manager/transfer/import.ts';
 import { replaceSession } from '../../../manager/transfer/replace-session.ts';
 import { rewriteSession } from '../../../manager/transfer/rewrite-session.ts';
 import { parseStatePath } from '../../../view/state-path.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
+import type { Command, CommandInput, Context } from '../../base/command.ts';
 import { readText } from '../../place/read-text.ts';
 import { Redaction, type RedactionRules } from '../../state/redaction-rules.ts';
 import { formatCount, formatSize } from '../../terminal/format.ts';
@@ -23,8 +22,8 @@ export const command: Command = {
     ['--dry-run', 'only count the occurrences'],
   ],
   details: `Rewrites every checkpoint, note and recorded effect of the session: matches become [redacted], and their bytes are removed.
-Ids, times, branches and tags stay; digests change. No option takes the secret itself, because others could see it.
-Stop programs that write to the session first. If the command is killed, the next one that opens the storage, or a program that opens the session, finishes it. Copies and exports elsewhere are not touched. Shows the plan and asks first.`,
+A number that matches goes whole. Ids, times, branches and tags stay; digests change. No option takes the secret itself, because others could see it.
+Stop programs that have the session open first: what one of them saves afterwards without a lease builds on what is gone, and cannot be read. If the command is killed, the next one that opens the storage, or a program that opens the session, finishes it. Copies and exports elsewhere are not touched. Shows the plan and asks first.`,
   examples: [
     ['savestate redact --env LEAKED_KEY -s chat-42', 'a key in a chat'],
     [`savestate redact --pattern '\\b\\d{4} \\d{4} \\d{4} \\d{4}\\b' --dry-run`, 'count card numbers'],
@@ -79,12 +78,8 @@ function failEmpty(name: string): never {
   throw new InvalidInputError(`The variable ${name} is not set.`);
 }
 
-function parsePattern(text: string): RegExp {
-  try {
-    const pattern = new RegExp(text, 'gu');
-    if (!new RegExp(text, 'u').test('')) return pattern;
-  } catch (cause) {
-    throw new InvalidInputError(`"${text}" is not a regular expression.`, { cause });
-  }
-  throw new InvalidInputError(`"${text}" matches everywhere.`);
+function parsePattern(source: string): LinearPattern {
+  const pattern = new LinearPattern({ source, flags: 'u' }, '--pattern');
+  if (pattern.test('')) throw new InvalidInputError(`The pattern /${source}/ matches everywhere.`);
+  return pattern;
 }

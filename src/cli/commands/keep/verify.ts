@@ -4,9 +4,8 @@ import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import type { VerifyReport } from '../../../manager/verify/verify.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
-import type { Command } from '../../base/command.ts';
-import type { Context } from '../../base/context.ts';
-import { EXIT, type ExitCode } from '../../base/exit-code.ts';
+import { closing } from '../../base/closing.ts';
+import { type Command, type Context, EXIT, type ExitCode } from '../../base/command.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 /** Findings that are printed; more are counted, and all are in the JSON. */
@@ -37,19 +36,13 @@ async function verifyStorage(context: Context, readData: boolean): Promise<Verif
     ({ checkpoints }) => checkpoints,
     () => undefined, // what is wrong is told by the check itself
   );
-  const bar = context.progress({ noun: 'checkpoints', total });
-  const manager = new CheckpointManager({
-    storage: countReads(storage, async (count) => {
+  return context.showing({ noun: 'checkpoints', total }, (show) => {
+    const counted = countReads(storage, async (count) => {
       await context.checkStop();
-      bar.show(count);
-    }),
+      show(count);
+    });
+    return closing(new CheckpointManager({ storage: counted }), (manager) => manager.verify({ readData }));
   });
-  try {
-    return await manager.verify({ readData });
-  } finally {
-    bar.end();
-    await manager.close();
-  }
 }
 
 /** Damage that leaves nothing to check. */

@@ -1,9 +1,7 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import { toDiffOutput } from '../../../view/diff-output.ts';
 import { toJsonForm } from '../../../view/json-form.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { OpenStorage } from '../../base/open-storage.ts';
+import type { Command, CommandInput, OpenStorage } from '../../base/command.ts';
 import { parseRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import { formatDiff, formatDiffStat } from '../../state/diff-text.ts';
 

@@ -1,7 +1,5 @@
 import type { DriftHistory } from '../../../view/drift-history.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
+import type { Command, CommandInput, Context } from '../../base/command.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { formatSparkline, formatTable, formatTime } from '../../terminal/format.ts';
 
@@ -91,7 +89,7 @@ function describeCase({ summary, onset, agent, points }: DriftOutput, isNew: (te
   const shown = at === undefined ? onset : `#${at.sequence} (${onset})`;
   const since = onset === null || agent === null ? '' : ` since ${shown}`;
   if (summary === '') return since === '' ? '' : `${agent}${since}\n`;
-  return `${isNew(summary.replace(/(?<=drift \(\w+\))( since event \d+)?\./, `${since}.`))}\n`; // events are the detector's, checkpoints the reader's
+  return `${isNew(summary.replace(/(?<=drift \(\w+\))( since #\d+)?\./, `${since}.`))}\n`;
 }
 
 /** As many values as the chart is wide; where several fall together, the strongest stands for them. */

@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import { toOutput } from '../../../view/checkpoint-output.ts';
 import { TAIL_PAGE, Tail } from '../../../view/tail.ts';
-import type { Command } from '../../base/command.ts';
-import type { Context } from '../../base/context.ts';
+import type { Command, Context } from '../../base/command.ts';
 import { formatLine } from '../../state/checkpoint-text.ts';
 import { formatTime, widthOf } from '../../terminal/format.ts';
 

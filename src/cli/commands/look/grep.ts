@@ -1,6 +1,6 @@
-import { InvalidInputError } from '../../../core/errors.ts';
+import type { LinearPattern } from '../../../core/pattern/linear-pattern.ts';
 import { checkRef } from '../../../storage/ref.ts';
-import { excerptOf, findTexts, type Match, searchHistory, searchState } from '../../../view/search.ts';
+import { excerptOf, findTexts, type Match, patternOf, searchHistory, searchState } from '../../../view/search.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
@@ -18,15 +18,19 @@ export const command: Command = {
     ['--at', 'only the state of this one checkpoint'],
     ['-n <count>', 'stop after this many matches'],
   ],
-  details:
-    'Searches a history from its start and shows where each match first appeared; a message is shown once. Exits with 13 if there is no match, and says where else to look.',
+  details: `Searches a history from its start and shows where each match first appeared; a message is shown once. Exits with 13 if there is no match, and says where else to look.
+The pattern is a regular expression of JavaScript without lookarounds and references to groups, so that none takes long.`,
   examples: [
     ['savestate grep refund', 'each message that says "refund"'],
     ['savestate grep -i "order \\d+" v1..@', 'since the tag v1'],
     ['savestate grep --at token @', 'in the newest state only'],
   ],
   run: async (context, input) => {
-    const pattern = createPattern(input);
+    const pattern = patternOf({
+      text: input.need(0, 'what to search for'),
+      isPlain: input.flag('fixed'),
+      ignoresCase: input.flag('ignoreCase'),
+    });
     const limit = input.limit() ?? Number.POSITIVE_INFINITY;
     const matches: Match[] = [];
     for await (const match of search(context, input, pattern)) {
@@ -40,22 +44,7 @@ export const command: Command = {
   },
 };
 
-function createPattern(input: CommandInput): RegExp {
-  const text = input.need(0, 'what to search for');
-  const source = input.flag('fixed') ? text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&') : text;
-  try {
-    return new RegExp(source, input.flag('ignoreCase') ? 'iu' : 'u');
-  } catch (cause) {
-    throw new InvalidInputError(
-      `"${text}" is not a regular expression. To search for it as plain text, pass --fixed.`,
-      {
-        cause,
-      },
-    );
-  }
-}
-
-async function* search(context: Context, input: CommandInput, pattern: RegExp): AsyncGenerator<Match> {
+async function* search(context: Context, input: CommandInput, pattern: LinearPattern): AsyncGenerator<Match> {
   const opened = await context.open();
   const revision = input.word(1) ?? '@';
   if (input.flag('at')) {
@@ -71,7 +60,7 @@ async function* search(context: Context, input: CommandInput, pattern: RegExp): 
 const MAX_OTHERS = 50;
 
 /** Where it was looked for, and where else it is. */
-async function describeNothing(context: Context, pattern: RegExp): Promise<string[]> {
+async function describeNothing(context: Context, pattern: LinearPattern): Promise<string[]> {
   const opened = await context.open();
   const sessionId = await opened.session();
   const branch = await opened.manager.currentBranch(sessionId);
@@ -98,7 +87,7 @@ async function describeNothing(context: Context, pattern: RegExp): Promise<strin
 const IN_MESSAGE = /^\$(?:\.(?:chat|fleet|channel_values))?\.(messages\[\d+\]).*$/;
 const PIPE_CHARS = 1_000;
 
-function format({ terminal }: Context, matches: readonly Match[], pattern: RegExp): string {
+function format({ terminal }: Context, matches: readonly Match[], pattern: LinearPattern): string {
   const { style, isScreen, columns } = terminal;
   const rows = matches.map(({ checkpointId, sequence, path, text }) => [
     `#${sequence}`,

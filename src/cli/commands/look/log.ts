@@ -4,10 +4,7 @@ import { readSession, toEntry } from '../../../manager/engine/records.ts';
 import { parseTime } from '../../../manager/revision/parse-time.ts';
 import { MessageFold, readLive } from '../../../manager/revision/rounds.ts';
 import { type CheckpointOutput, type Names, NO_NAMES, readNames, toOutput } from '../../../view/checkpoint-output.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
-import type { OpenStorage } from '../../base/open-storage.ts';
+import type { Command, CommandInput, Context, OpenStorage } from '../../base/command.ts';
 import { parseRange, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
 import { formatDetails, formatHistory, formatLine } from '../../state/checkpoint-text.ts';
 import { Expression } from '../../state/expression.ts';
@@ -44,7 +41,12 @@ export const command: Command = {
     const opened = await context.open();
     if (input.flag('steps')) return (await import('./steps.ts')).listSteps(context, opened, input);
     const unsaved = await opened.describeUnsaved();
-    if (unsaved === undefined) return listCheckpoints(context, opened, input);
+    if (unsaved === undefined) {
+      await listCheckpoints(context, opened, input);
+      const choice = context.terminal.isNoteScreen ? await opened.describeChoice() : undefined;
+      if (choice !== undefined) context.say(choice);
+      return undefined;
+    }
     await context.answer([], () => '');
     context.say(`${unsaved} See: ${context.command('log --steps')}`);
     return undefined;
@@ -52,7 +54,7 @@ export const command: Command = {
 };
 
 /** `log` of what was saved. */
-async function listCheckpoints(context: Context, opened: OpenStorage, input: CommandInput): Promise<undefined> {
+async function listCheckpoints(context: Context, opened: OpenStorage, input: CommandInput): Promise<void> {
   const sessionId = await opened.findSession();
   const listed = sessionId === undefined ? NOTHING : await list(context, opened, { input, sessionId });
   const { checkpoints, names } = listed;

@@ -1,7 +1,6 @@
 import { listSessions, type SessionListing } from '../../../view/list-sessions.ts';
 import type { Command } from '../../base/command.ts';
 import { clip, formatCount, formatRows, formatTime } from '../../terminal/format.ts';
-import type { Terminal } from '../../terminal/terminal.ts';
 
 const DEFAULT_LIMIT = 50;
 const MIN_ID_CHARS = 24;
@@ -21,11 +20,14 @@ export const command: Command = {
     const listing: SessionListing = {
       limit: input.limit() ?? DEFAULT_LIMIT,
       isWhole: input.flag('all'),
-      onDamage: (id) => context.say(`Session ${JSON.stringify(id)} is damaged and not shown. Run savestate verify.`),
+      onDamage: (id) =>
+        context.say(`Session ${JSON.stringify(id)} is damaged and not shown. Run savestate verify --read-data.`),
     };
     const sessions = await listSessions(opened.manager, listing);
+    const { isScreen, columns } = context.terminal;
+    const idChars = Math.max(MIN_ID_CHARS, Math.floor(columns / 3)); // a long id leaves room for the other columns
     const rows = sessions.map(({ id, currentBranch, branches, sequence, savedAt, status, subgraphs = [], steps }) => [
-      `${shorten(id, context.terminal)}${subgraphs.length === 0 ? '' : ` (+${formatCount(subgraphs.length, 'subgraph')})`}`,
+      `${isScreen ? clip(id, idChars) : id}${subgraphs.length === 0 ? '' : ` (+${formatCount(subgraphs.length, 'subgraph')})`}`,
       currentBranch,
       String(branches.length),
       steps === undefined ? `#${sequence}` : 'none',
@@ -37,8 +39,3 @@ export const command: Command = {
     if (sessions.length === 0) context.say('There are no sessions yet.');
   },
 };
-
-/** A long id leaves room for the other columns; in a pipe it is whole. */
-function shorten(id: string, { isScreen, columns }: Terminal): string {
-  return isScreen ? clip(id, Math.max(MIN_ID_CHARS, Math.floor(columns / 3))) : id;
-}

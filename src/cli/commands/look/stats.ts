@@ -1,6 +1,6 @@
+import { eachCheckpoint } from '../../../manager/branch/history.ts';
 import { type Save, toGrowth } from '../../../view/growth.ts';
-import type { Command } from '../../base/command.ts';
-import type { Context } from '../../base/context.ts';
+import type { Command, Context } from '../../base/command.ts';
 import { formatAddress } from '../../place/address.ts';
 import { formatCount, formatSize, formatSparkline, formatTable, formatTime } from '../../terminal/format.ts';
 
@@ -21,7 +21,7 @@ async function measure(context: Context) {
   const { sessions, checkpoints, tombstones, chunks, bytes } = await opened.manager.stats();
   const work = { noun: 'checkpoints', total: checkpoints };
   const saves: Save[] = [];
-  for await (const { header, stateBytes } of context.watch(opened.list({}), work))
+  for await (const { header, stateBytes } of context.watch(eachCheckpoint(opened.manager, {}), work))
     saves.push({ timeMs: header.timestampMs, bytes: stateBytes });
   const growth = toGrowth(saves.sort((one, other) => one.timeMs - other.timeMs));
   const logicalBytes = growth.at(-1)?.logicalBytes ?? 0;

@@ -3,9 +3,7 @@ import type { RecordedEffect } from '../../../manager/effect/effect-record.ts';
 import { openRecordings } from '../../../manager/effect/recordings.ts';
 import { toEffect } from '../../../view/effect-output.ts';
 import { toJsonForm } from '../../../view/json-form.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
-import type { OpenStorage } from '../../base/open-storage.ts';
+import type { CommandInput, Context, OpenStorage } from '../../base/command.ts';
 import { formatDuration, formatRows } from '../../terminal/format.ts';
 
 /** Options of `log` that choose or show checkpoints. */
@@ -24,7 +22,7 @@ export async function listSteps(context: Context, opened: OpenStorage, input: Co
   const headId = await opened.findName(sessionId, 'branch', branch);
   const { recordings } = await openRecordings(
     manager.engine,
-    { sessionId, branch, head: headId && (await opened.openCheckpoint(headId)) },
+    { sessionId, branch, head: headId && (await manager.open(headId)) },
     { mode: 'live', from: 'start' },
   );
   const effects = recordings.toReversed();

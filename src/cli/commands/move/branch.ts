@@ -1,8 +1,7 @@
-import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
+import { NotFoundError } from '../../../core/errors.ts';
 import { isAnswerBranch } from '../../../manager/revision/ref-name.ts';
-import type { Command } from '../../base/command.ts';
-import type { Context } from '../../base/context.ts';
-import { Journal } from '../../place/own-files.ts';
+import type { Command, CommandInput, Context } from '../../base/command.ts';
+import { noteOperation } from '../../place/own-files.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { formatRows } from '../../terminal/format.ts';
 import { tellBranch } from './fork.ts';
@@ -21,7 +20,7 @@ export const command: Command = {
   ],
   run: async (context, input) => {
     const name = input.word(0);
-    if (input.flag('delete')) return deleteBranch(context, name);
+    if (input.flag('delete')) return deleteBranch(context, input);
     return name === undefined ? list(context, input.flag('all')) : make(context, name, input.word(1) ?? '@');
   },
 };
@@ -46,26 +45,29 @@ async function make(context: Context, name: string, revision: string): Promise<u
   const opened = await context.open();
   const origin = await resolveRevision(opened, revision);
   const head = await opened.manager.fork(origin.id, { branch: name });
-  (await Journal.open(context)).add({
+  await noteOperation(context, {
     sessionId: head.sessionId,
     summary: `make branch "${name}" at ${origin.id}`,
-    undo: [{ step: 'delete-branch', name, headId: head.headId }],
+    undo: [{ step: 'delete', kind: 'branch', name, target: head.headId }],
   });
   return tellBranch(context, head, `began at #${origin.sequence}`);
 }
 
-async function deleteBranch(context: Context, name: string | undefined): Promise<undefined> {
-  if (name === undefined) throw new InvalidInputError('Say which branch to delete.');
+/** Deletes a branch or a tag, and returns what it named. */
+export async function deleteName(context: Context, input: CommandInput, kind: 'branch' | 'tag') {
+  const name = input.need(0, `which ${kind} to delete`);
   const opened = await context.open();
   const sessionId = await opened.session();
-  const headId = await opened.findName(sessionId, 'branch', name);
-  if (headId === undefined) throw new NotFoundError(`Session "${sessionId}" has no branch "${name}".`);
-  await opened.manager.deleteBranch(sessionId, name);
-  (await Journal.open(context)).add({
-    sessionId,
-    summary: `delete branch "${name}" at ${headId}`,
-    undo: [{ step: 'make-branch', name, headId }],
-  });
+  const target = await opened.findName(sessionId, kind, name);
+  if (target === undefined) throw new NotFoundError(`Session "${sessionId}" has no ${kind} "${name}".`);
+  await (kind === 'tag' ? opened.manager.untag(sessionId, name) : opened.manager.deleteBranch(sessionId, name));
+  const undo = [{ step: 'make', kind, name, target } as const];
+  await noteOperation(context, { sessionId, summary: `delete ${kind} "${name}" at ${target}`, undo });
+  return { sessionId, name, target };
+}
+
+async function deleteBranch(context: Context, input: CommandInput): Promise<undefined> {
+  const { sessionId, name, target: headId } = await deleteName(context, input, 'branch');
   await context.answer(
     { sessionId, deleted: name, headId },
     () => `Branch "${name}" is deleted; it was at ${headId}.\n`,

@@ -2,14 +2,13 @@ import { withoutUndefined } from '../../../core/defined.ts';
 import type { JsonPatchOperation } from '../../../core/diff/index.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { formatPath } from '../../../core/path.ts';
+import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { ForkedBranch, ForkOptions } from '../../../manager/branch/branching.ts';
 import type { StateEdit } from '../../../manager/branch/edit-state.ts';
 import { parseJsonOrText } from '../../../view/json-form.ts';
 import { findAt, parseStatePath, setAt } from '../../../view/state-path.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
-import { Journal } from '../../place/own-files.ts';
+import type { Command, CommandInput, Context } from '../../base/command.ts';
+import { noteOperation } from '../../place/own-files.ts';
 import { readText } from '../../place/read-text.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { editState } from '../../state/edit-state.ts';
@@ -37,30 +36,25 @@ export const command: Command = {
   run: async (context, input) => {
     const opened = await context.open();
     const origin = await resolveRevision(opened, input.word(0) ?? '@');
-    const edit = await readEdit(
-      input,
-      () => editState(context, opened, origin.id),
-      (text) => context.say(text),
-    );
+    const edit = await readEdit(context, input, origin);
+    const isEdited = edit !== undefined;
     const head = await opened.manager.fork(origin.id, toForkOptions(context, input, edit));
-    const before = await opened.manager.currentBranch(head.sessionId);
-    if (input.flag('switch')) await opened.manager.switchBranch(head.sessionId, head.branch);
-    (await Journal.open(context)).add({
-      sessionId: head.sessionId,
-      summary: `fork ${origin.id} as branch "${head.branch}"`,
+    const { sessionId, branch, headId } = head;
+    const before = await opened.manager.currentBranch(sessionId);
+    const isSwitched = input.flag('switch');
+    if (isSwitched) await opened.manager.switchBranch(sessionId, branch);
+    await noteOperation(context, {
+      sessionId,
+      summary: `fork ${origin.id} as branch "${branch}"`,
       undo: [
-        ...(input.flag('switch') ? [{ step: 'switch' as const, name: before }] : []),
-        { step: 'delete-branch', name: head.branch, headId: head.headId },
+        ...(isSwitched ? [{ step: 'switch', kind: 'branch', name: before } as const] : []),
+        { step: 'delete', kind: 'branch', name: branch, target: headId },
       ],
     });
-    await tellBranch(
-      context,
-      head,
-      `began at #${origin.sequence} ${origin.id}${edit === undefined ? '' : ' with an edit'}`,
-    );
-    tellGraphMove(context, origin, { isEdited: edit !== undefined });
-    const next = input.flag('switch') ? '' : `    Go on in it: ${context.command(`switch ${head.branch}`)}`;
-    context.say(`See it with: ${context.command(`diff ${origin.id} ${head.branch}`)}${next}`);
+    await tellBranch(context, head, `began at #${origin.sequence} ${origin.id}${isEdited ? ' with an edit' : ''}`);
+    tellGraphMove(context, origin, { isEdited });
+    const next = isSwitched ? '' : `    Go on in it: ${context.command(`switch ${branch}`)}`;
+    context.say(`See it with: ${context.command(`diff ${origin.id} ${branch}`)}${next}`);
   },
 };
 
@@ -84,28 +78,24 @@ export async function tellBranch(context: Context, head: ForkedBranch, what: str
   );
 }
 
-async function readEdit(
-  input: CommandInput,
-  openEditor: () => Promise<StateEdit>,
-  say: (text: string) => void,
-): Promise<StateEdit | undefined> {
+async function readEdit(context: Context, input: CommandInput, { id }: Checkpoint): Promise<StateEdit | undefined> {
   const [sets, patch] = [input.texts('set'), input.text('patch')];
   const kinds = [input.flag('edit'), sets.length > 0, patch !== undefined].filter(Boolean).length;
   if (kinds > 1) throw new InvalidInputError('Use one of --edit, --set and --patch.');
-  if (input.flag('edit')) return openEditor();
+  if (input.flag('edit')) return editState(context, id);
   if (patch !== undefined) return readPatch(patch);
-  return sets.length === 0 ? undefined : (state) => sets.reduce((changed, set) => applySet(changed, set, say), state);
+  return sets.length === 0 ? undefined : (state) => sets.reduce((now, set) => applySet(context, now, set), state);
 }
 
 /** Says what may be a slip: a key that was not there, or a value of another kind. */
-function applySet(state: unknown, set: string, say: (text: string) => void): unknown {
+function applySet(context: Context, state: unknown, set: string): unknown {
   const at = set.indexOf('=');
   if (at < 1) throw new InvalidInputError(`--set needs path=json; found "${set}".`);
   const [path, value] = [parseStatePath(set.slice(0, at)), parseJsonOrText(set.slice(at + 1))];
   const [was, is] = [findAt(state, path), value].map(kindOf);
   const changed = setAt(state, path, value);
-  if (was === 'undefined') say(`${formatPath(path)} is new: the state had no such key.`);
-  else if (was !== is) say(`${formatPath(path)} was ${was}, and is ${is} now.`);
+  if (was === 'undefined') context.say(`${formatPath(path)} is new: the state had no such key.`);
+  else if (was !== is) context.say(`${formatPath(path)} was ${was}, and is ${is} now.`);
   return changed;
 }
 

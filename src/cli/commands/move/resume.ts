@@ -1,12 +1,9 @@
-import { withoutUndefined } from '../../../core/defined.ts';
 import type { EffectMode } from '../../../manager/effect/effect-log.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
+import type { Command, CommandInput } from '../../base/command.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
-import { TALK_OPTIONS, WORKFLOW_OPTION } from '../../team/talk-options.ts';
+import { DEFAULT_ROUNDS, TALK_OPTIONS, WORKFLOW_OPTION } from '../../team/talk-options.ts';
 import { refuseThread } from '../../thread/graph-move.ts';
 
-const DEFAULT_ROUNDS = 5;
 const MODES: readonly EffectMode[] = ['live', 'recorded', 'frozen'];
 
 /** Continues a conversation from any checkpoint, as a new branch. */
@@ -34,7 +31,7 @@ N rounds append N messages, unless the conversation ends earlier. Workflow runs 
     ['savestate resume @~8 --mode frozen', 'replay it without any calls'],
   ],
   run: async (context, input) => {
-    const departure = readDeparture(input);
+    const order = readOrder(input);
     const { findWorkflowPlace, openRun } = await import('../../workflow/workflow-file.ts');
     const opened = await openRun(context, input);
     const origin = await resolveRevision(opened, input.need(0, 'from which checkpoint'));
@@ -46,18 +43,21 @@ N rounds append N messages, unless the conversation ends earlier. Workflow runs 
       return runWorkflow(context, input, { ...place, sessionId: origin.sessionId, origin });
     }
     const { holdTalk } = await import('../../team/run-output.ts');
-    return holdTalk(context, input, ({ talk, following }) => talk.depart(origin, { ...departure, following }));
+    const { sessionId } = origin;
+    return holdTalk(context, input, ({ talk, following }) =>
+      talk.run({ ...order, sessionId, from: origin }, following),
+    );
   },
 };
 
-function readDeparture(input: CommandInput) {
-  return withoutUndefined({
-    rounds: input.count('rounds') ?? DEFAULT_ROUNDS,
-    mode: input.oneOf('mode', MODES) ?? 'live',
+function readOrder(input: CommandInput) {
+  return {
+    rounds: input.count('rounds'),
+    mode: input.oneOf('mode', MODES),
     stripSignal: input.flag('stripSignal'),
     files: input.flag('restoreFiles') ? ('restore' as const) : ('keep' as const),
     branch: input.text('branch'),
     reason: input.text('reason'),
     prompt: input.text('prompt'),
-  });
+  };
 }

@@ -1,5 +1,5 @@
 import type { Command } from '../../base/command.ts';
-import { Journal } from '../../place/own-files.ts';
+import { noteOperation } from '../../place/own-files.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { tellGraphMove } from '../../thread/graph-move.ts';
 import { tellBranch, toForkOptions } from './fork.ts';
@@ -22,12 +22,13 @@ export const command: Command = {
     const origin = await resolveRevision(opened, input.need(0, 'to which checkpoint'));
     const before = await opened.manager.currentBranch(origin.sessionId);
     const head = await opened.manager.rewind(origin.id, toForkOptions(context, input));
-    (await Journal.open(context)).add({
-      sessionId: head.sessionId,
-      summary: `rewind to ${origin.id} as branch "${head.branch}"`,
+    const { sessionId, branch, headId } = head;
+    await noteOperation(context, {
+      sessionId,
+      summary: `rewind to ${origin.id} as branch "${branch}"`,
       undo: [
-        { step: 'switch', name: before },
-        { step: 'delete-branch', name: head.branch, headId: head.headId },
+        { step: 'switch', kind: 'branch', name: before },
+        { step: 'delete', kind: 'branch', name: branch, target: headId },
       ],
     });
     await tellBranch(context, head, `is current now, at #${origin.sequence}`);

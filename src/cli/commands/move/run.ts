@@ -1,10 +1,7 @@
 import { resolve } from 'node:path';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { checkValue, wholeFrom } from '../../../core/options.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
-import type { ExitCode } from '../../base/exit-code.ts';
+import type { Command, CommandInput, Context, ExitCode } from '../../base/command.ts';
 import { readText } from '../../place/read-text.ts';
 import { newSessionName, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
 
@@ -59,7 +56,7 @@ async function talk(context: Context, input: CommandInput): Promise<ExitCode | u
   const sessionId = (await context.namedSession()) ?? newSessionName('chat');
   return holdTalk(context, input, async ({ following, ...held }) => {
     await tendTeam(context, held, { words, sessionId });
-    return held.talk.prompt(sessionId, text, { ...following, rounds });
+    return held.talk.run({ sessionId, prompt: text, rounds }, following);
   });
 }
 

@@ -1,5 +1,5 @@
 import type { Command } from '../../base/command.ts';
-import { Journal } from '../../place/own-files.ts';
+import { noteOperation } from '../../place/own-files.ts';
 import { tellGraphMove } from '../../thread/graph-move.ts';
 
 /** Makes another branch current. */
@@ -13,16 +13,16 @@ export const command: Command = {
     const name = input.need(0, 'which branch');
     const before = await opened.manager.currentBranch(sessionId);
     await opened.manager.switchBranch(sessionId, name);
-    (await Journal.open(context)).add({
+    await noteOperation(context, {
       sessionId,
       summary: `switch from branch "${before}" to "${name}"`,
-      undo: [{ step: 'switch', name: before }],
+      undo: [{ step: 'switch', kind: 'branch', name: before }],
     });
     await context.answer(
       { sessionId, branch: name },
       () => `Branch "${name}" of session "${sessionId}" is current now.\n`,
     );
     const headId = await opened.findName(sessionId, 'branch', name);
-    if (headId !== undefined) tellGraphMove(context, await opened.openCheckpoint(headId));
+    if (headId !== undefined) tellGraphMove(context, await opened.manager.open(headId));
   },
 };

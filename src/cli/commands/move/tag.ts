@@ -1,9 +1,9 @@
-import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
-import type { Command } from '../../base/command.ts';
-import type { Context } from '../../base/context.ts';
-import { Journal } from '../../place/own-files.ts';
+import { InvalidInputError } from '../../../core/errors.ts';
+import type { Command, CommandInput, Context } from '../../base/command.ts';
+import { noteOperation } from '../../place/own-files.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { formatRows } from '../../terminal/format.ts';
+import { deleteName } from './branch.ts';
 
 /** Lists, sets and deletes tags. */
 export const command: Command = {
@@ -18,7 +18,7 @@ export const command: Command = {
   ],
   run: async (context, input) => {
     const name = input.word(0);
-    if (input.flag('delete')) return deleteTag(context, name);
+    if (input.flag('delete')) return deleteTag(context, input);
     return name === undefined ? list(context) : set(context, name, input.word(1) ?? '@');
   },
 };
@@ -39,25 +39,12 @@ async function set(context: Context, name: string, revision: string): Promise<un
       `A tag cannot be called "${name}": in the REPL a number alone is a round. Try: v${name}`,
     );
   const checkpointId = await opened.manager.tag(id, name);
-  (await Journal.open(context)).add({
-    sessionId,
-    summary: `tag ${id} as "${name}"`,
-    undo: [{ step: 'delete-tag', name, checkpointId }],
-  });
+  const undo = [{ step: 'delete', kind: 'tag', name, target: checkpointId } as const];
+  await noteOperation(context, { sessionId, summary: `tag ${id} as "${name}"`, undo });
   return context.answer({ name, checkpointId }, () => `Checkpoint ${checkpointId} is tagged "${name}".\n`);
 }
 
-async function deleteTag(context: Context, name: string | undefined): Promise<undefined> {
-  if (name === undefined) throw new InvalidInputError('Say which tag to delete.');
-  const opened = await context.open();
-  const sessionId = await opened.session();
-  const checkpointId = await opened.findName(sessionId, 'tag', name);
-  if (checkpointId === undefined) throw new NotFoundError(`Session "${sessionId}" has no tag "${name}".`);
-  await opened.manager.untag(sessionId, name);
-  (await Journal.open(context)).add({
-    sessionId,
-    summary: `delete tag "${name}" of ${checkpointId}`,
-    undo: [{ step: 'make-tag', name, checkpointId }],
-  });
+async function deleteTag(context: Context, input: CommandInput): Promise<undefined> {
+  const { name, target: checkpointId } = await deleteName(context, input, 'tag');
   return context.answer({ deleted: name, checkpointId }, () => `Tag "${name}" is deleted; it named ${checkpointId}.\n`);
 }

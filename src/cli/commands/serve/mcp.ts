@@ -1,5 +1,6 @@
+import { closing } from '../../base/closing.ts';
 import type { Command } from '../../base/command.ts';
-import { openMemory, withStorage } from '../../server/run-server.ts';
+import { withStorage } from '../../server/run-server.ts';
 
 /** Answers models over MCP. */
 export const command: Command = {
@@ -17,14 +18,11 @@ It needs the package @modelcontextprotocol/server. Tools, resources and prompts 
   run: async (given, input) => {
     const context = withStorage(given, input.word(0));
     const { createMcp } = await import('../../../server/mcp/mcp-server.ts');
+    const { findMemory } = await import('../../memory/open-memory.ts');
     const { manager } = await context.open();
-    const memory = await openMemory(context, input, manager);
-    try {
+    await closing(await findMemory(context, { named: input.text('memory'), manager }), async (memory) => {
       const mcp = await createMcp(manager, { memory, allowChanges: input.flag('allowChanges') });
       await mcp.serve({ stdin: process.stdin, stdout: process.stdout, signal: context.signal });
-    } finally {
-      await memory?.close();
-    }
-    return undefined;
+    });
   },
 };

@@ -1,6 +1,5 @@
-import type { Command } from '../../base/command.ts';
+import type { Command, Context } from '../../base/command.ts';
 import { findName, GLOBAL_ROWS } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
 import { listRevisions } from '../../revision/resolve-revision.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'];
@@ -17,13 +16,8 @@ export const command: Command = {
   run: async (context, input) => {
     const words = input.words[0] === '--' ? input.words.slice(1) : input.words;
     const last = words.at(-1) ?? '';
-    const found = await candidates(context, words.slice(0, -1), last);
-    context.terminal.print(
-      found
-        .filter((each) => each.startsWith(last))
-        .map((each) => `${each}\n`)
-        .join(''),
-    );
+    const found = (await candidates(context, words.slice(0, -1), last)).filter((each) => each.startsWith(last));
+    context.terminal.print(found.map((each) => `${each}\n`).join(''));
   },
 };
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
+import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
-import type { Command } from '../../base/command.ts';
-import type { Context } from '../../base/context.ts';
+import type { Command, Context } from '../../base/command.ts';
 import { formatAddress } from '../../place/address.ts';
 import { CONFIG_NAME, findConfigPath, readConfig, writeConfigValue } from '../../place/project.ts';
 
@@ -25,14 +25,16 @@ export const command: Command = {
     const found = await readConfig(context.folder);
     const storage = formatAddress(await context.address());
     const values = { ...found?.config };
-    return context.answer({ ...(found !== undefined && { path: found.path }), storage, values }, () => {
-      const lines = Object.entries(values).map(
-        ([name, set]) => `${name}: ${typeof set === 'string' ? set : JSON.stringify(set)}\n`,
-      );
+    return context.answer({ ...withoutUndefined({ path: found?.path }), storage, values }, () => {
+      const lines = Object.entries(values).map(([name, set]) => `${name}: ${format(set)}\n`);
       return `# ${found?.path ?? `no ${CONFIG_NAME} here or above`}; the storage is ${storage}\n${lines.join('')}`;
     });
   },
 };
+
+function format(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
 
 async function change(context: Context, key: string, value: string | undefined): Promise<void> {
   if (!SETTABLE.includes(key))
@@ -41,16 +43,11 @@ async function change(context: Context, key: string, value: string | undefined):
 }
 
 async function showOne(context: Context, key: string): Promise<undefined> {
-  const found = await context.config();
-  const value: unknown =
-    found === undefined || !Object.hasOwn(found.config, key)
-      ? undefined
-      : found.config[key as keyof typeof found.config];
+  const { path, config = {} } = (await context.config()) ?? {};
+  const value: unknown = new Map(Object.entries(config)).get(key);
   if (value === undefined)
-    throw new InvalidInputError(`"${key}" is not set${found === undefined ? '' : ` in ${found.path}`}.`);
+    throw new InvalidInputError(`"${key}" is not set${path === undefined ? '' : ` in ${path}`}.`);
   const storage = formatAddress(await context.address());
-  return context.answer(
-    { ...(found !== undefined && { path: found.path }), storage, values: { [key]: value } },
-    () => `${typeof value === 'string' ? value : JSON.stringify(value)}\n`,
-  );
+  const output = { ...withoutUndefined({ path }), storage, values: { [key]: value } };
+  return context.answer(output, () => `${format(value)}\n`);
 }

@@ -4,9 +4,7 @@ import { dirname, join } from 'node:path';
 import { messageOf } from '../../../core/errors.ts';
 import { Workers } from '../../../manager/workers/workers.ts';
 import { readManifest } from '../../../server/http/package-folder.ts';
-import type { Command } from '../../base/command.ts';
-import type { Context } from '../../base/context.ts';
-import { EXIT } from '../../base/exit-code.ts';
+import { type Command, type Context, EXIT } from '../../base/command.ts';
 import { type Address, addressExists, formatAddress } from '../../place/address.ts';
 import { readText, resolveFile } from '../../place/read-text.ts';
 import { formatCount } from '../../terminal/format.ts';
@@ -148,7 +146,6 @@ async function loadTeam(context: Context): Promise<Finding> {
   if ((await context.config())?.config.team === undefined) return NO_TEAM;
   const { openTeam } = await import('../../team/open-team.ts');
   const { kind, create } = await openTeam(context, { allowsCode: true }); // it is only made, nothing is run
-  return `a ${kind} of ${create()
-    .agents.map(({ name }) => name)
-    .join(', ')}`;
+  const names = create().agents.map(({ name }) => name);
+  return `a ${kind} of ${names.join(', ')}`;
 }

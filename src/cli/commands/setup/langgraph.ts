@@ -1,7 +1,6 @@
 import { importWithPeers } from '../../../adapter/langgraph/peers.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
+import type { Command, CommandInput } from '../../base/command.ts';
 import type { Transfer } from '../../langgraph/transfer.ts';
 
 const DIRECTIONS: Readonly<Record<string, Transfer['direction']>> = { import: 'import', export: 'export' };
@@ -11,7 +10,6 @@ export const command: Command = {
   arguments: '<action> [from]',
   options: [
     ['--to <place>', 'where the threads go; a file is created if it does not exist'],
-    ['--from <place>', 'the same as the first argument'],
     ['--threads <a,b>', 'only these threads; default all'],
     ['--allow-lossy', "also export values that LangGraph's serializer changes"],
   ],
@@ -38,11 +36,8 @@ Exits with 3 if something was skipped or is incomplete.`,
 
 function readTransfer(input: CommandInput): Transfer {
   const direction = input.action('langgraph', DIRECTIONS);
-  const [place, from = place] = [input.word(1), input.text('from')];
+  const from = input.need(1, `where to ${direction} from`);
   const to = input.text('to');
-  if (!from) throw new InvalidInputError(`Say where to ${direction} from.`);
-  if (place !== undefined && place !== from)
-    throw new InvalidInputError(`There are two places to ${direction} from: ${place} and ${from}. Name one.`);
   if (!to) throw new InvalidInputError('Say where the threads go: --to <place>.');
   const threads = input
     .text('threads')

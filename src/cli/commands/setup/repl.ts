@@ -1,3 +1,4 @@
+import { closing } from '../../base/closing.ts';
 import type { Command } from '../../base/command.ts';
 import { TALK_OPTIONS } from '../../team/talk-options.ts';
 
@@ -21,11 +22,9 @@ The configured team answers prompts; without a team or a storage, everything els
       import('../../repl/repl-team.ts'),
     ]);
     const found = await findReplTeam(context, input);
-    try {
-      await found.team?.tend();
-      return await runRepl(context, input.text('eval'), found);
-    } finally {
-      await found.team?.close();
-    }
+    return closing(found.team, async (team) => {
+      await team?.tend();
+      return runRepl(context, input.text('eval'), found);
+    });
   },
 };

@@ -1,16 +1,10 @@
 import { basename, resolve } from 'node:path';
 import { hasErrorCode, type SavestateError } from '../../../core/errors.ts';
 import type { Problem } from '../../../runtime/config/problem.ts';
-import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
-import type { Context } from '../../base/context.ts';
-import { EXIT, type ExitCode } from '../../base/exit-code.ts';
+import { type Command, type CommandInput, type Context, EXIT, type ExitCode } from '../../base/command.ts';
 import { formatCount } from '../../terminal/format.ts';
 
-const ACTIONS: Readonly<Record<string, Command['run']>> = {
-  check,
-  schema: printSchema,
-};
+const ACTIONS: Readonly<Record<string, Command['run']>> = { check, schema: printSchema };
 
 /** Looks at workflow files. */
 export const command: Command = {

@@ -8,9 +8,9 @@ import { checkServerOptions, SERVER_CHECKS, type ServerOptions } from '../../../
 import { EVENT_COLUMNS, type EventRow, fromRow, scopeColumns, toValues } from '../event-row.ts';
 import type { MemoryScope } from '../memory-record.ts';
 import type {
+  AppendConditions,
   AppendResult,
   EventVector,
-  Expectation,
   MemoryEvent,
   MemoryStorage,
   NewMemoryEvent,
@@ -29,6 +29,7 @@ const REWRITE = `UPDATE {s}.memory_event SET (${EVENT_COLUMNS.join(', ')}) = (${
   WHERE tenant = $1 AND seq = $${EVENT_COLUMNS.length + 2}`;
 const IS_MOVED = `SELECT 1 FROM jsonb_to_recordset($2::jsonb) AS expected("memoryId" text, "lastSeq" bigint)
   WHERE "lastSeq" <> coalesce((SELECT max(seq) FROM {s}.memory_event WHERE tenant = $1 AND memory_id = "memoryId"), 0)`;
+const IS_KNOWN = 'SELECT 1 FROM {s}.memory_event WHERE tenant = $1 AND (key = ANY($2) OR hash = ANY($3)) LIMIT 1';
 const WRITE_VECTORS = `INSERT INTO {s}.memory_vector(tenant, model, seq, vector)
   SELECT $1, $2, given.seq, given.vector FROM unnest($3::bigint[], $4::bytea[]) AS given(seq, vector)
   JOIN {s}.memory_event USING (seq) WHERE tenant = $1 ON CONFLICT DO NOTHING`;
@@ -58,15 +59,14 @@ export class PostgresMemoryStorage extends SqlMemoryReader<Connection> implement
     return this.#server;
   }
 
-  async append(events: readonly NewMemoryEvent[], expectations: readonly Expectation[] = []): Promise<AppendResult> {
+  async append(events: readonly NewMemoryEvent[], conditions: AppendConditions = {}): Promise<AppendResult> {
+    const { expectations = [], isNew = false } = conditions;
+    const keys = events.flatMap(({ key }) => key ?? []);
+    const hashes = isNew ? events.flatMap(({ fields }) => fields?.hash ?? []) : [];
     return this.#database.write(async (query): Promise<AppendResult> => {
       const moved = await query(IS_MOVED, [this.#tenant, JSON.stringify(expectations)]);
       if (moved.length > 0) return { status: 'moved' };
-      const keys = events.flatMap(({ key }) => key ?? []);
-      const known = await query('SELECT 1 FROM {s}.memory_event WHERE tenant = $1 AND key = ANY($2)', [
-        this.#tenant,
-        keys,
-      ]);
+      const known = await query(IS_KNOWN, [this.#tenant, keys, hashes]);
       if (known.length > 0) return { status: 'duplicate' };
       const stored: MemoryEvent[] = [];
       for (const event of events) stored.push(await this.#insert(query, event));

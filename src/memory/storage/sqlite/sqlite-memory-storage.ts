@@ -11,9 +11,9 @@ import type { SqlDatabase, SqlValue } from '../../../storage/database/sqlite-dri
 import { EVENT_COLUMNS, type EventRow, fromRow, scopeColumns, toValues } from '../event-row.ts';
 import type { MemoryScope } from '../memory-record.ts';
 import type {
+  AppendConditions,
   AppendResult,
   EventVector,
-  Expectation,
   MemoryEvent,
   MemoryStorage,
   NewMemoryEvent,
@@ -25,7 +25,11 @@ import { SqlMemoryReader } from '../sql-memory-reader.ts';
 
 const INSERT = `INSERT INTO memory_event(${EVENT_COLUMNS.join(', ')}) VALUES (${EVENT_COLUMNS.map(() => '?').join(', ')})`;
 const REWRITE = `UPDATE memory_event SET (${EVENT_COLUMNS.join(', ')}) = (${EVENT_COLUMNS.map(() => '?').join(', ')}) WHERE seq = ?`;
-const HAS_KEY = 'SELECT 1 FROM memory_event WHERE key = ?';
+const IS_KNOWN = 'SELECT 1 FROM memory_event WHERE key = ?1 UNION ALL SELECT 1 FROM memory_event WHERE hash = ?2';
+/** A statement that is a transaction by itself costs a third less than a look, a beginning, an insert and an end. */
+const INSERT_NEW = `INSERT INTO memory_event(${EVENT_COLUMNS.join(', ')}) SELECT ${EVENT_COLUMNS.map((_, at) => `?${at + 1}`).join(', ')}
+  WHERE NOT EXISTS (SELECT 1 FROM memory_event WHERE key = ?${EVENT_COLUMNS.indexOf('key') + 1})
+  AND NOT EXISTS (SELECT 1 FROM memory_event WHERE hash = ?${EVENT_COLUMNS.indexOf('hash') + 1})`;
 const LAST_SEQ = 'SELECT max(seq) AS seq FROM memory_event WHERE memory_id = ?';
 const INSERT_VECTOR = `INSERT INTO memory_vector(model, seq, vector) SELECT ?1, ?2, ?3
   WHERE EXISTS (SELECT 1 FROM memory_event WHERE seq = ?2) ON CONFLICT DO NOTHING`;
@@ -50,11 +54,14 @@ export class SqliteMemoryStorage extends SqlMemoryReader<SqliteConnection> imple
     super(new SqliteConnection(path, memoryTables, { ...settings, makesFolder: true }));
   }
 
-  async append(events: readonly NewMemoryEvent[], expectations: readonly Expectation[] = []): Promise<AppendResult> {
+  async append(events: readonly NewMemoryEvent[], conditions: AppendConditions = {}): Promise<AppendResult> {
+    const { expectations = [], isNew = false } = conditions;
+    const [first] = events;
+    if (isNew && events.length === 1 && expectations.length === 0 && first !== undefined) return this.#appendNew(first);
     return this.connection.write(() => {
       const isMoved = expectations.some(({ memoryId, lastSeq }) => this.#lastSeq(memoryId) !== lastSeq);
       if (isMoved) return { status: 'moved' };
-      if (events.some(({ key }) => this.#hasKey(key))) return { status: 'duplicate' };
+      if (events.some((event) => this.#isKnown(event, isNew))) return { status: 'duplicate' };
       return { status: 'stored', events: events.map((event) => this.#insert(event)) };
     });
   }
@@ -63,8 +70,19 @@ export class SqliteMemoryStorage extends SqlMemoryReader<SqliteConnection> imple
     return (this.connection.prepare(LAST_SEQ).get(memoryId) as { seq: number | null }).seq ?? 0;
   }
 
-  #hasKey(key: string | undefined): boolean {
-    return key !== undefined && this.connection.prepare(HAS_KEY).get(key) !== undefined;
+  #isKnown({ key, fields }: NewMemoryEvent, isNew: boolean): boolean {
+    const hash = isNew ? fields?.hash : undefined;
+    if (key === undefined && hash === undefined) return false;
+    return this.connection.prepare(IS_KNOWN).get(key ?? null, hash ?? null) !== undefined;
+  }
+
+  #appendNew(event: NewMemoryEvent): Promise<AppendResult> {
+    const values = toValues(event);
+    return this.connection.writeOne(() => {
+      const { changes, lastInsertRowid } = this.connection.prepare(INSERT_NEW).run(...values);
+      if (changes === 0) return { status: 'duplicate' };
+      return { status: 'stored', events: [{ ...event, seq: Number(lastInsertRowid) }] };
+    });
   }
 
   #insert(event: NewMemoryEvent): MemoryEvent {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isFinishing, type ReadEvent, textOf } from '../step/drift-event.ts';
+import { isFinishing, keysOf, leavesOf, type ReadEvent } from '../step/drift-event.ts';
 import { count, signal, text } from '../step/signal.ts';
 
 /** Enough by itself: an agent that had tools and a plan, and learnt nothing, answers from nowhere. */
@@ -73,9 +73,8 @@ export const goalAdherence = signal({
   observe({ event, options }, state) {
     if (options.goal === undefined) hearGoal(state, event);
     hearPerson(state, event);
-    const said = state.terms.length === 0 ? undefined : textIn(event);
-    if (said === undefined) return undefined;
-    addStep(state, said);
+    const work = state.terms.length === 0 ? undefined : workIn(event, state.isTold === true);
+    if (work === undefined || !addStep(state, work)) return undefined;
     const { messages, share } = state;
     if (messages < MIN_STEPS) return undefined;
     const minShare = state.isTold === true ? MIN_TOLD_SHARE : MIN_STATED_SHARE;
@@ -100,16 +99,39 @@ function hearPerson(state: Adherence, { kind, isAgent, text }: ReadEvent): void 
   if (state.isTold === true && !isAgent && kind === 'message') state.asked = termsOf(text, MAX_ASKED_TERMS);
 }
 
-/** What an agent says or does; undefined for all else, and for what says too little to tell. */
-function textIn({ kind, isAgent, name, input, text }: ReadEvent): string | undefined {
+/** Something that may speak of the goal, and whether it says so much that the goal should show in it. */
+type Work = { readonly text: string; readonly tells: boolean };
+
+/**
+ * What an agent says and does, with the names it uses for that, and what comes back to one whose goal was told. Paths, ids and choices
+ * have words of their own, whatever they are for: only prose tells that a call is about something else.
+ */
+function workIn({ kind, isAgent, name, input, text, isError }: ReadEvent, isTold: boolean): Work | undefined {
+  if (kind === 'result') return isTold && !isError ? { text, tells: false } : undefined;
   if (!isAgent || (kind !== 'message' && kind !== 'call')) return undefined;
-  const said = kind === 'message' ? text : `${name} ${textOf(input)}`;
-  return saysEnough(said) ? said : undefined;
+  if (kind === 'message') return { text, tells: saysEnough(text) };
+  const leaves = leavesOf(input);
+  const tells = leaves.some(isProse);
+  if (!tells && !isTold) return undefined;
+  return { text: [name, ...keysOf(input), ...leaves].join(' ').replace(WORD_INSIDE, '$1 '), tells };
 }
 
-function addStep(state: Adherence, said: string): void {
+/** "getOrder" speaks of orders. */
+const WORD_INSIDE = /(\p{Ll})(?=\p{Lu})/gu;
+const PROSE = /(?:\p{L}[\p{L}'’-]*[,;:.]? ){5}/u;
+
+function isProse(leaf: string): boolean {
+  const begun = leaf.slice(0, MAX_LOOKED_AT);
+  return saysEnough(leaf) && (PROSE.test(begun) || DENSE.test(begun));
+}
+
+/** Whether it says anything about the goal: what is short and has none of its words does not. */
+function addStep(state: Adherence, { text, tells }: Work): boolean {
+  const share = spokenShare(state, text);
+  if (!tells && share === 0) return false;
   state.messages++;
-  state.share += Math.max(WEIGHT, 1 / state.messages) * (spokenShare(state, said) - state.share);
+  state.share += Math.max(WEIGHT, 1 / state.messages) * (share - state.share);
+  return true;
 }
 
 /** How much of the goal a step speaks of, 0 to 1. */

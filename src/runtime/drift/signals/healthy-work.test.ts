@@ -41,6 +41,37 @@ test.each([
   expect(watch(plain.filter((event) => !pause.includes(event))).alarm).toBeDefined();
 });
 
+test('[drift.2] an equal state after a wait is no loop', () => {
+  const sleep = [call('sleep', { seconds: 5 }), result('')];
+  const look = [{ ...call('job_status', { id: 7 }), stateDigest: 'same' }, result('the job is still queued')];
+  expect(watch(times(30, () => [...look, ...sleep])).alarm).toBeUndefined();
+  expect(watch(times(3, () => look)).alarm?.kinds).toEqual(['loop']);
+});
+
+/** A word that no other number has. */
+const unique = (at: number) => [...(at * 7919 + 104_729).toString(26)].map((sign) => `z${sign}`).join('');
+const FRAME = 'home search results sorted by name with previous and next and imprint below';
+
+describe('the same call for the next thing', () => {
+  test.each([
+    ['of a queue', (at: number) => [call('pop', { queue: 'q' }), result(`{"id":"${unique(at)}","type":"order"}`)]],
+    ['of a list of tickets', (at: number) => [call('next', {}), result(`${unique(at)} asks about a delivery`)]],
+    [
+      'of pages with a frame',
+      (at: number) => [
+        call('click', { button: 'next' }),
+        result('clicked'),
+        call('read_page', {}),
+        result(`${FRAME} ${times(5, (row) => unique(at * 5 + row)).join(' ')}`),
+      ],
+    ],
+  ])('[drift.2] %s is no loop, until nothing comes any more', (_, take: (at: number) => DriftEvent[]) => {
+    const taken = times(30, take);
+    expect(watch(taken).alarm).toBeUndefined();
+    expect(watch([...taken, ...times(8, () => take(29))]).alarm?.kinds).toEqual(['loop']);
+  });
+});
+
 describe('mending and testing by turns', () => {
   const WORDS = 'left right upper lower first last open closed width height'.split(' ');
   const word = (at: number) => WORDS[(at * 7) % WORDS.length] ?? '';

@@ -20,6 +20,8 @@ const SHORT_RESULT = 0.35;
 const ERROR_FACTOR = 1.3;
 /** What was done in between makes it worth doing again, and the more often that was so, the likelier it is a check: a test is run after each edit. */
 const KEPT_PER_CHECK = 0.4;
+/** Once may be chance; what finds something each time is worth doing again. */
+const KEPT_PER_FIND = 0.4;
 
 /** How much a completed call repeats an earlier one without bringing anything new: 0 not at all, 1 fully, more if it fails again. */
 function redundancyOf(reading: StepReading): number {
@@ -69,7 +71,7 @@ function barrenness(reading: StepReading): number {
   if (step.isError) return ERROR_FACTOR * (isGauge ? SHORT_RESULT : 1);
   if (step.result === undefined || step.resultNovelty === undefined) return UNSEEN_RESULT;
   if (step.result.wordCount < MIN_RESULT_WORDS && step.resultNovelty === 0) return SHORT_RESULT;
-  if (hasEqualInput) return isGauge ? 0 : 1 - step.resultNovelty;
+  if (hasEqualInput) return isGauge ? 0 : (1 - step.resultNovelty) * KEPT_PER_FIND ** Math.max(0, step.finds - 1);
   return Math.max(0, 1 - foundWords / FRESH_WORDS);
 }
 
@@ -117,8 +119,10 @@ const MAX_VISITS = 512;
 export const stateRecurrence = signal({
   kind: 'loop',
   memory: { form: z.object({ visits: mapOf(count) }), begin: () => ({ visits: new Map() }) },
-  observe({ event }, { visits }) {
-    const key = keyOf(event);
+  observe({ event, reading }, { visits }) {
+    // Whoever lets time pass looks again for what time has changed.
+    if (reading?.step.isWait) visits.clear();
+    const key = reading?.step.isWait ? undefined : keyOf(event);
     if (key === undefined) return undefined;
     const before = visits.get(key);
     remember(visits, [key, event.index], MAX_VISITS);

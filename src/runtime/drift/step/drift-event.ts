@@ -153,6 +153,16 @@ export function leavesOf(value: unknown): readonly string[] {
   return harvest.leaves;
 }
 
+/** The names of the parts of a value; none if it throws when it is read. */
+export function keysOf(value: unknown): readonly string[] {
+  try {
+    return typeof value === 'object' && value !== null ? Object.keys(value).slice(0, MAX_LEAVES) : [];
+  } catch {
+    // As with events: what cannot be read counts as absent.
+    return [];
+  }
+}
+
 /** What was gathered of a value, and what may still be looked at. */
 type Harvest = { readonly leaves: string[]; partsLeft: number; charsLeft: number };
 

@@ -37,6 +37,8 @@ export const stepSchema = z.object({
   isNews: z.boolean(),
   /** How often an equal call was made again after something new: so are checks. */
   checks: count,
+  /** How often in a row the equal call found something: so does whoever takes the next of a queue, or turns the pages of a list. */
+  finds: count.default(0),
 });
 export type Step = Readonly<z.infer<typeof stepSchema>>;
 
@@ -108,6 +110,15 @@ function hasNews({ step, twin }: StepReading): boolean {
   return (step.resultNovelty ?? 0) >= NEWS_NOVELTY || differInNumbers(step.result, twin?.result);
 }
 
+/** A page whose heading and footer are known is still another page. */
+const FIND_NOVELTY = 0.15;
+
+/** How often in a row, with this result, the equal call returned something else than ever before. */
+function findsOf({ step, twin, hasEqualInput }: StepReading): number {
+  const hasFound = hasEqualInput && !step.isError && (step.resultNovelty ?? 0) >= FIND_NOVELTY;
+  return hasFound ? (twin?.finds ?? 0) + 1 : 0;
+}
+
 /** The plain data of what is remembered of one agent. */
 export const agentMemoryState = z.object({
   steps: z.array(stepSchema),
@@ -121,7 +132,7 @@ export const agentMemoryState = z.object({
 type AgentMemoryState = z.infer<typeof agentMemoryState>;
 
 /** What a step is before it is known how it compares. */
-export type BareStep = Omit<Step, 'newsBefore' | 'isNews' | 'checks'>;
+export type BareStep = Omit<Step, 'newsBefore' | 'isNews' | 'checks' | 'finds'>;
 
 /** Earlier steps that a new one is compared with: far enough for a cycle of five calls to come round three times. */
 const MAX_STEPS = 16;
@@ -174,6 +185,7 @@ export class AgentMemory {
       newsBefore: this.#state.news,
       isNews: false,
       checks: 0,
+      finds: 0,
     };
     const reading = this.#compare(begun);
     const isCall = bare.kind === 'call';
@@ -191,7 +203,8 @@ export class AgentMemory {
   complete(call: Step, outcome: Pick<Step, 'result' | 'resultNovelty' | 'isError' | 'answeredAt'>): StepReading {
     const answered = { ...call, ...outcome };
     const reading = this.#compare(answered);
-    const step = { ...answered, isNews: call.isNews || hasNews(reading) };
+    const finds = findsOf(reading);
+    const step = { ...answered, finds, isNews: call.isNews || finds > 1 || hasNews(reading) };
     if (step.isNews && !call.isNews) this.#state.news++;
     const at = this.#state.steps.findIndex(({ index }) => index === call.index);
     if (at >= 0) this.#state.steps[at] = step;

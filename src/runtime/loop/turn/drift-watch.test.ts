@@ -54,6 +54,19 @@ test('[loop.29] nor does one that answers no reading end anything', async () => 
   expect((await watched({ assess: async () => nonsense() })).failures).toEqual([expect.stringContaining('assess')]);
 });
 
+test('[loop.29] a watch that cannot go on from what was saved is told of when the loop runs, and its last reading holds', async () => {
+  const suspecting = { observe: () => SUSPECT, assess: async () => SUSPECT, snapshot: () => ({ n: 1 }) };
+  const { world, life } = await watched(suspecting, 1);
+  await life.loop.stop();
+  const watch = { ...fine, ...suspecting, restore: fail };
+  const { events } = await world.start({ createAgent: caller, drift: { watch } });
+  await world.clock.pass(MINUTE);
+  expect(events.slice(0, 2)).toMatchObject([
+    { kind: 'watch_failed', error: { message: 'restore: the watch broke' } },
+    { kind: 'started' },
+  ]);
+});
+
 test('[loop.29] the last reading holds', async () => {
   let isBroken = false;
   const read = () => (isBroken ? fail() : SUSPECT);

@@ -222,7 +222,8 @@ export class LiveAgent {
 
   /** Goes on after its task went back; returns what becomes of the calls of the turns that were undone. */
   recall(undone: Undone): UndoneCalls {
-    const calls = this.works.recall(undone, { task: this.#state.task, turn: this.nextTurn });
+    const next = { task: this.#state.task, turn: this.nextTurn };
+    const calls = this.works.recall(undone, { ...next, current: this.current?.work });
     if (this.current !== undefined) this.current = { ...this.current, work: this.#workOf(this.current.job) };
     return calls;
   }

@@ -46,6 +46,9 @@ export type LoopListener = (event: LoopEvent) => void;
 export class LoopEvents {
   readonly #listeners = new Set<LoopListener>();
   readonly #codec: StateCodec;
+  /** What happened before anybody could listen. */
+  readonly #early: LoopEvent[] = [];
+  #isOpen = false;
 
   constructor(codec: StateCodec) {
     this.#codec = codec;
@@ -57,7 +60,18 @@ export class LoopEvents {
     return () => void this.#listeners.delete(listener);
   }
 
+  /** Tells listeners from now on: the loop is open. */
+  open(): void {
+    this.#isOpen = true;
+  }
+
+  /** Tells what happened while the loop was opened. */
+  tellEarly(): void {
+    for (const event of this.#early.splice(0)) this.tell(event);
+  }
+
   readonly tell = (event: LoopEvent): void => {
+    if (!this.#isOpen) this.#early.push(event);
     if (this.#listeners.size === 0) return;
     const told = withoutSecrets(event, (text) => redactText(text, this.#codec));
     for (const listener of this.#listeners) callListener(event.kind, () => listener(told));

@@ -21,6 +21,9 @@ export type Undone = { readonly recorded: readonly MadeCall[]; readonly held: re
 /** The task that goes on after a restore, and the turn that is next. */
 type NextWork = { readonly task: AgentTask | null; readonly turn: number };
 
+/** The same, and the work whose turn is under way: an attempt that ended was counted then. */
+type RecalledWork = NextWork & { readonly current: Work | undefined };
+
 /** The works of a loop that are not over: its message, its task. A turn is an attempt at one of them. */
 export class OpenWorks {
   readonly #session: WorkSession;
@@ -84,7 +87,8 @@ export class OpenWorks {
    * Goes on after a restore. Messages are not undone: those that are open are tried again, without what ended. The task goes back,
    * so the calls of all its turns that were undone belong to it from now on.
    */
-  recall({ recorded, held }: Undone, next: NextWork): UndoneCalls {
+  recall({ recorded, held }: Undone, { current, ...next }: RecalledWork): UndoneCalls {
+    current?.again();
     const messages = [...this.#works.values()].filter(({ name }) => name.startsWith(MESSAGE));
     const open = messages.map((work) => work.afterDrift());
     const [last] = this.#tasks;
@@ -92,7 +96,7 @@ export class OpenWorks {
     const made = this.#standing([...known, ...recorded, ...(last?.made ?? [])]);
     const calls = made.filter(({ work }) => ownerOf(work) === taskOwner(next.task));
     this.settleTasks();
-    const work = recallInto({ ...this.#newTask(next), attempt: (last?.attempt ?? 0) + 1 }, calls);
+    const work = recallInto({ ...this.#newTask(next), attempt: last?.attempt ?? 1 }, calls);
     if (calls.length > 0) this.#open(work);
     const isKept = new Set(work.done.map(({ key }) => key));
     return {

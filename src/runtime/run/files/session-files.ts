@@ -26,19 +26,6 @@ import {
   writeJsonFile,
 } from './session-folder.ts';
 
-/** Where the files of a session go, and which ones. */
-export type SessionFilesOptions = {
-  readonly manager: CheckpointManager;
-  readonly sessionId: string;
-  /** The folder above the sessions' folders; default `logs`. */
-  readonly root?: string;
-  /** The folder itself, for a continuation. */
-  readonly folder?: string;
-  /** Whether every checkpoint gets a file with its whole state; default: no. */
-  readonly hasStates?: boolean;
-  readonly now?: () => number;
-};
-
 /** Which files a run writes. */
 export type FilesOptions = {
   /** The folder for the sessions' files, one folder for each; default `logs`. `false` switches them off. */
@@ -47,17 +34,72 @@ export type FilesOptions = {
   readonly checkpointFiles?: boolean | undefined;
 };
 
-/** Opens the files of a session, as far as a run wants any. */
-export async function openSessionFiles(
-  session: Pick<SessionFilesOptions, 'manager' | 'sessionId'>,
-  { logs, checkpointFiles = logs !== undefined }: FilesOptions,
-): Promise<SessionFiles | undefined> {
-  if (logs === false) return undefined;
-  return SessionFiles.open({ ...session, root: logs ?? DEFAULT_ROOT, hasStates: checkpointFiles });
-}
+/** Whose files they are, and what they tell of. */
+type Subject = {
+  readonly manager: CheckpointManager;
+  readonly sessionId: string;
+  /** As it is now. */
+  readonly conversation: () => Conversation;
+};
 
 /** Where files go if nobody says. */
-export const DEFAULT_ROOT = 'logs';
+const DEFAULT_ROOT = 'logs';
+
+/** Opens the files of a session, as far as a run wants any. */
+export async function openSessionFiles(subject: Subject, options: FilesOptions): Promise<SessionFiles | undefined> {
+  const { logs: root = DEFAULT_ROOT } = options;
+  if (root === false) return undefined;
+  const find = async () => (await findSessionFolder(root, subject.sessionId)) ?? (await newFolder(root, 'session'));
+  return SessionFiles.open({ ...subject, ...options }, root, find);
+}
+
+async function newFolder(parent: string, kind: 'session' | 'continuation'): Promise<string> {
+  return createUniqueFolder(parent, `${kind}_${formatStamp(Date.now())}`);
+}
+
+/** What a continuation goes on from: a checkpoint, and the file that it was read from. */
+type ContinuationSource = { readonly origin: Checkpoint; readonly file?: string | undefined };
+
+/** How long a continuation goes on, and where its folder goes instead of into that of its session. */
+type ContinuationOptions = FilesOptions & { readonly rounds: number; readonly outputRoot?: string | undefined };
+
+/** Makes a folder for a continuation, which names its origin, as far as a run wants any files. */
+export async function openContinuationFiles(
+  subject: Subject & ContinuationSource,
+  options: ContinuationOptions,
+): Promise<SessionFiles | undefined> {
+  const { logs = DEFAULT_ROOT, outputRoot } = options;
+  if (logs === false && outputRoot === undefined) return undefined;
+  const root = logs === false ? '.' : logs;
+  const make = () => makeContinuation(subject, { ...options, root });
+  return SessionFiles.open({ ...subject, ...options }, outputRoot ?? root, make);
+}
+
+async function makeContinuation(
+  { origin, file, sessionId }: Subject & ContinuationSource,
+  { rounds, root, outputRoot }: ContinuationOptions & { readonly root: string },
+): Promise<string> {
+  const known = (await folderOfFile(file)) ?? (await findSessionFolder(root, origin.sessionId));
+  const folder = await newFolder(outputRoot ?? known ?? (await newFolder(root, 'session')), 'continuation');
+  await writeJsonFile(join(folder, 'continuation_metadata.json'), {
+    continuation_started_at: new Date().toISOString(),
+    original_session_id: origin.sessionId,
+    original_session_dir: known ?? null,
+    original_checkpoint_file: file ?? null,
+    original_checkpoint_id: origin.id,
+    original_round: (origin.metadata as { round?: unknown } | undefined)?.round ?? null,
+    max_additional_rounds: rounds,
+    session_id: sessionId,
+  });
+  return folder;
+}
+
+/** The session's folder that a checkpoint file lies in, `<session>/checkpoints/<file>`; undefined if it lies elsewhere. */
+async function folderOfFile(file: string | undefined): Promise<string | undefined> {
+  if (file === undefined || basename(dirname(file)) !== 'checkpoints') return undefined;
+  const folder = dirname(dirname(file));
+  return (await readSessionId(folder)) === undefined ? undefined : folder;
+}
 
 type Lists = { readonly entries: ListFile; readonly history: ListFile };
 
@@ -69,7 +111,8 @@ export class SessionFiles {
   readonly folder: string;
   /** What could not be written. */
   readonly problems: unknown[] = [];
-  readonly #options: SessionFilesOptions;
+  readonly #subject: Subject;
+  readonly #hasStates: boolean;
   /** Whether there is a folder to write to. */
   readonly isUsable: boolean;
   readonly #known: SavedList;
@@ -81,40 +124,39 @@ export class SessionFiles {
   #written: { readonly count: number; readonly last: unknown } = { count: 0, last: undefined };
   #last: { readonly checkpoint: Checkpoint; readonly conversation: Conversation } | undefined;
 
-  /** Opens the folder of a session, or makes one; if that fails, nothing is written, and `problems` says why. */
-  static async open(options: SessionFilesOptions): Promise<SessionFiles> {
-    const { sessionId, root = DEFAULT_ROOT, now = Date.now } = options;
+  /** Opens the folder that is found or made; if that fails, nothing is written, and `problems` says why: the run does not depend on them. */
+  static async open(options: Subject & FilesOptions, root: string, find: () => Promise<string>): Promise<SessionFiles> {
+    const { logs, checkpointFiles: hasStates = logs !== undefined } = options;
     try {
-      const found = options.folder ?? (await findSessionFolder(root, sessionId));
-      const folder = found ?? (await createUniqueFolder(root, `session_${formatStamp(now())}`));
+      const folder = await find();
       const states = join(folder, 'checkpoints');
-      if (options.hasStates === true) makeFolder(states);
-      if (found !== undefined) for (const one of [folder, states]) await removeUnfinished(one);
-      return new SessionFiles(folder, options, await readList(folder, now));
-    } catch (error) {
-      return SessionFiles.unusable(options.folder ?? root, options, error);
+      if (hasStates) makeFolder(states);
+      for (const one of [folder, states]) await removeUnfinished(one);
+      return new SessionFiles(options, { folder, hasStates, known: await readList(folder) });
+    } catch (cause) {
+      const files = new SessionFiles(options, { folder: root, hasStates, known: undefined });
+      const error = new StorageError(`The files of the session cannot be written below ${root}.`, { cause });
+      files.problems.push(cause instanceof StorageError ? cause : error);
+      return files;
     }
   }
 
-  /** Stands for files that cannot be written: the run does not depend on them. */
-  static unusable(folder: string, options: SessionFilesOptions, cause: unknown): SessionFiles {
-    const files = new SessionFiles(folder, options, undefined);
-    const error = new StorageError(`The files of the session cannot be written below ${folder}.`, { cause });
-    files.problems.push(cause instanceof StorageError ? cause : error);
-    return files;
-  }
-
-  private constructor(folder: string, options: SessionFilesOptions, known: SavedList | undefined) {
+  private constructor(
+    subject: Subject,
+    { folder, hasStates, known }: { folder: string; hasStates: boolean; known: SavedList | undefined },
+  ) {
+    this.#subject = subject;
     this.folder = folder;
-    this.#options = options;
+    this.#hasStates = hasStates;
     this.isUsable = known !== undefined;
     this.#known = known ?? { createdAt: '', entries: [] };
   }
 
   /** Writes what a checkpoint adds, and what is missing of those before it on its branch. */
-  async add(checkpoint: Checkpoint, conversation: Conversation): Promise<void> {
+  async add(checkpoint: Checkpoint): Promise<void> {
     if (!this.isUsable) return;
     const isFirst = this.#last === undefined;
+    const conversation = this.#subject.conversation();
     this.#last = { checkpoint, conversation };
     try {
       this.#lists ??= await this.#begin(this.#known, conversation);
@@ -144,16 +186,14 @@ export class SessionFiles {
   async #describe(): Promise<void> {
     if (this.#last === undefined) return;
     const { checkpoint, conversation } = this.#last;
-    await writeJsonFile(
-      join(this.folder, 'session_metadata.json'),
-      this.#copy(describeSession(checkpoint, conversation)),
-    );
+    const about = this.#copy(describeSession(checkpoint, conversation));
+    await writeJsonFile(join(this.folder, 'session_metadata.json'), about);
     await writeFileWhole(join(this.folder, 'problem_statement.txt'), `${this.#copy(conversation.problem)}\n`);
   }
 
   /** Writes both lists whole, once: whatever a killed run left of them is replaced. */
   async #begin({ createdAt, entries }: SavedList, conversation: Conversation): Promise<Lists> {
-    const { sessionId } = this.#options;
+    const { sessionId } = this.#subject;
     this.#isComplete = false;
     return {
       entries: await ListFile.create(join(this.folder, 'checkpoints_metadata.json'), {
@@ -190,20 +230,20 @@ export class SessionFiles {
     const known = new Set(this.#known.entries.map(({ checkpoint_id }) => checkpoint_id));
     const missing: Checkpoint[] = [];
     const { sessionId, branch } = checkpoint;
-    for await (const one of eachCheckpoint(this.#options.manager, { sessionId, branch }, 'oldest'))
+    for await (const one of eachCheckpoint(this.#subject.manager, { sessionId, branch }, 'oldest'))
       if (!known.has(one.id)) missing.push(one);
     return missing;
   }
 
   /** The path of the file that holds a whole checkpoint; null if none is asked for. */
   async #writeState(checkpoint: Checkpoint, entries: readonly MetadataEntry[]): Promise<string | null> {
-    if (this.#options.hasStates !== true) return null;
+    if (!this.#hasStates) return null;
     const { id, sequence, trigger, type, header } = checkpoint;
     const name = `checkpoints/checkpoint_${sequence}_${trigger ?? type}_${formatStamp(header.timestampMs)}`;
     // Two branches of a session may have the same number in the same second.
     const namesakes = entries.filter(({ file }) => file?.startsWith(name)).length;
     const file = `${name}${namesakes === 0 ? '' : `_${namesakes + 1}`}.json`;
-    await writeJsonFile(join(this.folder, file), await this.#options.manager.exportCheckpoint(id));
+    await writeJsonFile(join(this.folder, file), await this.#subject.manager.exportCheckpoint(id));
     return file;
   }
 
@@ -225,7 +265,7 @@ export class SessionFiles {
     this.#written = { count: messages.length, last: messages.at(-1) };
     return ListFile.create(join(this.folder, 'chat_history.json'), {
       name: 'messages',
-      head: { session_id: this.#options.sessionId, problem: this.#copy(problem) },
+      head: { session_id: this.#subject.sessionId, problem: this.#copy(problem) },
       items: this.#describeMessages(conversation, 0),
       tail: { rounds: round, end },
     });
@@ -237,13 +277,13 @@ export class SessionFiles {
 
   /** Files hold no more secrets than checkpoints do. */
   #copy<Value>(value: Value): Value {
-    return value === undefined ? value : this.#options.manager.engine.codec.copy(value);
+    return value === undefined ? value : this.#subject.manager.engine.codec.copy(value);
   }
 }
 
 type SavedList = { readonly createdAt: string; readonly entries: MetadataEntry[] };
 
-async function readList(folder: string, now: () => number): Promise<SavedList> {
+async function readList(folder: string): Promise<SavedList> {
   try {
     const text = await readFile(join(folder, 'checkpoints_metadata.json'), 'utf8');
     const { created_at, checkpoints } = JSON.parse(text) as { created_at: string; checkpoints: MetadataEntry[] };
@@ -251,55 +291,10 @@ async function readList(folder: string, now: () => number): Promise<SavedList> {
   } catch {
     // a new folder, or one whose list was cut short: everything is written again
     await rm(join(folder, 'console.log'), { force: true });
-    return { createdAt: new Date(now()).toISOString(), entries: [] };
+    return { createdAt: new Date().toISOString(), entries: [] };
   }
 }
 
 function formatError(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
-}
-
-/** What the files of a continuation are about. */
-export type ContinuationFilesOptions = SessionFilesOptions & {
-  readonly origin: Checkpoint;
-  /** The file the checkpoint was read from. */
-  readonly file?: string | undefined;
-  readonly rounds: number;
-  readonly root: string;
-  /** Where continuations go instead of the folder of their session. */
-  readonly outputRoot?: string | undefined;
-};
-
-/** Makes a folder for a continuation, which names its origin. If that fails, nothing is written, and `problems` says why. */
-export async function openContinuationFiles(options: ContinuationFilesOptions): Promise<SessionFiles> {
-  try {
-    return await openFolder(options);
-  } catch (error) {
-    return SessionFiles.unusable(options.outputRoot ?? options.root, options, error);
-  }
-}
-
-async function openFolder(options: ContinuationFilesOptions): Promise<SessionFiles> {
-  const { origin, file, sessionId, rounds, root, outputRoot, now = Date.now } = options;
-  const known = (await folderOfFile(file)) ?? (await findSessionFolder(root, origin.sessionId));
-  const parent = outputRoot ?? known ?? (await createUniqueFolder(root, `session_${formatStamp(now())}`));
-  const folder = await createUniqueFolder(parent, `continuation_${formatStamp(now())}`);
-  await writeJsonFile(join(folder, 'continuation_metadata.json'), {
-    continuation_started_at: new Date(now()).toISOString(),
-    original_session_id: origin.sessionId,
-    original_session_dir: known ?? null,
-    original_checkpoint_file: file ?? null,
-    original_checkpoint_id: origin.id,
-    original_round: (origin.metadata as { round?: unknown } | undefined)?.round ?? null,
-    max_additional_rounds: rounds,
-    session_id: sessionId,
-  });
-  return SessionFiles.open({ ...options, folder });
-}
-
-/** The session's folder that a checkpoint file lies in, `<session>/checkpoints/<file>`; undefined if it lies elsewhere. */
-async function folderOfFile(file: string | undefined): Promise<string | undefined> {
-  if (file === undefined || basename(dirname(file)) !== 'checkpoints') return undefined;
-  const folder = dirname(dirname(file));
-  return (await readSessionId(folder)) === undefined ? undefined : folder;
 }

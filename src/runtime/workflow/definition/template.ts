@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import { evaluate, type Lookup } from '../../../core/expression/evaluate.ts';
 import { type Expression, parseExpression } from '../../../core/expression/parse-expression.ts';
-import { SecretRef } from '../../../core/value/secret-ref.ts';
+import { toJson } from '../../../core/value/to-json.ts';
 
 /** Data with references in it, parsed: `{{ ... }}` inside texts. */
 export type Template =
@@ -96,23 +96,9 @@ function renderText(parts: readonly (string | Expression)[], lookup: Lookup): st
 
 /** A value as part of a text: texts as they are, nothing as nothing, the rest as JSON. */
 export function formatValue(value: unknown): string {
-  const given = toJson('', value);
+  const given = toJson(value);
   if (typeof given === 'string') return given;
-  return given === undefined || given === null ? '' : (JSON.stringify(given, toJson) ?? '');
-}
-
-/** What is best written as the text it gives. */
-const TEXT_CLASSES = [SecretRef, RegExp, Error, URL];
-
-/** What JSON does not have, as text, list or object. A secret that was left out is written as it is in stored strings. */
-function toJson(_: string, value: unknown): unknown {
-  if (typeof value === 'bigint' || (typeof value === 'number' && !Number.isFinite(value))) return String(value);
-  if (TEXT_CLASSES.some((known) => value instanceof known)) return String(value);
-  if (value instanceof Date) return value.toJSON();
-  if (value instanceof Set) return [...value];
-  if (!(value instanceof Map)) return value;
-  const entries: [unknown, unknown][] = [...value];
-  return entries.every(([key]) => typeof key === 'string') ? Object.fromEntries(entries) : entries;
+  return given === undefined || given === null ? '' : (JSON.stringify(given, (_, item: unknown) => toJson(item)) ?? '');
 }
 
 /** The expressions of a template, in order. */

@@ -246,6 +246,17 @@ describe('operations', () => {
     expect(world.calls).toEqual(['search', 'run']);
   });
 
+  test('[workflow.13] operations may be patterns, as in a fleet; what is trusted is not asked for', async () => {
+    const files = flow(
+      { id: 'list', function: 'f', operation: 'files_list' },
+      { id: 'delete', function: 'f', operation: 'files_delete' },
+    );
+    const world = createWorld();
+    const humanInTheLoop = { require_approval_for: ['files_*'], trusted_operations: ['files_list'] };
+    const { pending } = await world.process({ humanInTheLoop }).run({ workflow: files });
+    expect([world.calls, pending.approvals]).toMatchObject([['list'], [{ id: 'delete?files_delete' }]]);
+  });
+
   test('[workflow.13] auto_reject_on_timeout answers for those who do not', async () => {
     const world = createWorld();
     const settings = { require_approval_for: ['code_execution'], approval_timeout_seconds: 300 };

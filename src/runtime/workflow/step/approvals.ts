@@ -1,11 +1,9 @@
-import type { ManagerPorts } from '../../../manager/engine/engine.ts';
-import type { Session } from '../../../manager/session/session.ts';
 import { findOwn, REJECT, type RequestAnswers, type RequestForm } from '../../run/request-answers.ts';
 import type { ApprovalAction } from '../definition/workflow.ts';
-import type { Activity } from './activity.ts';
 import { failed, OPEN, type Outcome } from './outcome.ts';
 import type { RunRecord } from './run-record.ts';
 import { type ApprovalAnswer, type ApprovalRequest, parseRunState, type RunState } from './run-state.ts';
+import type { RunParts } from './workflow-run.ts';
 
 /** Where answers to what a run asks are left and found, once each. */
 export type Answers = RequestAnswers<RunState, ApprovalRequest>;
@@ -20,14 +18,6 @@ export const APPROVALS: RequestForm<RunState, ApprovalRequest> = {
   }),
 };
 
-type ApprovalParts = {
-  readonly session: Session;
-  readonly record: RunRecord;
-  readonly answers: Answers;
-  readonly activity: Activity;
-  readonly ports: ManagerPorts;
-};
-
 /** What a person is asked, and for which step. */
 type Question = Pick<ApprovalAction, 'options' | 'timeoutMs' | 'onTimeout'> & {
   readonly id: string;
@@ -35,14 +25,14 @@ type Question = Pick<ApprovalAction, 'options' | 'timeoutMs' | 'onTimeout'> & {
   readonly message: string;
 };
 
-/** How often an answer is looked for while other steps go on. */
-const POLL_MS = 500;
+/** How often an answer, or the time, is looked for while other steps go on. */
+export const POLL_MS = 500;
 
 /**
  * Asks a person, once, and waits as long as anything else goes on: `done` with the answer, `failed` if it is no, and `open` if there is
  * none and nothing else is left to do.
  */
-export async function askPerson(parts: ApprovalParts, question: Question): Promise<Outcome> {
+export async function askPerson(parts: RunParts, question: Question): Promise<Outcome> {
   const { session, record, answers, activity, ports } = parts;
   const place = { sessionId: session.id, branch: session.branch };
   const request =

@@ -10,6 +10,7 @@ export type AttemptEnd =
 
 /** One recorded attempt at a step. Without an end it was cut off. */
 export type RecordedAttempt = {
+  readonly name: string;
   readonly path: string;
   readonly attempt: number;
   readonly end: AttemptEnd | undefined;
@@ -33,7 +34,7 @@ export async function readRecordedAttempts(
   return recorded.map(({ name, status, value, startedAtMs, durationMs = 0 }) => {
     const [, path = name, attempt = '1'] = /^(.*?)(?:\^\d+)?#(\d+)$/.exec(name) ?? [];
     const end = status === 'done' ? (value as AttemptEnd | undefined) : undefined;
-    return { path, attempt: Number(attempt), end, endedAtMs: startedAtMs + durationMs };
+    return { name, path, attempt: Number(attempt), end, endedAtMs: startedAtMs + durationMs };
   });
 }
 

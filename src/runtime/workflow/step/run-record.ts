@@ -44,10 +44,6 @@ export class RunRecord {
     return this.#state;
   }
 
-  get failures(): readonly StepFailure[] {
-    return this.#state.failures;
-  }
-
   /** The checkpoints that were taken after steps here, by path. */
   get checkpoints(): ReadonlyMap<string, CheckpointId> {
     return this.#checkpoints;

@@ -3,15 +3,14 @@ import type { Lookup } from '../../../core/expression/evaluate.ts';
 import { freezeState } from '../../../core/freeze.ts';
 import { describeValue, isRecord } from '../../../core/options.ts';
 import { MAX_DELAY_MS, sleep } from '../../../core/time/timer.ts';
-import type { ManagerPorts } from '../../../manager/engine/engine.ts';
 import { StandardAgent } from '../../agent/standard-agent.ts';
+import { REJECT } from '../../run/request-answers.ts';
+import { findOperation } from '../../run/run-options.ts';
 import type { StepContext, WorkflowAgent } from '../definition/registry.ts';
 import { expressionsOf, formatValue, render } from '../definition/template.ts';
 import type { ApprovalAction, NamedAction, WorkflowStep } from '../definition/workflow.ts';
-import type { Activity } from './activity.ts';
-import { askPerson } from './approvals.ts';
+import { askPerson, POLL_MS } from './approvals.ts';
 import { failed, OPEN, type Outcome } from './outcome.ts';
-import type { RunRecord } from './run-record.ts';
 import type { Scope } from './scope.ts';
 import { StepAttempts } from './step-attempts.ts';
 import type { RunParts } from './workflow-run.ts';
@@ -24,20 +23,18 @@ export type Place = {
   readonly lookup: Lookup;
 };
 
-type ActionParts = RunParts & {
-  readonly activity: Activity;
-  readonly workflow: string;
-  /** Runs a sub-workflow. */
-  readonly runSub: (name: string, input: unknown, path: string) => Promise<Outcome>;
-};
+/** Runs a sub-workflow. */
+type RunSub = (name: string, input: unknown, path: string) => Promise<Outcome>;
 
 /** Does what steps say: calls code, asks people, waits, and runs other workflows. */
 export class StepActions {
-  readonly #parts: ActionParts;
+  readonly #parts: RunParts;
+  readonly #runSub: RunSub;
   readonly #attempts: StepAttempts;
 
-  constructor(parts: ActionParts) {
+  constructor(parts: RunParts, runSub: RunSub) {
     this.#parts = parts;
+    this.#runSub = runSub;
     this.#attempts = new StepAttempts(parts);
   }
 
@@ -56,7 +53,7 @@ export class StepActions {
           isStopped: () => scope.failure !== undefined,
         });
       case 'workflow':
-        return this.#parts.runSub(action.name, this.#inputOf(action, place), path);
+        return this.#runSub(action.name, this.#inputOf(action, place), path);
       case 'approval':
         return this.#ask(action, place);
       case 'wait':
@@ -75,10 +72,17 @@ export class StepActions {
 
   /** Asks before an operation that needs it; undefined if it may go on. */
   async #askFor({ operation, title }: WorkflowStep, path: string): Promise<Outcome | undefined> {
-    const { requireFor, timeoutMs, onTimeout = 'wait' } = this.#parts.approvals;
-    if (operation === undefined || !requireFor.includes(operation)) return undefined;
-    const question = { id: `${path}?${operation}`, path, message: `May "${title}" do ${operation}?` };
-    const outcome = await askPerson(this.#parts, { ...question, options: ['approve', 'reject'], timeoutMs, onTimeout });
+    const { policy } = this.#parts;
+    if (operation === undefined || findOperation(policy, { kind: 'tool', name: operation }) === undefined)
+      return undefined;
+    const outcome = await askPerson(this.#parts, {
+      id: `${path}?${operation}`,
+      path,
+      message: `May "${title}" do ${operation}?`,
+      options: ['approve', REJECT],
+      timeoutMs: policy.approvalTimeoutMs ?? undefined,
+      onTimeout: policy.autoRejectOnTimeout ? 'reject' : 'wait',
+    });
     return outcome.status === 'done' ? undefined : outcome;
   }
 
@@ -120,20 +124,8 @@ async function ask(agent: WorkflowAgent | StandardAgent | undefined, prompt: str
   );
 }
 
-/** What waiting needs. */
-type TimerParts = {
-  readonly record: RunRecord;
-  readonly activity: Activity;
-  readonly ports: ManagerPorts;
-  readonly signal: AbortSignal;
-  /** `sleep`: the run lasts until the time has come. `return`: it ends as `waiting` when nothing else is left to do. */
-  readonly timers: 'sleep' | 'return';
-};
-
-const POLL_MS = 500;
-
 /** Waits for a time: a number of milliseconds since 1970, a date, or its text. It is saved before anything waits for it. */
-async function waitUntil(parts: TimerParts, path: string, time: unknown): Promise<Outcome> {
+async function waitUntil(parts: RunParts, path: string, time: unknown): Promise<Outcome> {
   const { record, activity, ports, signal, timers } = parts;
   const wantedMs = typeof time === 'number' ? time : Date.parse(time instanceof Date ? time.toISOString() : `${time}`);
   if (!Number.isFinite(wantedMs))

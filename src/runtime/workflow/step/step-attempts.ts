@@ -3,15 +3,13 @@ import { backoff } from '../../../core/time/backoff.ts';
 import { withDeadline } from '../../../core/time/deadline.ts';
 import { MAX_DELAY_MS, sleep } from '../../../core/time/timer.ts';
 import { digestText } from '../../../core/tree/chunk.ts';
-import type { ManagerPorts } from '../../../manager/engine/engine.ts';
 import type { Session } from '../../../manager/session/session.ts';
 import type { StepContext } from '../definition/registry.ts';
 import type { WorkflowStep } from '../definition/workflow.ts';
-import type { Activity } from './activity.ts';
 import { OPEN, type Outcome } from './outcome.ts';
 import { type AttemptEnd, attemptName, toTries } from './recorded-attempts.ts';
-import type { RunRecord } from './run-record.ts';
 import { type Tries, toStepError, UNTRIED } from './run-state.ts';
+import type { RunParts } from './workflow-run.ts';
 
 /** A call of code, for one step or one turn of its loop. */
 export type Call = {
@@ -22,21 +20,11 @@ export type Call = {
   readonly isStopped: () => boolean;
 };
 
-type AttemptParts = {
-  readonly session: Session;
-  readonly record: RunRecord;
-  readonly ports: ManagerPorts;
-  readonly activity: Activity;
-  /** Aborts when the run must stop where it is. */
-  readonly signal: AbortSignal;
-  readonly workflow: string;
-};
-
 /** Calls code as recorded effects, with its retries, pauses and limits of time. */
 export class StepAttempts {
-  readonly #parts: AttemptParts;
+  readonly #parts: RunParts;
 
-  constructor(parts: AttemptParts) {
+  constructor(parts: RunParts) {
     this.#parts = parts;
   }
 
@@ -72,6 +60,7 @@ export class StepAttempts {
       // A result that is no data. Whatever else comes from here is the storage's, and not a failure of the step.
       if (!hasErrorCode(error, 'INVALID_INPUT')) throw error;
       end = this.#failed(error, before, true);
+      session.letGo(name);
     }
     // At once: the next checkpoint, also that of another step, counts this attempt as part of its state.
     if (end.ok) record.add({ path, status: 'done', output: end.output, attempts: end.attempt, endedAtMs: ports.now() });

@@ -1,6 +1,9 @@
+import { setMaxListeners } from 'node:events';
 import { evaluate, isTrue, type Lookup } from '../../../core/expression/evaluate.ts';
+import { describeValue } from '../../../core/options.ts';
 import type { ManagerPorts } from '../../../manager/engine/engine.ts';
 import type { Session } from '../../../manager/session/session.ts';
+import type { OperationPolicy } from '../../run/run-options.ts';
 import type { WorkflowRegistry } from '../definition/registry.ts';
 import { render } from '../definition/template.ts';
 import type { Loop, Workflow, WorkflowStep } from '../definition/workflow.ts';
@@ -13,13 +16,6 @@ import type { StepEnd, StepFailure } from './run-state.ts';
 import { Scope } from './scope.ts';
 import { type Place, StepActions } from './step-actions.ts';
 
-/** Which operations need a person's word before they are done. */
-export type ApprovalPolicy = {
-  readonly requireFor: readonly string[];
-  readonly timeoutMs?: number;
-  readonly onTimeout?: 'wait' | 'reject';
-};
-
 /** What a run needs. */
 export type RunParts = {
   readonly session: Session;
@@ -28,10 +24,14 @@ export type RunParts = {
   readonly registry: WorkflowRegistry;
   readonly answers: Answers;
   readonly ports: ManagerPorts;
+  /** Aborts when the run must stop where it is. */
   readonly signal: AbortSignal;
-  readonly approvals: ApprovalPolicy;
+  /** Which operations need a person's word before they are done. */
+  readonly policy: OperationPolicy;
+  /** `sleep`: the run lasts until the times have come that steps wait for. `return`: it ends as `waiting` when nothing else is left to do. */
   readonly timers: 'sleep' | 'return';
-  readonly maxConcurrency: number;
+  readonly activity: Activity;
+  readonly workflow: string;
 };
 
 /** How far a step got: it has ended, or cannot end yet, or stopped the workflow. */
@@ -46,19 +46,15 @@ export type ScopeEnd =
 /** One run of a workflow: every step as soon as what it needs has ended, and none that has ended before. */
 export class WorkflowRun {
   readonly #parts: RunParts;
-  readonly #activity: Activity;
   readonly #actions: StepActions;
-  readonly #signal: AbortSignal;
   /** Stops everything when the storage fails: what cannot be recorded must not begin. */
   readonly #broken = new AbortController();
 
-  constructor(parts: RunParts, { name }: Workflow) {
-    this.#parts = parts;
-    this.#signal = AbortSignal.any([parts.signal, this.#broken.signal]);
-    this.#activity = new Activity(parts.ports, { limit: parts.maxConcurrency });
-    const runSub = this.#runSub.bind(this);
-    const [activity, signal] = [this.#activity, this.#signal];
-    this.#actions = new StepActions({ ...parts, activity, signal, workflow: name, runSub });
+  constructor(given: Omit<RunParts, 'activity'>, { maxConcurrency }: { readonly maxConcurrency: number }) {
+    const signal = AbortSignal.any([given.signal, this.#broken.signal]);
+    setMaxListeners(0, signal); // every step that runs listens, and there may be many
+    this.#parts = { ...given, signal, activity: new Activity(given.ports, { limit: maxConcurrency }) };
+    this.#actions = new StepActions(this.#parts, this.#runSub.bind(this));
   }
 
   async run(scope: Scope): Promise<ScopeEnd> {
@@ -87,7 +83,7 @@ export class WorkflowRun {
     const known = this.#parts.record.find(path);
     if (known !== undefined) return scope.end(step, known);
     if (scope.failure !== undefined) return 'open';
-    this.#signal.throwIfAborted();
+    this.#parts.signal.throwIfAborted();
     scope.begin(step);
     const unknown = this.#parts.leftOut.refuse(step.when, scope.lookup);
     if (unknown !== undefined) return this.#stop(scope, path, unknown);
@@ -118,9 +114,9 @@ export class WorkflowRun {
   }
 
   async #record(step: WorkflowStep, end: Omit<StepEnd, 'endedAtMs'>): Promise<StepEnd> {
-    const { record, ports } = this.#parts;
+    const { record, ports, activity } = this.#parts;
     const known = record.find(end.path) ?? record.add({ ...end, endedAtMs: ports.now() });
-    if (step.checkpoint) await this.#activity.during(() => record.checkpoint(end.path));
+    if (step.checkpoint) await activity.during(() => record.checkpoint(end.path));
     return known;
   }
 
@@ -151,7 +147,8 @@ type DoTurn = (turn: Turn) => Promise<Outcome>;
 /** Does something for every item of a list, a few at a time. After a turn that failed or is open no new one begins. */
 async function forEach(loop: Loop & { readonly kind: 'for_each' }, lookup: Lookup, doTurn: DoTurn): Promise<Outcome> {
   const items = render(loop.items, lookup);
-  if (!Array.isArray(items)) return failed('InvalidInputError', `for_each needs a list; found ${describe(items)}.`);
+  if (!Array.isArray(items))
+    return failed('InvalidInputError', `for_each needs a list; found ${describeValue(items)}.`);
   const outcomes: Outcome[] = [];
   let next = 0;
   const worker = async (): Promise<void> => {
@@ -193,8 +190,4 @@ async function settle<Value>(promises: Iterable<Promise<Value>>): Promise<Value[
 
 function extend(lookup: Lookup, names: { readonly [name: string]: unknown }): Lookup {
   return (root) => (Object.hasOwn(names, root) ? names[root] : lookup(root));
-}
-
-function describe(value: unknown): string {
-  return value === undefined ? 'nothing' : value === null ? 'null' : `a value of type ${typeof value}`;
 }

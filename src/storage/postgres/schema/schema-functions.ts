@@ -224,33 +224,6 @@ CREATE FUNCTION {s}.channel(p_tenant text) RETURNS text LANGUAGE sql IMMUTABLE A
   SELECT 'savestate_' || md5('{raw}' || chr(31) || p_tenant)
 $body$`;
 
-/**
- * Fills a temporary table with every digest that a live checkpoint or an effect reaches, level by level: no process must hold all
- * digests of a tenant, and no level costs a round trip.
- */
-const MARK_REACHED = `
-CREATE FUNCTION {s}.mark_reached(p_tenant text) RETURNS void LANGUAGE plpgsql AS $body$
-DECLARE
-  v_level integer := 0;
-BEGIN
-  CREATE TEMPORARY TABLE reached(digest bytea PRIMARY KEY, level integer NOT NULL) ON COMMIT DROP;
-  CREATE INDEX reached_level ON reached(level);
-  INSERT INTO reached SELECT DISTINCT substring(root.refs FROM at + 1 FOR 32), 0 FROM (
-      SELECT root_refs AS refs FROM {s}.checkpoint WHERE tenant = p_tenant AND root_refs IS NOT NULL
-      UNION ALL SELECT refs FROM {s}.effect WHERE tenant = p_tenant AND refs IS NOT NULL
-    ) AS root CROSS JOIN LATERAL generate_series(0, length(root.refs) - 32, 32) AS at;
-  WHILE FOUND LOOP
-    INSERT INTO reached SELECT DISTINCT substring(c.refs FROM at + 1 FOR 32), v_level + 1
-      FROM reached CROSS JOIN LATERAL (
-        -- OFFSET keeps the planner from going the other way round, over all chunks at every level.
-        SELECT refs FROM {s}.chunk WHERE tenant = p_tenant AND digest = reached.digest AND refs IS NOT NULL OFFSET 0
-      ) AS c CROSS JOIN LATERAL generate_series(0, length(c.refs) - 32, 32) AS at
-      WHERE reached.level = v_level
-      ON CONFLICT DO NOTHING;
-    v_level := v_level + 1;
-  END LOOP;
-END $body$`;
-
 /** In the order of creation. `{s}` stands for the schema's quoted name, `{raw}` for its name as a text. */
 export const FUNCTIONS: readonly string[] = [
   LOCK_KEY,
@@ -262,5 +235,4 @@ export const FUNCTIONS: readonly string[] = [
   COMMIT_ONE,
   COMMIT_BATCH,
   SAVE_ONE,
-  MARK_REACHED,
 ];
