@@ -49,3 +49,62 @@ test('[studio.1] an answer that needs words gets a field; the ledger of a fleet 
   await page.getByText('Facts', { exact: true }).waitFor();
   expect(troubles).toEqual([]);
 });
+
+test('[studio.1] an edit belongs to its checkpoint and its form: another step begins unchanged, and coming back brings the edit back', async () => {
+  const studio = await openStudio();
+  const { page, troubles } = await visit(await browser.open(), studio, '/s/pricing-report/fork');
+  const field = page.getByLabel('$.messages[0].content');
+  const original = await field.inputValue();
+  const isUnchanged = async () => {
+    await page.getByText('No change yet').waitFor();
+    await page.getByRole('button', { name: 'Fork', exact: true }).waitFor();
+  };
+  const isBack = async () => {
+    await page.getByText('1 change,').waitFor();
+    expect(await field.inputValue()).toBe('Mine.');
+  };
+  await field.fill('Mine.');
+  await page.getByText('1 change,').waitFor();
+  await page.getByRole('tab', { name: 'State as JSON' }).click();
+  await isUnchanged();
+  await page.getByRole('tab', { name: 'Messages' }).click();
+  await isBack();
+  await page.keyboard.press('k');
+  await page.getByRole('heading', { name: 'Fork main #33' }).waitFor();
+  await isUnchanged();
+  expect(await field.inputValue()).toBe(original);
+  await page.keyboard.press('j');
+  await isBack();
+  await page.keyboard.press('Escape');
+  await page.getByRole('treegrid', { name: 'Checkpoints' }).waitFor();
+  await page.keyboard.press('f');
+  await isBack();
+  await field.press('End'); // browsers ask only somebody who did something
+  const question = page.waitForEvent('dialog');
+  await page.evaluate('void setTimeout(() => location.reload())');
+  expect((await question).type()).toBe('beforeunload');
+  await (await question).dismiss();
+  await isBack();
+  expect(troubles).toEqual([]);
+});
+
+test('[studio.1] keys go where they are meant: into the search that was just opened, to the button that has the focus, and not through a dialog', async () => {
+  const studio = await openStudio();
+  const { page } = await visit(await browser.open(), studio, '/s');
+  await page.getByRole('button', { name: 'Failed' }).focus();
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/group=Failed/);
+  await page.goto(`${studio.url}/s/pricing-report/fork`);
+  await page.getByText('No change yet').waitFor();
+  await page.keyboard.press('/');
+  await page.keyboard.type('fork'); // at once, before anything is loaded
+  expect(await page.getByLabel('Search sessions, text and commands').inputValue()).toBe('fork');
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog', { name: 'Search and commands' }).waitFor({ state: 'hidden' });
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+  await page.keyboard.press('k');
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog', { name: 'Keys' }).waitFor({ state: 'hidden' });
+  await page.getByRole('heading', { name: 'Fork main #34' }).waitFor({ timeout: 1_000 });
+});

@@ -8,6 +8,7 @@ import { SessionsScreen } from '../sessions/sessions-screen.tsx';
 import { AccessBand } from './access-band.tsx';
 import { KeyHelp } from './key-help.tsx';
 import { Missing } from './missing.tsx';
+import { Palette } from './palette.tsx';
 import { Rail } from './rail.tsx';
 
 const ForkScreen = lazy(async () => ({ default: (await import('../fork/fork-screen.tsx')).ForkScreen }));
@@ -16,7 +17,6 @@ const DiffScreen = lazy(async () => ({ default: (await import('../diff/diff-scre
 const StorageScreen = lazy(async () => ({ default: (await import('../storage/storage-screen.tsx')).StorageScreen }));
 const RunsScreen = lazy(async () => ({ default: (await import('../runs/runs-screen.tsx')).RunsScreen }));
 const MemoryScreen = lazy(async () => ({ default: (await import('../memory/memory-screen.tsx')).MemoryScreen }));
-const Palette = lazy(async () => ({ default: (await import('./palette.tsx')).Palette }));
 
 /** The page: the rail, the screen that the address names, and what lies above them. */
 export function App() {
@@ -43,7 +43,7 @@ export function App() {
           <Screen place={place} onSearch={() => setAbove('palette')} />
         </Suspense>
       </main>
-      <Suspense>{above === 'palette' && <Palette onClose={close} />}</Suspense>
+      {above === 'palette' && <Palette onClose={close} />}
       {above === 'keys' && <KeyHelp onClose={close} />}
     </>
   );

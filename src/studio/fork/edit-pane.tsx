@@ -1,39 +1,37 @@
 import { lazy, Suspense, useCallback, useState } from 'react';
 import { useReplyIf } from '../data/use-reply.ts';
+import { setQuery } from '../frame/place.ts';
 import { Icon } from '../parts/icon.tsx';
 import { Loaded, Skeleton } from '../parts/trouble.tsx';
-import type { Edit, OnEdit } from './fork-screen.tsx';
 import { MessageEditor } from './message-editor.tsx';
+import { type Draft, type Edit, type EditForm, isEdited } from './use-draft.ts';
 
 const JsonEditor = lazy(async () => ({ default: (await import('./json-editor.tsx')).JsonEditor }));
 
-type PaneProps = { id: string; edit: Edit; onEdit: OnEdit };
+type PaneProps = { id: string; form: EditForm; draft: Draft };
 
 /** The original beside the edit: messages in a form, or the whole state as JSON. */
-export function EditPane({ id, edit, onEdit }: PaneProps) {
-  const [tab, setTab] = useState<'messages' | 'json'>('messages');
+export function EditPane({ id, form, draft }: PaneProps) {
+  const { edit, read, change } = draft;
   const value = useReplyIf(
     'GET /v1/checkpoints/{checkpoint}/value',
-    tab === 'json' ? { params: { checkpoint: id }, query: { form: 'tagged' } } : undefined,
+    form === 'json' ? { params: { checkpoint: id }, query: { form: 'tagged' } } : undefined,
   );
   const [resets, setResets] = useState(0);
   const reset = () => {
     setResets(resets + 1);
-    onEdit(() => ({}));
+    change(() => ({}));
   };
-  const replace = useCallback((to: Edit) => onEdit(() => to), [onEdit]);
-  const open = (to: 'messages' | 'json') => () => {
-    setTab(to);
-    onEdit(() => ({}));
-  };
+  const replace = useCallback((to: Edit) => change(() => to), [change]);
+  const open = (to: EditForm) => () => setQuery({ form: to === 'json' ? to : undefined }, { replace: true });
   return (
     <>
       <div className="head" style={{ height: 'var(--subbar)', background: 'var(--bg)' }}>
         <div className="tabs" role="tablist">
-          <button type="button" role="tab" aria-selected={tab === 'messages'} onClick={open('messages')}>
+          <button type="button" role="tab" aria-selected={form === 'messages'} onClick={open('messages')}>
             Messages
           </button>
-          <button type="button" role="tab" aria-selected={tab === 'json'} onClick={open('json')}>
+          <button type="button" role="tab" aria-selected={form === 'json'} onClick={open('json')}>
             State as JSON
           </button>
         </div>
@@ -44,21 +42,18 @@ export function EditPane({ id, edit, onEdit }: PaneProps) {
             {edit.problem}
           </span>
         )}
-        <button
-          type="button"
-          className="btn quiet"
-          onClick={reset}
-          disabled={edit.set === undefined && edit.state === undefined && edit.problem === undefined}
-        >
+        <button type="button" className="btn quiet" onClick={reset} disabled={!isEdited(edit)}>
           <Icon name="undo" small />
           Reset
         </button>
       </div>
-      {tab === 'messages' ? (
-        <MessageEditor key={resets} id={id} edit={edit} onEdit={onEdit} />
+      {form === 'messages' ? (
+        <MessageEditor key={resets} id={id} draft={draft} />
       ) : (
         <Suspense fallback={<Skeleton />}>
-          <Loaded of={value}>{(reply) => <JsonEditor key={resets} original={reply.value} onEdit={replace} />}</Loaded>
+          <Loaded of={value}>
+            {(reply) => <JsonEditor key={resets} original={reply.value} typed={read().text} onEdit={replace} />}
+          </Loaded>
         </Suspense>
       )}
     </>

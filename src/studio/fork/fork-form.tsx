@@ -9,16 +9,14 @@ import { Icon } from '../parts/icon.tsx';
 import { Trouble } from '../parts/trouble.tsx';
 import { ModeChoice } from '../runs/run-menu.tsx';
 import { type Mode, useRun } from '../runs/use-run.ts';
-import type { Edit } from './fork-screen.tsx';
+import { type Draft, type Edit, isEdited } from './use-draft.ts';
 import { bodyOf, type Preview, useNameProblem } from './use-preview.ts';
 
 type FormProps = {
   sessionId: string;
   id: string;
   kind: string;
-  edit: Edit;
-  /** The edit as it is now: what is sent has every letter. */
-  readEdit: () => Edit;
+  draft: Draft;
   preview: Preview;
   timeline: Timeline;
   /** The timeline grows in place: this tells that it did. */
@@ -28,7 +26,8 @@ type FormProps = {
 
 /** Name, reason, what would be called again, and the one button that does it. */
 export const ForkForm = memo(function ForkForm(props: FormProps) {
-  const { sessionId, id, kind, edit, readEdit, preview, timeline, at } = props;
+  const { sessionId, id, kind, draft, preview, timeline, at } = props;
+  const { edit } = draft;
   const [branch, setBranch] = useState('');
   const [reason, setReason] = useState('');
   const [error, setError] = useState<Error>();
@@ -46,7 +45,7 @@ export const ForkForm = memo(function ForkForm(props: FormProps) {
       const made = await ask('POST /v1/checkpoints/{checkpoint}/fork', {
         params: { checkpoint: id },
         body: {
-          ...bodyOf(readEdit()),
+          ...bodyOf(draft.read()), // with every letter
           ...(branch !== '' && { branch }),
           ...(reason !== '' && { reason }),
           ...(isRun && { switch: true }),
@@ -54,6 +53,7 @@ export const ForkForm = memo(function ForkForm(props: FormProps) {
         idempotencyKey: newKey(),
       });
       if (isRun && !(await run.start(mode === 'live' ? { rounds } : { at: made.headId, rounds, mode }))) return;
+      draft.change(() => ({}));
       go(sessionAddress(sessionId, { branch: made.branch }));
     } catch (problem) {
       setError(problem as Error);
@@ -109,8 +109,8 @@ function findObstacle(form: { isReadOnly: boolean; isMended: boolean; hasName: b
   return form.isMended ? undefined : 'Mend the edit first';
 }
 
-function wordsOf({ state, set }: Edit): string {
-  return state === undefined && set === undefined ? 'Fork' : 'Fork with the edit';
+function wordsOf(edit: Edit): string {
+  return isEdited(edit) ? 'Fork with the edit' : 'Fork';
 }
 
 type NamesProps = {

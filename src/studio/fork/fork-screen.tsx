@@ -1,4 +1,4 @@
-import { startTransition, useCallback, useEffect, useRef, useState } from 'react';
+import { useEffect } from 'react';
 import { shortId } from '../data/format.ts';
 import { useReplyIf } from '../data/use-reply.ts';
 import { useSession } from '../data/use-timeline.ts';
@@ -13,17 +13,8 @@ import { BeginsAt } from './begins-at.tsx';
 import { EditPane } from './edit-pane.tsx';
 import { ForkForm } from './fork-form.tsx';
 import { PatchPane } from './patch-pane.tsx';
+import { useDraft } from './use-draft.ts';
 import { usePreview } from './use-preview.ts';
-
-/** What is to be changed on the way into the branch: the whole state as JSON, or single values by path. */
-export type Edit = {
-  readonly state?: unknown;
-  readonly set?: Readonly<Record<string, string>>;
-  readonly problem?: string;
-};
-
-/** Told of what is to be changed otherwise. */
-export type OnEdit = (to: (edit: Edit) => Edit) => void;
 
 /** A new branch at a checkpoint, with or without a change. The original stays as it is. */
 export function ForkScreen({ sessionId, query }: { sessionId: string; query: URLSearchParams }) {
@@ -41,15 +32,9 @@ export function ForkScreen({ sessionId, query }: { sessionId: string; query: URL
     'GET /v1/checkpoints/{checkpoint}',
     id === undefined ? undefined : { params: { checkpoint: id } },
   );
-  const [edit, setEdit] = useState<Edit>({});
-  const latest = useRef(edit);
-  const readEdit = useCallback(() => latest.current, []);
-  // A key is the browser's own work; what follows from it is drawn when there is time.
-  const change = useCallback<OnEdit>((to) => {
-    latest.current = to(latest.current);
-    startTransition(() => setEdit(latest.current));
-  }, []);
-  const preview = usePreview(id, edit);
+  const form = query.get('form') === 'json' ? 'json' : 'messages';
+  const draft = useDraft(id, form);
+  const preview = usePreview(id, draft.edit);
   const back = sessionAddress(sessionId, { at: id });
   useKeys({ Escape: () => go(back) });
   return (
@@ -78,15 +63,14 @@ export function ForkScreen({ sessionId, query }: { sessionId: string; query: URL
             <div className="fork">
               <BeginsAt timeline={timeline} version={version} at={at} sessionId={sessionId} />
               <section className="pane" aria-label="Edit">
-                <EditPane key={id} id={id} edit={edit} onEdit={change} />
+                <EditPane key={`${id} ${form}`} id={id} form={form} draft={draft} />
                 <PatchPane preview={preview} />
               </section>
               <ForkForm
                 sessionId={sessionId}
                 id={id}
                 kind={usage.kind}
-                edit={edit}
-                readEdit={readEdit}
+                draft={draft}
                 preview={preview}
                 timeline={timeline}
                 version={version}

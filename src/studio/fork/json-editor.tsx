@@ -5,13 +5,21 @@ import { EditorState, type Extension } from '@codemirror/state';
 import { EditorView, highlightSpecialChars, keymap, lineNumbers } from '@codemirror/view';
 import { useEffect, useRef } from 'react';
 import { REST_MS } from '../data/use-rested.ts';
-import type { Edit } from './fork-screen.tsx';
+import type { Edit } from './use-draft.ts';
+
+type EditorProps = {
+  original: unknown;
+  /** What was typed before, if anything was. */
+  typed: string | undefined;
+  onEdit: (edit: Edit) => void;
+};
 
 /** The state beside itself: the left stays, the right can be changed. Loaded only when somebody edits. */
-export function JsonEditor({ original, onEdit }: { original: unknown; onEdit: (edit: Edit) => void }) {
+export function JsonEditor({ original, typed, onEdit }: EditorProps) {
   const box = useRef<HTMLDivElement>(null);
   const tell = useRef(onEdit);
   tell.current = onEdit;
+  const before = useRef(typed);
   useEffect(() => {
     if (box.current === null) return undefined;
     const text = JSON.stringify(original, null, 2);
@@ -26,7 +34,7 @@ export function JsonEditor({ original, onEdit }: { original: unknown; onEdit: (e
     const view = new MergeView({
       a: { doc: text, extensions: [...shared(), EditorState.readOnly.of(true)] },
       b: {
-        doc: text,
+        doc: before.current ?? text,
         extensions: [
           ...shared(),
           EditorView.updateListener.of(({ docChanged }) => {
@@ -63,8 +71,8 @@ function shared(): Extension[] {
 function parse(text: string, original: string): Edit {
   if (text === original) return {};
   try {
-    return { state: JSON.parse(text) };
+    return { text, state: JSON.parse(text) };
   } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error) };
+    return { text, problem: error instanceof Error ? error.message : String(error) };
   }
 }

@@ -5,16 +5,16 @@ import { useReply } from '../data/use-reply.ts';
 import { AgentName } from '../parts/agent.tsx';
 import { Loaded } from '../parts/trouble.tsx';
 import { MessageBody } from '../session/message.tsx';
-import type { Edit, OnEdit } from './fork-screen.tsx';
+import type { Draft, Edit } from './use-draft.ts';
 
 const LIMIT = 50;
 
 type ShownMessage = Reply<'GET /v1/checkpoints/{checkpoint}/messages'>['items'][number];
 
-type EditorProps = { id: string; edit: Edit; onEdit: OnEdit };
+type EditorProps = { id: string; draft: Draft };
 
 /** The last messages, each as a field; what is changed is set by its path. */
-export function MessageEditor({ id, edit, onEdit }: EditorProps) {
+export function MessageEditor({ id, draft: { edit, read, change: onEdit } }: EditorProps) {
   const asked = useReply('GET /v1/checkpoints/{checkpoint}/messages', {
     params: { checkpoint: id },
     query: { limit: LIMIT, last: true as never },
@@ -47,6 +47,7 @@ export function MessageEditor({ id, edit, onEdit }: EditorProps) {
                 key={message.path}
                 message={message}
                 isEdited={pathOf(message) in (edit.set ?? {})}
+                read={read}
                 onChange={change}
               />
             ))}
@@ -70,11 +71,12 @@ function withText(edit: Edit, message: ShownMessage, text: string): Edit {
 type FieldProps = {
   message: ShownMessage;
   isEdited: boolean;
+  read: Draft['read'];
   onChange: (message: ShownMessage, text: string) => void;
 };
 
 /** A message. The text of its field is the browser's: a key draws nothing else. */
-const Field = memo(function Field({ message, isEdited, onChange }: FieldProps) {
+const Field = memo(function Field({ message, isEdited, read, onChange }: FieldProps) {
   const isRich = isTooRich(message);
   return (
     <article className="msg">
@@ -92,7 +94,7 @@ const Field = memo(function Field({ message, isEdited, onChange }: FieldProps) {
           <textarea
             className="input"
             aria-label={pathOf(message)}
-            defaultValue={message.text}
+            defaultValue={read().set?.[pathOf(message)] ?? message.text}
             onChange={(event) => onChange(message, event.target.value)}
           />
         </div>

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'react';
 import { ask, type Reply } from '../data/server.ts';
 import type { Timeline } from '../data/timeline.ts';
 import { useRested } from '../data/use-rested.ts';
-import type { Edit } from './fork-screen.tsx';
+import type { Edit } from './use-draft.ts';
 
 /** What the server says of an edit before anything is written. */
 export type Preview = {

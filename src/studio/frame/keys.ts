@@ -42,7 +42,7 @@ export function useKeys(keys: KeyMap): void {
 }
 
 function actionOf(event: KeyboardEvent, keys: KeyMap): (() => void) | undefined {
-  if (event.key === 'Escape' && document.querySelector(':popover-open') !== null) return undefined; // which the browser closes
+  if (isCovered(event.key)) return undefined;
   const held = event.ctrlKey || event.metaKey ? 'Ctrl+' : event.altKey ? 'Alt+' : '';
   const name = `${held}${event.key}`;
   if (event.defaultPrevented || (held === '' && event.key !== 'Escape' && isForField(event))) return undefined;
@@ -53,9 +53,15 @@ function actionOf(event: KeyboardEvent, keys: KeyMap): (() => void) | undefined 
   return keys[chord] ?? keys[name];
 }
 
-/** Whether the field that has the focus takes this key: all of them where somebody types, those that choose where somebody chooses. */
+/** Whether something lies above the page that the key is for: a dialog takes all of them, of a menu the browser knows how to close it. */
+function isCovered(key: string): boolean {
+  return document.querySelector(key === 'Escape' ? 'dialog[open], :popover-open' : 'dialog[open]') !== null;
+}
+
+/** Whether what has the focus takes this key: a field all of them where somebody types, those that choose where somebody chooses; what can be pressed, those that press. */
 function isForField({ target, key }: KeyboardEvent): boolean {
   if (!(target instanceof HTMLElement)) return false;
+  if ((key === 'Enter' || key === ' ') && target.closest('button, a, summary') !== null) return true;
   const isChoice = target.matches('input[type="radio"], input[type="checkbox"]');
   return isChoice
     ? key.length > 1 || key === ' '
