@@ -57,6 +57,11 @@ export abstract class AgentTeam<State extends AgentStates = AgentStates, Record 
     return [...this.#agents.values()];
   }
 
+  /** @internal All that the code made, also those that a loaded state does not have. */
+  get made(): readonly StandardAgent[] {
+    return [...this.#made.values()];
+  }
+
   agent(name: string): StandardAgent | undefined {
     return this.#agents.get(name);
   }

@@ -15,6 +15,7 @@ import {
   resumeTeam,
   type TeamKind,
   type TeamTypes,
+  withAgents,
 } from './team.ts';
 import type { Hold, RunOptions } from './team-run.ts';
 import { readUndone } from './undone-calls.ts';
@@ -72,20 +73,20 @@ export class RunHost<Of extends TeamTypes, Result extends { readonly status: str
 
   /** Holds the session alone, and lets the team work from what is prepared. */
   async hold(prepare: (session: Session) => Promise<Prepared<Of>>): Promise<Result> {
-    const { options, run } = this.#parts;
+    const { options, run, team } = this.#parts;
     const { manager, sessionId, branch, mode } = options;
     const place = { sessionId, branch, ...(mode !== undefined && { mode }) };
     return withSeat(manager, place, async (session) => {
-      checkRestored(this.#parts.team, session);
-      return run(session, await prepare(session), options.signal);
+      checkRestored(team, session);
+      return withAgents(team, session, async () => run(session, await prepare(session), options.signal));
     });
   }
 
   /** Goes on with a session whose process died, under its lease; throws what it fails with, so that it comes up again later. */
   async recover(session: Session, { lease }: Pick<Recovery, 'lease'>): Promise<Result> {
-    const { options, run } = this.#parts;
+    const { options, run, team } = this.#parts;
     const signal = AbortSignal.any([options.signal ?? lease.signal, lease.signal]);
-    return openOutcome(await run(session, await this.load(session), signal));
+    return withAgents(team, session, async () => openOutcome(await run(session, await this.load(session), signal)));
   }
 
   /** Puts the state of the head into the team, as was decided about differences. */

@@ -94,6 +94,32 @@ test('[run.6] a callback that fails does not make a move happen again', async ()
   for (const failAt of [1, 2, 3, 4]) expect([failAt, await names(failAt)]).toEqual([failAt, whole]);
 });
 
+test('[run.3] an agent is in one run at a time: two users of one agent do not hear each other', async () => {
+  const manager = openManager();
+  const agentOf = (answer: () => string | Promise<string>) =>
+    new StandardAgent({ name: 'ann', model: scriptedModel(answer) });
+  const ask = (sessionId: string, agent = agentOf(() => 'Yes?')) => {
+    const options = { speakerSelection: 'round_robin', allowRepeatSpeaker: true, maxRounds: 1 } as const;
+    const chat = new GroupChat({ agents: [agent], ...options });
+    const team = new CheckpointingGroupChatManager({ chat, manager, sessionId, logs: false });
+    return team.prompt(`I am ${sessionId}.`);
+  };
+  await ask('eve');
+  await ask('bob');
+  const refused: unknown[] = [];
+  const shared = agentOf(async () => {
+    await ask('bob', shared).catch((error: unknown) => refused.push(error)); // while eve is answered
+    return 'Hello.';
+  });
+  await ask('eve', shared);
+  expect(refused).toMatchObject([{ code: 'CONFLICT', details: { agent: 'ann', sessionId: 'eve' } }]);
+  expect(JSON.stringify(await manager.load({ sessionId: 'eve', at: '@' }))).not.toContain('bob');
+  expect(await ask('bob', shared)).toMatchObject({ status: 'ended', newMessages: 2 }); // now that eve's has ended
+  const one = agentOf(() => 'Yes?');
+  const begun = await Promise.allSettled([ask('kim', one), ask('lee', one)]);
+  expect(begun.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+});
+
 test('[input.1] what is no checkpoint to continue from is refused in words', async () => {
   const restorer = new CheckpointRestorer({ manager: openManager() });
   for (const source of [null, undefined, 5])

@@ -28,7 +28,15 @@ import {
 } from './differences.ts';
 import { PARTS } from './run-options.ts';
 import { type SeatPlace, withSeat } from './seat.ts';
-import { codeOf, findMissingModels, noteRestored, readCode, type TeamKind, type TeamTypes } from './team.ts';
+import {
+  codeOf,
+  findMissingModels,
+  noteRestored,
+  readCode,
+  type TeamKind,
+  type TeamTypes,
+  withAgents,
+} from './team.ts';
 import {
   compareTeams,
   digestPrompt,
@@ -232,7 +240,7 @@ export class TeamRestorer<Of extends TeamTypes> {
       metadata: { ...options.metadata, continuedFrom: id, continuedFromSession: sessionId },
     };
     return async (session: Session) => {
-      const result = await hold(team, session, continued);
+      const result = await withAgents(team, session, () => hold(team, session, continued));
       return { ...result, originId: id, report: found };
     };
   }

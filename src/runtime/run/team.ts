@@ -1,4 +1,4 @@
-import { InvalidInputError } from '../../core/errors.ts';
+import { ConflictError, InvalidInputError } from '../../core/errors.ts';
 import { mapValues } from '../../core/map-values.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
@@ -112,6 +112,34 @@ export function checkRestored(team: AgentTeam, { id: sessionId, head }: Pick<Ses
       { details: { sessionId, restoredFrom: id, headId: head?.id ?? null } },
     );
   restored.delete(team);
+}
+
+/** Agents that are in a run, and the session of that. */
+const atWork = new WeakMap<StandardAgent, string>();
+
+/** Keeps agents for one run at a time: in two at once each would hear, and save, what is said in the other. */
+export async function withAgents<Result>(
+  { made }: AgentTeam,
+  { id: sessionId }: Pick<Session, 'id'>,
+  run: () => Promise<Result>,
+): Promise<Result> {
+  for (const agent of made) refuseAtWork(agent);
+  for (const agent of made) atWork.set(agent, sessionId);
+  try {
+    return await run();
+  } finally {
+    for (const agent of made) atWork.delete(agent);
+  }
+}
+
+function refuseAtWork(agent: StandardAgent): void {
+  const sessionId = atWork.get(agent);
+  if (sessionId === undefined) return;
+  const { name } = agent;
+  throw new ConflictError(
+    `Agent "${name}" is at work in session "${sessionId}", and would hear here what is said there. Make new agents for each session, or wait until that run has ended.`,
+    { details: { kind: 'agent', agent: name, sessionId } },
+  );
 }
 
 /** Puts the settings of a file over a team that its code made: they hold where it begins, and are no part of its code. */
