@@ -1,3 +1,5 @@
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import chromium from '@sparticuz/chromium';
 import { type Browser, type BrowserContext, type Page, chromium as playwright } from 'playwright-core';
@@ -36,13 +38,23 @@ export type Studio = {
   readonly path: string;
 };
 
+const shared = mkdtempSync(join(tmpdir(), 'savestate-'));
+const demoPath = join(shared, 'demo.db');
+/** The demo, made once for the tests of a file. */
+let demo: Promise<void> | undefined;
+afterAll(() => rmSync(shared, { recursive: true, force: true }));
+
 /** Serves the built studio over a new database; with the demo in it unless told otherwise. */
 export async function openStudio({
   isEmpty = false,
   ...options
 }: ServerOptions & { isEmpty?: boolean } = {}): Promise<Studio> {
   const path = join(temporaryFolder(), 'studio.db');
-  if (!isEmpty) await makeDemo(path);
+  if (!isEmpty) {
+    demo ??= makeDemo(demoPath);
+    await demo;
+    copyFileSync(demoPath, path);
+  }
   const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path, durability: 'process' }) });
   const server = createServer(manager, {
     studio: join(builtFolder(), 'studio'),
