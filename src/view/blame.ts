@@ -11,7 +11,7 @@ import { findAt, openAt } from './state-path.ts';
 /** A value, and the checkpoint that set it last. */
 export type Blamed = { readonly path: string; readonly value: unknown; readonly checkpoint: CheckpointOutput };
 
-type Place = { readonly from: Checkpoint; readonly path: readonly PathStep[] };
+type Origin = { readonly from: Checkpoint; readonly path: readonly PathStep[] };
 
 /**
  * Which checkpoint last set the value at a path: of a list or an object each element's, unless `isWhole`. Goes back until every
@@ -19,7 +19,7 @@ type Place = { readonly from: Checkpoint; readonly path: readonly PathStep[] };
  */
 export async function blame(
   manager: CheckpointManager,
-  { from, path: base }: Place,
+  { from, path: base }: Origin,
   { isWhole, watch }: { readonly isWhole: boolean; readonly watch: Watch },
 ): Promise<Blamed[]> {
   const state = await manager.load(from.id);

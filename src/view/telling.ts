@@ -1,9 +1,9 @@
 import type { StateView } from './state-view.ts';
 
-type Place = { readonly path: string; readonly text: string };
+type FoundText = { readonly path: string; readonly text: string };
 
 /** Tells each message once: states hold copies of it, and it has several fields. */
-export class Telling<Found extends Place> {
+export class Telling<Found extends FoundText> {
   readonly #view: StateView;
   readonly #told = new Set<string>();
   /** Copies of what was not said yet: a reply is known to its speaker before it is appended. */
@@ -43,7 +43,7 @@ export class Telling<Found extends Place> {
 }
 
 /** Whether no field of the same message was told. */
-function isFirstOf({ path }: Place, before: readonly Place[], transcript: string): boolean {
+function isFirstOf({ path }: FoundText, before: readonly FoundText[], transcript: string): boolean {
   const message = path.slice(0, path.indexOf(']', transcript.length) + 1);
   return !before.some((other) => other.path.startsWith(message));
 }

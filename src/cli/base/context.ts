@@ -12,8 +12,8 @@ import {
   findAddress,
   findSettings,
   ownFolderOf,
-  type Place,
   readConfig,
+  type Surroundings,
 } from '../place/project.ts';
 import { cutLongLines } from '../terminal/format.ts';
 import { ProgressBar, showBusy, type Work } from '../terminal/progress-bar.ts';
@@ -80,7 +80,7 @@ export class Context {
   }
 
   /** Where the command is, and what holds there. */
-  async place(): Promise<Place> {
+  async place(): Promise<Surroundings> {
     return { folder: this.folder, env: this.env, config: await this.config() };
   }
 

@@ -3,14 +3,14 @@ import { isSealedName } from '../../core/record/sealed-name.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { type Address, formatAddress, openAddress } from '../place/address.ts';
 import { findKeys, type KeySource } from '../place/key-source.ts';
-import type { Place } from '../place/project.ts';
+import type { Surroundings } from '../place/project.ts';
 
 /** How a storage is opened. One that is not encrypted although there are keys is refused, taken (`allow`), or made (`make`). */
 export type OpenKeyedOptions = { readonly create?: boolean; readonly plain?: 'refuse' | 'allow' | 'make' };
 
 /** Opens the storage at an address, through the keys that hold here if it is encrypted, or is to be. */
 export async function openKeyed(
-  place: Place,
+  place: Surroundings,
   address: Address,
   { create = true, plain = 'refuse' }: OpenKeyedOptions = {},
 ): Promise<ChunkStorage> {
@@ -28,7 +28,11 @@ export async function openKeyed(
   }
 }
 
-async function encrypt(storage: ChunkStorage, keys: KeySource['keys'], { config }: Place): Promise<ChunkStorage> {
+async function encrypt(
+  storage: ChunkStorage,
+  keys: KeySource['keys'],
+  { config }: Surroundings,
+): Promise<ChunkStorage> {
   const { encrypted } = await import('../../storage/encryption/encrypted.ts');
   const isPerSession = config?.config.encryption?.keyPer === 'session';
   return encrypted(storage, isPerSession ? { keys, keyFor: (sessionId) => sessionId } : { keys });

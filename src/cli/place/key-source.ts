@@ -2,7 +2,7 @@ import { dirname, resolve } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { KeyFile } from '../../storage/encryption/key-file.ts';
 import type { Keys } from '../../storage/encryption/keys.ts';
-import type { FoundConfig, Place } from './project.ts';
+import type { FoundConfig, Surroundings } from './project.ts';
 
 /** Where keys come from, in words; `file` if they can be changed here. */
 export type KeySource = { readonly keys: Keys; readonly from: string; readonly file?: KeyFile };
@@ -16,7 +16,7 @@ const VARIABLES = ['SAVESTATE_KEYS', 'SAVESTATE_KEY_FILE', 'SAVESTATE_KEY_COMMAN
  * The keys that hold here: of a variable, else those that savestate.yaml names; undefined without any. A command comes from the
  * environment alone: what a file in a folder says must not run when somebody looks at a storage there.
  */
-export async function findKeys({ env, folder, config }: Place): Promise<KeySource | undefined> {
+export async function findKeys({ env, folder, config }: Surroundings): Promise<KeySource | undefined> {
   const [name, other] = VARIABLES.filter((each) => env[each]);
   if (other !== undefined) throw new InvalidInputError(`${name} and ${other} are both set. Keep one of them.`);
   switch (name) {
@@ -31,7 +31,7 @@ export async function findKeys({ env, folder, config }: Place): Promise<KeySourc
   }
 }
 
-async function fromConfig(config: FoundConfig | undefined, env: Place['env']): Promise<KeySource | undefined> {
+async function fromConfig(config: FoundConfig | undefined, env: Surroundings['env']): Promise<KeySource | undefined> {
   const named = config?.config.encryption?.keys;
   if (config === undefined || named === undefined) return undefined;
   const at = named.indexOf(':');

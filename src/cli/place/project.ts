@@ -32,7 +32,7 @@ export function timeLimitOf(settings: FoundSettings | undefined): AbortSignal | 
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** Where a command is, and what holds there. */
-export type Place = {
+export type Surroundings = {
   readonly folder: string;
   readonly env: Env;
   readonly config: FoundConfig | undefined;
@@ -86,7 +86,7 @@ export async function writeConfigValue(path: string, key: string, value: string 
 }
 
 /** The settings that hold here: of the file that savestate.yaml names (`settings`), else of the `workflow.yaml` of the project; undefined without any. */
-export async function findSettings(place: Place): Promise<FoundSettings | undefined> {
+export async function findSettings(place: Surroundings): Promise<FoundSettings | undefined> {
   const path = findSettingsPath(place);
   if (path !== undefined) return readOwnSettings(path, place.env);
   if (!Object.keys(place.env).some((name) => VARIABLES.test(name))) return undefined;
@@ -95,7 +95,7 @@ export async function findSettings(place: Place): Promise<FoundSettings | undefi
   return { path: 'the environment', folder: place.folder, ...read };
 }
 
-function findSettingsPath(place: Place): string | undefined {
+function findSettingsPath(place: Surroundings): string | undefined {
   const named = place.config?.config.settings;
   if (named === false) return undefined;
   const path = named === undefined ? join(baseOf(place), SETTINGS_NAME) : resolveFile(baseOf(place), named);
@@ -133,7 +133,7 @@ async function readOwnSettings(path: string, env: Env): Promise<FoundSettings> {
 /** Where settings with `checkpointing` want checkpoints to be, or undefined without it. What it leaves out has its default; savestate.yaml wins over that. */
 async function addressIn(
   { path, folder, config: { workflow }, written }: FoundSettings,
-  { env, config }: Place,
+  { env, config }: Surroundings,
 ): Promise<Address | undefined> {
   const isDefault = written.workflow?.checkpointing !== undefined && config?.config.storage === undefined;
   if (!isDefault && !namesStorage(written)) return undefined;
@@ -146,7 +146,7 @@ export type StorageOptions = {
   readonly [Name in 'storage' | 'remote' | 'tokenFile' | 'tenant' | 'schema' | 'memory']?: string | undefined;
 };
 
-type Sources = Place & { readonly globals: StorageOptions; readonly settings: FoundSettings | undefined };
+type Sources = Surroundings & { readonly globals: StorageOptions; readonly settings: FoundSettings | undefined };
 
 /** The storage that is meant: the option, the environment, savestate.yaml or workflow.yaml, then `.savestate/checkpoints.db`. */
 export async function findAddress(sources: Sources): Promise<Address> {
@@ -204,7 +204,7 @@ function checkSame(a: Address, b: Address, { config, settings }: Sources): void 
 }
 
 /** What a file says about paths is relative to it. */
-function baseOf({ config, folder }: Place): string {
+function baseOf({ config, folder }: Surroundings): string {
   return config === undefined ? folder : dirname(config.path);
 }
 

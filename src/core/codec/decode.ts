@@ -46,10 +46,10 @@ type DecoderOptions = {
 };
 
 /** Where a value stands: in the text of which chunk, inside how many containers. */
-type Place = { readonly cursor: Cursor<Digest>; readonly depth: number };
+type Reading = { readonly cursor: Cursor<Digest>; readonly depth: number };
 
 /** The same of the elements of a collection, with where their shadows go. */
-type PairPlace = Place & { readonly children: Children };
+type PairReading = Reading & { readonly children: Children };
 
 /** A tree that is being read. */
 type Expansion = {
@@ -116,7 +116,7 @@ export class Decoder {
   }
 
   /** Reads a chunk, which must use all its refs. */
-  #open<Value>({ text, refs }: ChunkContent, depth: number, read: (json: Json, place: Place) => Value): Value {
+  #open<Value>({ text, refs }: ChunkContent, depth: number, read: (json: Json, place: Reading) => Value): Value {
     this.budget.visit();
     const cursor = { refs, next: 0 };
     const value = read(this.#parse(text), { cursor, depth });
@@ -147,7 +147,7 @@ export class Decoder {
     return this.#isForEditing ? [] : undefined;
   }
 
-  #revive(json: Json, place: Place): unknown {
+  #revive(json: Json, place: Reading): unknown {
     if (typeof json !== 'object' || json === null) {
       this.budget.countPrimitive(json);
       this.#made = this.#isForEditing ? toChild(json) : undefined;
@@ -161,7 +161,7 @@ export class Decoder {
     return this.#reviveAtom(tag, args, place);
   }
 
-  #reviveAtom(tag: string, args: Json[], place: Place): unknown {
+  #reviveAtom(tag: string, args: Json[], place: Reading): unknown {
     if (tag === 'tree') return this.#reviveTree(args, place);
     const atom = decodeAtom(tag, args);
     if (atom === undefined) return this.#reviveContainer(tag, args, this.#enter(place));
@@ -173,19 +173,19 @@ export class Decoder {
   }
 
   /** Counts a container; what is in it stands one level deeper. */
-  #enter({ cursor, depth }: Place): Place {
+  #enter({ cursor, depth }: Reading): Reading {
     this.budget.enter(depth);
     return { cursor, depth: depth + 1 };
   }
 
-  #reviveArray(json: Json[], place: Place): unknown[] {
+  #reviveArray(json: Json[], place: Reading): unknown[] {
     const children = this.#newChildren;
     const values = this.#reviveItems(json, place, children);
     this.#note(() => kindShadow(values, 'Array', children));
     return values;
   }
 
-  #reviveItems(json: Json[], place: Place, children: Children): unknown[] {
+  #reviveItems(json: Json[], place: Reading, children: Children): unknown[] {
     const values: unknown[] = json;
     let at = 0;
     try {
@@ -199,7 +199,7 @@ export class Decoder {
     return values;
   }
 
-  #reviveFields(fields: readonly [string, Json][], place: Place, target: object): object {
+  #reviveFields(fields: readonly [string, Json][], place: Reading, target: object): object {
     const children = this.#newChildren;
     for (const [key, json] of fields) {
       setField(target, key, this.#reviveField(key, json, place));
@@ -209,7 +209,7 @@ export class Decoder {
     return target;
   }
 
-  #reviveField(key: string, json: Json, place: Place): unknown {
+  #reviveField(key: string, json: Json, place: Reading): unknown {
     try {
       this.budget.addKey(key);
       return this.#revive(json, place);
@@ -218,13 +218,13 @@ export class Decoder {
     }
   }
 
-  #reviveTagged({ isBare, fields }: TaggedFields, place: Place): object {
+  #reviveTagged({ isBare, fields }: TaggedFields, place: Reading): object {
     const target = this.#reviveFields(fields, place, isBare ? Object.create(null) : {});
     checkEntries(Object.keys(target).length, fields.length);
     return target;
   }
 
-  #reviveContainer(tag: string, args: Json[], place: Place): unknown {
+  #reviveContainer(tag: string, args: Json[], place: Reading): unknown {
     const object = readFields(tag, args[0]);
     if (object !== undefined) return this.#reviveTagged(object, place);
     switch (tag) {
@@ -241,7 +241,7 @@ export class Decoder {
     }
   }
 
-  #reviveEntries(tag: 'Map' | 'Set', json: Json[], place: Place): unknown {
+  #reviveEntries(tag: 'Map' | 'Set', json: Json[], place: Reading): unknown {
     const children = this.#newChildren;
     const inside = { ...place, children };
     const value =
@@ -252,7 +252,7 @@ export class Decoder {
     return value;
   }
 
-  #reviveInstance(kind: 'Error' | 'class', [name, payload = null]: Json[], place: Place): unknown {
+  #reviveInstance(kind: 'Error' | 'class', [name, payload = null]: Json[], place: Reading): unknown {
     if (typeof name !== 'string') throw new CorruptError('An instance lacks the name of its class.');
     const data = this.#revive(payload, place);
     this.mayHoldSecrets ||= kind === 'class';
@@ -261,7 +261,7 @@ export class Decoder {
     return value;
   }
 
-  #reviveEntry(pair: Json, place: PairPlace, at: number): [unknown, unknown] {
+  #reviveEntry(pair: Json, place: PairReading, at: number): [unknown, unknown] {
     try {
       return this.#revivePair(pair, place, 'Map');
     } catch (error) {
@@ -270,7 +270,7 @@ export class Decoder {
   }
 
   /** A pair is no container of its own; in a tree it may be a chunk. The key of an object is no value. */
-  #revivePair(json: Json, place: PairPlace, kind: string): [unknown, unknown] {
+  #revivePair(json: Json, place: PairReading, kind: string): [unknown, unknown] {
     const { children } = place;
     if (isRef(json)) {
       const content = this.#find(takeRef(place.cursor));
@@ -285,7 +285,7 @@ export class Decoder {
     return [key, field];
   }
 
-  #reviveTree(args: Json[], outer: Place): unknown {
+  #reviveTree(args: Json[], outer: Reading): unknown {
     const { kind, count, rows, items: last } = readTree(args);
     const place = kind === 'text' ? outer : this.#enter(outer);
     if (kind === 'text') this.budget.count(OVERHEAD); // a long text is no container, whatever it is made of
@@ -344,13 +344,13 @@ export class Decoder {
   }
 
   /** Pieces of texts and bytes are no values of their own; pairs are no containers. */
-  #reviveElements(json: Json[], place: PairPlace, kind: string): unknown[] {
+  #reviveElements(json: Json[], place: PairReading, kind: string): unknown[] {
     if (kind === 'Array' || kind === 'Set') return this.#reviveItems(json, place, place.children);
     if (PAIRED_KINDS.has(kind)) return json.map((pair) => this.#revivePair(pair, place, kind));
     return json.map((piece) => this.#readPiece(piece, place));
   }
 
-  #readPiece(json: Json, { cursor, depth }: Place): string {
+  #readPiece(json: Json, { cursor, depth }: Reading): string {
     if (!isRef(json)) throw new CorruptError(NO_TEXTS);
     const piece = this.#open(this.#find(takeRef(cursor)), depth, asText);
     this.budget.addBytes(Math.max(0, piece.length - PADDING));

@@ -1,9 +1,9 @@
 import { formatPointer, type PathStep } from '../path.ts';
 
-type Place = { readonly path: readonly PathStep[] };
+type AtPath = { readonly path: readonly PathStep[] };
 
 /** One difference between two states. A `move` is of an element that both have, at different places of the same array. */
-export type Change = Place &
+export type Change = AtPath &
   (
     | { readonly op: 'add'; readonly value: unknown }
     | { readonly op: 'remove'; readonly oldValue: unknown }

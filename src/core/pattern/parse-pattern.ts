@@ -8,7 +8,7 @@ export type Step =
   /** Takes a character that fits this token. */
   | { readonly kind: 'one'; readonly token: number }
   /** Takes nothing, between characters of these kinds. */
-  | { readonly kind: 'place'; readonly holds: Place }
+  | { readonly kind: 'place'; readonly holds: Condition }
   /** Goes on at one of these, rather at an earlier one. */
   | { readonly kind: 'split'; readonly to: readonly number[] }
   /** Begins what may be left out, and is so many steps long. */
@@ -16,7 +16,7 @@ export type Step =
   /** Ends it: if nothing was taken since, it has to be left out. */
   | { readonly kind: 'leave'; readonly size: number };
 
-type Place = (before: number, after: number) => boolean;
+type Condition = (before: number, after: number) => boolean;
 
 /** A pattern as steps, in their order; it fits where the end is reached. */
 export type Steps = {
@@ -190,7 +190,7 @@ function kindOf(char: string | undefined, word: RegExp): number {
   return word.test(char) ? WORD : 0;
 }
 
-const PLACES: Readonly<Record<string, (isByLine: boolean) => Place>> = {
+const PLACES: Readonly<Record<string, (isByLine: boolean) => Condition>> = {
   '^': (isByLine) => (before) => before === EDGE || (isByLine && before === BREAK),
   $: (isByLine) => (_, after) => after === EDGE || (isByLine && after === BREAK),
   '\\b': () => (before, after) => (before === WORD) !== (after === WORD),

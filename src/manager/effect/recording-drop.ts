@@ -161,9 +161,9 @@ export async function emptySteps(
   await replaceRows(storage, sessionId, emptied);
 }
 
-type Place = { readonly branch: string; readonly ordinal: number };
+type RecordingPlace = { readonly branch: string; readonly ordinal: number };
 
-const nameOf = ({ branch, ordinal }: Place) => `${ordinal} ${branch}`;
+const nameOf = ({ branch, ordinal }: RecordingPlace) => `${ordinal} ${branch}`;
 
 /**
  * The steps that belong to some of a session's checkpoints, which are given in order: begun after one, first held by one, or taken over
@@ -195,7 +195,10 @@ export function findStepsOf(
  */
 function placesHeldBy(
   inOrder: readonly Checkpoint[],
-  { isOwn, isOver }: { readonly isOwn: (id: CheckpointId) => boolean; readonly isOver: (place: Place) => boolean },
+  {
+    isOwn,
+    isOver,
+  }: { readonly isOwn: (id: CheckpointId) => boolean; readonly isOver: (place: RecordingPlace) => boolean },
 ): Set<string> {
   const places = new Set<string>();
   const waiting = new Map<string, { from: number; inFlight: readonly number[] }>();

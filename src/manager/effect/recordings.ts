@@ -17,13 +17,13 @@ export type ReplayOptions = {
   readonly branch?: string;
 };
 
-type Place = { readonly sessionId: SessionId; readonly branch: string; readonly head: Checkpoint | undefined };
+type LogPlace = { readonly sessionId: SessionId; readonly branch: string; readonly head: Checkpoint | undefined };
 
 /** What was read of a log, and its branch if some of that was dropped. */
 type Part = { readonly effects: readonly RecordedEffect[]; readonly dropped?: string | undefined };
 
 /** Reads the recordings a session may use, in one go, and where its own log goes on. */
-export async function openRecordings(engine: Engine, place: Place, options: ReplayOptions): Promise<OpenedLog> {
+export async function openRecordings(engine: Engine, place: LogPlace, options: ReplayOptions): Promise<OpenedLog> {
   const nextOrdinal = await readCount(engine, place);
   const own = await readWhole(engine, place, nextOrdinal);
   const others = await readOthers(engine, place, options);
@@ -67,7 +67,7 @@ function rankOf({ status, attempt }: RecordedEffect): number {
  * What other branches recorded from where this one left them on: the one that is asked for, or in a replay mode each that it came from.
  * What was taken over is not there again, and beyond a branch on which something ran there is nothing: it went its own way.
  */
-async function readOthers(engine: Engine, place: Place, { mode, branch: asked }: ReplayOptions): Promise<Part> {
+async function readOthers(engine: Engine, place: LogPlace, { mode, branch: asked }: ReplayOptions): Promise<Part> {
   const { sessionId, branch: own } = place;
   const found: RecordedEffect[] = [];
   if (asked === undefined ? mode === 'live' : asked === own) return { effects: found };
@@ -87,7 +87,7 @@ async function readOthers(engine: Engine, place: Place, { mode, branch: asked }:
 }
 
 /** What each branch that a head came from recorded since it was left, the nearest first; or the one that is asked for. */
-async function* readLeft(engine: Engine, place: Place, asked: string | undefined) {
+async function* readLeft(engine: Engine, place: LogPlace, asked: string | undefined) {
   const { sessionId, head } = place;
   let last = place.branch;
   for await (const left of head === undefined ? [] : readPath(engine.storage, head)) {
@@ -137,7 +137,7 @@ async function readLog(engine: Engine, log: { sessionId: SessionId; branch: stri
 }
 
 /** What a branch recorded after the head, of so many. */
-async function readWhole(engine: Engine, place: Place, before: number): Promise<Part> {
+async function readWhole(engine: Engine, place: LogPlace, before: number): Promise<Part> {
   const { sessionId, branch, head } = place;
   const effects = await readAfter(engine, place, branch);
   const from = head?.branch === branch ? (head.header.effectCount ?? 0) : 0;
@@ -147,7 +147,7 @@ async function readWhole(engine: Engine, place: Place, before: number): Promise<
 /** What a branch recorded after the head, what was running when the head was saved, and what had failed and was not tried again since. */
 async function readAfter(
   engine: Engine,
-  { sessionId, head }: Omit<Place, 'branch'>,
+  { sessionId, head }: Omit<LogPlace, 'branch'>,
   branch: string,
 ): Promise<RecordedEffect[]> {
   const isOnBranch = head?.branch === branch;
@@ -163,7 +163,7 @@ async function readAfter(
 /** What a branch recorded since its head, oldest first, with results decoded from one read; what did not end has none. */
 export async function readRecorded(
   engine: Engine,
-  place: Place,
+  place: LogPlace,
 ): Promise<(RecordedEffect & { readonly value: unknown })[]> {
   const effects = await readAfter(engine, place, place.branch);
   const refs = effects.flatMap(({ result }) => result?.refs ?? []);
@@ -194,7 +194,7 @@ async function findDropped(
 }
 
 /** What was recorded along the whole lineage up to the head, oldest first. */
-async function readBefore(engine: Engine, { sessionId, head }: Place): Promise<Part> {
+async function readBefore(engine: Engine, { sessionId, head }: LogPlace): Promise<Part> {
   if (head === undefined) return { effects: [] };
   const segments: { branch: string; before: number; inFlight: readonly number[] }[] = [];
   for await (const { checkpoint } of readPath(engine.storage, head)) {

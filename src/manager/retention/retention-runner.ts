@@ -43,7 +43,7 @@ export type PruneOptions = {
 };
 
 /** What is judged: everything, one session, or what a limit of one user counts. */
-type Place = { readonly sessionId?: SessionId | undefined; readonly userId?: string | undefined };
+type Scope = { readonly sessionId?: SessionId | undefined; readonly userId?: string | undefined };
 
 /** What was judged: all that was read, what of it is to go, and the refs of the sessions it is in. */
 type Judgement = {
@@ -152,15 +152,15 @@ export class RetentionRunner {
     return [...deleted, ...(await this.#apply(judgement))];
   }
 
-  /** Judges what is at a place. What a user's limit counts is judged among all, if it is part of groups. */
+  /** Judges what is in a scope. What a user's limit counts is judged among all, if it is part of groups. */
   async #judge(
-    place: Place,
+    scope: Scope,
     policy: RetentionPolicy,
     { dryRun = false, slack = 0 }: { readonly dryRun?: boolean; readonly slack?: number },
   ): Promise<Judgement> {
-    const { sessionId, userId } = place;
+    const { sessionId, userId } = scope;
     const sinceMs = this.#engine.cutsSinceMs;
-    const headers = await readHeaders(this.#engine, withoutUndefined(place));
+    const headers = await readHeaders(this.#engine, withoutUndefined(scope));
     const review = await this.#reviewPins(headers, { sessionId, dryRun });
     // After the checkpoints: what became a head since is none of those that were read.
     const sessions = userId === undefined ? [sessionId] : new Set(headers.map((header) => header.sessionId));

@@ -4,7 +4,7 @@ import type { ChatMessage } from '../agent/chat-message.ts';
 import type { ToolOutcome } from '../agent/tool.ts';
 import type { InterventionRecord } from './intervention.ts';
 
-type Place = {
+type BaseOfTarget = {
   /** The checkpoint that is restored. */
   readonly base: Checkpoint;
   /** The branch that recorded what came after it, if that is not its own. */
@@ -13,7 +13,7 @@ type Place = {
 };
 
 /** Other words for one message, which is the last at the base: in the transcript, or generated and pending. */
-export type MessageTarget = Place & {
+export type MessageTarget = BaseOfTarget & {
   readonly kind: 'message';
   readonly index: number;
   readonly message: ChatMessage;
@@ -21,14 +21,14 @@ export type MessageTarget = Place & {
 };
 
 /** Another prompt or model for one agent, or nothing. */
-export type AgentTarget = Place & {
+export type AgentTarget = BaseOfTarget & {
   readonly kind: 'agent';
   readonly agent?: string;
   readonly override?: AgentOverride;
 };
 
 /** Another answer of a tool: the turn is taken again, from the recording up to there. */
-export type ToolTarget = Place & {
+export type ToolTarget = BaseOfTarget & {
   readonly kind: 'tool_result';
   readonly speaker: string;
   readonly callId: string;

@@ -61,7 +61,7 @@ const OPTIONS: OptionChecks<TrialOptions> = {
 type Job = { readonly arm: TrialArm; readonly run: number };
 
 /** The branch of a run, and its head if it was begun. */
-type Place = { readonly branch: string; readonly headId?: string; readonly isEnded: boolean };
+type FoundBranch = { readonly branch: string; readonly headId?: string; readonly isEnded: boolean };
 
 /**
  * Finds out whether a change repairs a run: goes on from one checkpoint a number of times with the change and as often without it, each time
@@ -172,7 +172,7 @@ class Trial {
     }
   }
 
-  async #continue({ arm, run }: Job, { branch, headId }: Place): Promise<ChatRunResult> {
+  async #continue({ arm, run }: Job, { branch, headId }: FoundBranch): Promise<ChatRunResult> {
     const target = this.#targets[arm];
     const metadata = { ...this.#options.metadata, trial: { name: this.#name, arm, run, key: this.#key } };
     const settings = { logs: false, ...this.#options, metadata, branch } as const;
@@ -187,7 +187,7 @@ class Trial {
   }
 
   /** The branch of a run that was begun, or a free name. A branch that was forked and not begun is left alone: its log may be cut off. */
-  async #find(job: Job): Promise<Place> {
+  async #find(job: Job): Promise<FoundBranch> {
     const { manager } = this.#parts;
     const branches = await manager.branches(this.#targets.control.base.sessionId);
     for (let attempt = 1; ; attempt++) {

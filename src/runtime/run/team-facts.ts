@@ -144,10 +144,10 @@ export function compareTeams(before: TeamFacts, now: TeamFacts, place = 'in its 
   ];
 }
 
-type Place = { readonly name: string; readonly place: string };
+type Holder = { readonly name: string; readonly place: string };
 
 function compareAgents(
-  { name, place }: Place,
+  { name, place }: Holder,
   before: AgentFacts | undefined,
   now: AgentFacts | undefined,
 ): Difference[] {
@@ -194,7 +194,7 @@ export function leaveFields<State extends AgentStates>(state: State, differences
 }
 
 function compareTool(
-  { name, place, tool }: Place & { readonly tool: string },
+  { name, place, tool }: Holder & { readonly tool: string },
   before: string | undefined,
   now: string | undefined,
 ): Difference[] {

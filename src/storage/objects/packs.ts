@@ -7,7 +7,7 @@ import { isNamed, nameCheck } from '../named-bytes.ts';
 import type { ObjectStore } from './object-store.ts';
 
 /** A piece of an object that a chunk's text is in. */
-type Place = { readonly object: string; readonly from: number; readonly to: number };
+type PackedSpan = { readonly object: string; readonly from: number; readonly to: number };
 
 const STUB = /^@([0-9a-f-]+)\.(\d+)\.(\d+)\.[0-9a-f]{16}$/;
 /** What lies between two wanted pieces is read along if it is no longer than this: that is faster than a second request. */
@@ -51,18 +51,18 @@ function toPack(chunks: readonly Chunk[]): Pack {
 }
 
 /** A chunk that names a place; JSON does not begin like this, and nothing that is sealed. It ends with a check, as its name is no digest of it. */
-function toStub(digest: Digest, { object, from, to }: Place): Chunk {
+function toStub(digest: Digest, { object, from, to }: PackedSpan): Chunk {
   const text = `@${object}.${from}.${to}`;
   return { digest, text: `${text}.${nameCheck(digest, text)}`, refs: [] };
 }
 
 /** The place that a chunk names; undefined of any other chunk. */
-export function readStub({ text }: Chunk): Place | undefined {
+export function readStub({ text }: Chunk): PackedSpan | undefined {
   const [, object, from, to] = (text.startsWith('@') && STUB.exec(text)) || [];
   return object === undefined ? undefined : { object, from: Number(from), to: Number(to) };
 }
 
-type Wanted = Place & { readonly digest: Digest };
+type Wanted = PackedSpan & { readonly digest: Digest };
 
 /** Puts texts back in place of the stubs among some chunks. A missing or damaged one is a CorruptError that names its digest. */
 export async function unpackChunks<Found extends Chunk | undefined>(

@@ -1,6 +1,6 @@
 import { ask, newKey, replies, server } from '../data/server.ts';
 import { doKey } from '../frame/keys.ts';
-import { go, type Place, sessionAddress } from '../frame/place.ts';
+import { type Address, go, sessionAddress } from '../frame/place.ts';
 import type { IconName } from '../parts/icons.ts';
 
 /** A line of the palette. */
@@ -14,7 +14,7 @@ export type Entry = {
 };
 
 /** What can be done from here, as the command line calls it. What is about a session leads to the list of them where none is open. */
-export function actsOf({ path, query }: Place): readonly Entry[] {
+export function actsOf({ path, query }: Address): readonly Entry[] {
   const session = path[0] === 's' ? path[1] : undefined;
   const about = session === undefined ? actsOn : (key: ActKey) => actsIn(session, { path, query })[key];
   return ACTS.map(([key, icon, text, more]) => ({
@@ -45,7 +45,7 @@ function actsOn(key: ActKey): () => void {
   return () => go(SESSION_ACTS.has(key) ? '/s' : '/storage');
 }
 
-function actsIn(session: string, { path, query }: Place): Readonly<Record<ActKey, () => unknown>> {
+function actsIn(session: string, { path, query }: Address): Readonly<Record<ActKey, () => unknown>> {
   const at = query.get('at') ?? undefined;
   const branch = query.get('branch') ?? undefined;
   // What a key does on the page of the session, once the palette no longer covers it.

@@ -1,6 +1,6 @@
 import { lazy, Suspense, useState } from 'react';
 import { type KeyMap, useKeys } from '../frame/keys.ts';
-import { go, type Place, usePlace } from '../frame/place.ts';
+import { type Address, go, usePlace } from '../frame/place.ts';
 import { nextTheme } from '../frame/theme.ts';
 import { Skeleton } from '../parts/trouble.tsx';
 import { SessionScreen } from '../session/session-screen.tsx';
@@ -49,7 +49,7 @@ export function App() {
   );
 }
 
-function Screen({ place: { path, query }, onSearch }: { place: Place; onSearch: () => void }) {
+function Screen({ place: { path, query }, onSearch }: { place: Address; onSearch: () => void }) {
   const [screen = 's', session, page] = path;
   if (screen === 'runs') return <RunsScreen query={query} />;
   if (screen === 'memory') return <MemoryScreen query={query} />;

@@ -1,7 +1,7 @@
 import { useMemo, useSyncExternalStore } from 'react';
 
 /** Where the page is: every part of what is shown is in the address. */
-export type Place = { readonly path: readonly string[]; readonly query: URLSearchParams };
+export type Address = { readonly path: readonly string[]; readonly query: URLSearchParams };
 
 const watchers = new Set<() => void>();
 const tellAll = () => {
@@ -10,7 +10,7 @@ const tellAll = () => {
 addEventListener('popstate', tellAll);
 
 /** The place that is shown. */
-export function usePlace(): Place {
+export function usePlace(): Address {
   const address = useSyncExternalStore(
     (tell) => {
       watchers.add(tell);

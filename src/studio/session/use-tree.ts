@@ -51,14 +51,14 @@ function joined(before: Parts | undefined, { parts, count, next }: Level): Parts
   return { nodes: [...(before?.nodes ?? []), ...parts], count: count ?? parts.length, next };
 }
 
-type Place = {
+type TreeView = {
   readonly open: ReadonlySet<string>;
   readonly isShown: (path: string) => boolean;
   readonly path: string;
   readonly depth: number;
 };
 
-function* rowsOf(parts: ReadonlyMap<string, Parts>, place: Place): Generator<Row> {
+function* rowsOf(parts: ReadonlyMap<string, Parts>, place: TreeView): Generator<Row> {
   const { path, depth, open, isShown } = place;
   const { nodes = [], count = 0, next } = parts.get(path) ?? {};
   for (const node of nodes) {

@@ -3,19 +3,19 @@ import { leavesOf, type ReadEvent } from './drift-event.ts';
 import { Knowledge, knowledgeState } from './knowledge.ts';
 import { count, remember } from './signal.ts';
 import {
-  AgentMemory,
-  agentMemoryState,
   type BareStep,
   SHORT_WORDS,
   type Step,
+  StepMemory,
   type StepReading,
+  stepMemoryState,
   stepSchema,
 } from './step.ts';
 
 /** The plain data of a tracker. */
 export const stepTrackerState = z.object({
   knowledge: knowledgeState,
-  agents: z.array(z.tuple([z.string(), agentMemoryState])),
+  agents: z.array(z.tuple([z.string(), stepMemoryState])),
   open: z.array(stepSchema),
   job: z.string(),
   likeness: z.object({ calls: count, sum: z.number().nonnegative() }).optional(),
@@ -32,14 +32,14 @@ const WORDS_AT_ONCE = 3;
 /** Joins calls with results, and says of each step how it compares with the agent's earlier ones and what it brings that is new. */
 export class StepTracker {
   readonly #knowledge: Knowledge;
-  readonly #agents: Map<string, AgentMemory>;
+  readonly #agents: Map<string, StepMemory>;
   #open: Step[];
   #job: string;
   readonly #likeness: { calls: number; sum: number };
 
   constructor(state?: StepTrackerState) {
     this.#knowledge = new Knowledge(state?.knowledge);
-    this.#agents = new Map(state?.agents.map(([agent, memory]) => [agent, new AgentMemory(memory)]));
+    this.#agents = new Map(state?.agents.map(([agent, memory]) => [agent, new StepMemory(memory)]));
     this.#open = [...(state?.open ?? [])];
     this.#job = state?.job ?? '';
     this.#likeness = { calls: 0, sum: 0, ...state?.likeness };
@@ -124,8 +124,8 @@ export class StepTracker {
     return { ...reading, unplanned: this.#knowledge.unplanned(sketch) };
   }
 
-  #memoryOf(agent: string): AgentMemory {
-    const memory = this.#agents.get(agent) ?? new AgentMemory();
+  #memoryOf(agent: string): StepMemory {
+    const memory = this.#agents.get(agent) ?? new StepMemory();
     remember(this.#agents, [agent, memory], MAX_AGENTS);
     return memory;
   }

@@ -120,7 +120,7 @@ function findsOf({ step, twin, hasEqualInput }: StepReading): number {
 }
 
 /** The plain data of what is remembered of one agent. */
-export const agentMemoryState = z.object({
+export const stepMemoryState = z.object({
   steps: z.array(stepSchema),
   calls: count,
   /** Calls of earlier rounds: those of this one may still be answered. */
@@ -129,7 +129,7 @@ export const agentMemoryState = z.object({
   news: count,
   isAnswered: z.boolean(),
 });
-type AgentMemoryState = z.infer<typeof agentMemoryState>;
+type StepMemoryState = z.infer<typeof stepMemoryState>;
 
 /** What a step is before it is known how it compares. */
 export type BareStep = Omit<Step, 'newsBefore' | 'isNews' | 'checks' | 'finds'>;
@@ -140,7 +140,7 @@ const MAX_STEPS = 16;
 /** Traces without results have none or a few; with results, nearly one for each call. */
 const MIN_ANSWERED_SHARE = 0.5;
 
-const NOTHING_DONE: AgentMemoryState = Object.freeze({
+const NOTHING_DONE: StepMemoryState = Object.freeze({
   steps: [],
   calls: 0,
   settledCalls: 0,
@@ -163,10 +163,10 @@ const UNLIKE_ANY = Object.freeze({
 });
 
 /** The last steps of one agent, and how many new things it has done. */
-export class AgentMemory {
-  readonly #state: AgentMemoryState;
+export class StepMemory {
+  readonly #state: StepMemoryState;
 
-  constructor(state: AgentMemoryState = NOTHING_DONE) {
+  constructor(state: StepMemoryState = NOTHING_DONE) {
     this.#state = { ...state, steps: [...state.steps] };
   }
 
@@ -213,7 +213,7 @@ export class AgentMemory {
     return { ...reading, step, isComplete: true };
   }
 
-  snapshot(): AgentMemoryState {
+  snapshot(): StepMemoryState {
     return { ...this.#state, steps: [...this.#state.steps] };
   }
 

@@ -4,13 +4,13 @@ import type { StateCodec } from '../../../core/codec/state-codec.ts';
 import { ClosedError, InvalidInputError } from '../../../core/errors.ts';
 
 /** What code is inside of. */
-export type Place = 'step' | 'operation';
+export type Inside = 'step' | 'operation';
 
 /** Knows, across every `await`, whether code runs inside a step or a guarded operation: there the state cannot be changed. */
-const inside = new AsyncLocalStorage<Place>();
+const inside = new AsyncLocalStorage<Inside>();
 
 /** Runs code as the inside of a step or a guarded operation. */
-export function runInside<Result>(place: Place, run: () => Result): Result {
+export function runInside<Result>(place: Inside, run: () => Result): Result {
   return inside.run(inside.getStore() === 'operation' ? 'operation' : place, run);
 }
 

@@ -23,7 +23,7 @@ import {
   type RollbackParts,
   runGuarded,
 } from './operation.ts';
-import { copyOf, guarded, isInsideOperation, type Place, runInside } from './turn-draft.ts';
+import { copyOf, guarded, type Inside, isInsideOperation, runInside } from './turn-draft.ts';
 import { TurnEnd } from './turn-end.ts';
 import type { Waits } from './waits.ts';
 
@@ -175,7 +175,7 @@ export class TurnRun implements Turn {
   /** Also for a turn that was aborted: what an operation did is undone all the same. */
   async #once<Result>(
     call: WorkCall,
-    place: Place,
+    place: Inside,
     run: (attempt: StepAttempt) => Promise<Result> | Result,
   ): Promise<Result> {
     const { work, leftOut } = this.#parts;

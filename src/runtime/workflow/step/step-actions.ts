@@ -16,7 +16,7 @@ import { StepAttempts } from './step-attempts.ts';
 import type { RunParts } from './workflow-run.ts';
 
 /** Where an action is done: for which step, or turn of its loop, and what names mean there. */
-export type Place = {
+export type ActionSite = {
   readonly step: WorkflowStep;
   readonly scope: Scope;
   readonly path: string;
@@ -38,7 +38,7 @@ export class StepActions {
     this.#attempts = new StepAttempts(parts);
   }
 
-  async act(place: Place): Promise<Outcome> {
+  async act(place: ActionSite): Promise<Outcome> {
     const { step, path, scope, lookup } = place;
     const { action } = step;
     const refusal = this.#leftOut(place) ?? (await this.#askFor(step, path));
@@ -65,7 +65,7 @@ export class StepActions {
     }
   }
 
-  #ask({ options, timeoutMs, onTimeout, ...action }: ApprovalAction, { path, lookup }: Place): Promise<Outcome> {
+  #ask({ options, timeoutMs, onTimeout, ...action }: ApprovalAction, { path, lookup }: ActionSite): Promise<Outcome> {
     const message = formatValue(render(action.message, lookup));
     return askPerson(this.#parts, { id: path, path, message, options, timeoutMs, onTimeout });
   }
@@ -86,7 +86,7 @@ export class StepActions {
     return outcome.status === 'done' ? undefined : outcome;
   }
 
-  #call(action: NamedAction, place: Place): (context: StepContext) => unknown {
+  #call(action: NamedAction, place: ActionSite): (context: StepContext) => unknown {
     const { functions, agents } = this.#parts.registry;
     const input = this.#inputOf(action, place);
     if (action.kind === 'function') return (context) => functions?.[action.name]?.(input as never, context);
@@ -94,14 +94,14 @@ export class StepActions {
   }
 
   /** The failure of a call that would get what stands for a secret. A sub-workflow's own steps are looked at. */
-  #leftOut(place: Place): Outcome | undefined {
+  #leftOut(place: ActionSite): Outcome | undefined {
     const { action } = place.step;
     if (action.kind !== 'function' && action.kind !== 'agent') return undefined;
     const looksAt = action.input === undefined ? [] : expressionsOf(action.input);
     return this.#parts.leftOut.refuse(looksAt, place.lookup, this.#inputOf(action, place));
   }
 
-  #inputOf(action: NamedAction, { step, scope, lookup }: Place): unknown {
+  #inputOf(action: NamedAction, { step, scope, lookup }: ActionSite): unknown {
     const input = action.input === undefined ? scope.defaultInput(step) : render(action.input, lookup);
     freezeState(input); // it may be part of what others ended with
     return input;

@@ -14,7 +14,7 @@ import { failed, type Outcome } from './outcome.ts';
 import type { RunRecord } from './run-record.ts';
 import type { StepEnd, StepFailure } from './run-state.ts';
 import { Scope } from './scope.ts';
-import { type Place, StepActions } from './step-actions.ts';
+import { type ActionSite, StepActions } from './step-actions.ts';
 
 /** What a run needs. */
 export type RunParts = {
@@ -96,7 +96,7 @@ export class WorkflowRun {
   }
 
   /** Does what the step says: once, or turn by turn. */
-  #perform(place: Place): Promise<Outcome> {
+  #perform(place: ActionSite): Promise<Outcome> {
     const { path, lookup } = place;
     const { loop } = place.step;
     if (loop === undefined) return this.#actions.act(place);
@@ -104,7 +104,7 @@ export class WorkflowRun {
     return loop.kind === 'for_each' ? forEach(loop, lookup, doTurn) : repeat(loop, lookup, doTurn);
   }
 
-  async #takeTurn(place: Place): Promise<Outcome> {
+  async #takeTurn(place: ActionSite): Promise<Outcome> {
     const { step, path } = place;
     const known = this.#parts.record.find(path);
     if (known !== undefined) return { status: 'done', output: known.output };
