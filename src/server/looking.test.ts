@@ -55,6 +55,16 @@ describeOn(STORAGES)('looking at a %s storage', (_, create) => {
     const other = await manager.session(ODD, { branch: 'other' });
     const [listed] = (await client.request('GET /v1/sessions')).items;
     expect(listed).toMatchObject({ headId: checkpoint, savedAt: other.head?.timestamp.toISOString() });
+    const running = await manager.session(ODD);
+    await running.save({ messages: [] }, { status: 'running' });
+    for (const set of [{}, { set: { '$.messages': [1] } }]) {
+      await client.request('POST /v1/checkpoints/{checkpoint}/fork', {
+        params: { checkpoint: running.head?.id ?? '' },
+        body: { switch: true, ...set },
+      });
+      const [fork] = (await client.request('GET /v1/sessions')).items;
+      expect([fork?.currentBranch === 'main', fork?.status]).toEqual([false, undefined]); // its origin runs, not the fork
+    }
   });
 });
 

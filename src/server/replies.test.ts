@@ -143,10 +143,22 @@ async function lookAtRuns(started: TestServer): Promise<void> {
     ['fleet', 0, 1],
     ['workflow_run', 0, 1],
   ]);
+  const listed = async () =>
+    (await client.request('GET /v1/sessions')).items
+      .filter(({ id }) => id === 'refund' || id === 'crew')
+      .map(({ status, branches }) => [status, branches]);
+  expect(await listed()).toEqual([
+    ['answered', ['main']],
+    ['answered', ['main']],
+  ]);
   const { steps } = await client.request('GET /v1/sessions/{session}/run', { params: { session: 'refund' } });
   expect(steps.map(({ status }) => status)).toContain('answered');
   expect((await runWorkflow(started)).status).toBe('completed');
   await runner.resume();
+  expect(await listed()).toEqual([
+    ['completed', ['main']],
+    ['completed', ['main']],
+  ]);
   const runs = await client.request('GET /v1/runs');
   expect(runs.items.map(({ kind, status }) => [kind, status])).toEqual(
     expect.arrayContaining([

@@ -1,11 +1,13 @@
 import { placeOf, sessionOf } from '../adapter/langgraph/record/thread-session.ts';
 import { withoutUndefined } from '../core/defined.ts';
 import { hasErrorCode, isLost } from '../core/errors.ts';
+import type { Checkpoint } from '../core/record/checkpoint.ts';
 import { type CheckpointId, formatCheckpointId, type SessionId } from '../core/record/id.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import { readEffects } from '../manager/effect/recordings.ts';
 import type { Engine } from '../manager/engine/engine.ts';
 import { eachSession, findCurrentBranch } from '../manager/engine/records.ts';
+import { isAnswerBranch } from '../manager/revision/ref-name.ts';
 import { checkRef } from '../storage/ref.ts';
 
 type Heads = ReadonlyMap<string, CheckpointId>;
@@ -111,19 +113,26 @@ export async function describeSession(
     const currentBranch = await manager.currentBranch(id);
     const headId = heads.get(currentBranch) ?? (newestId as CheckpointId);
     const head = await manager.open(headId);
-    const { sequence, status, agentId, userId } = head;
+    const { sequence, agentId, userId } = head;
     const newest = newestId === headId ? head : await manager.get(newestId).catch(ignoreDamage);
-    const place = { id, currentBranch, branches: [...heads.keys()], headId, sequence };
+    const branches = [...heads.keys()].filter((name) => !isAnswerBranch(name));
+    const place = { id, currentBranch, branches, headId, sequence };
     return {
       ...place,
       savedAt: (newest ?? head).timestamp.toISOString(),
-      ...withoutUndefined({ status, agentId, userId }),
+      ...withoutUndefined({ status: statusOn(currentBranch, head), agentId, userId }),
       ...(subgraphs !== undefined && { subgraphs }),
     };
   } catch (error) {
     if (isDamage(error)) return undefined;
     throw error;
   }
+}
+
+/** How a branch is at its head. A fork has the status of its origin: nobody runs it before it has a step of its own. */
+function statusOn(branch: string, head: Checkpoint): string | undefined {
+  const isFork = head.branch !== branch || head.trigger === 'edited';
+  return isFork && (head.status === 'running' || head.status === 'initializing') ? undefined : head.status;
 }
 
 function isDamage(error: unknown): boolean {

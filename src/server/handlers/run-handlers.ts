@@ -136,17 +136,33 @@ async function openHead(manager: CheckpointManager, { id, heads }: RankedSession
 
 type Run = { readonly head: Checkpoint; readonly branch: string; readonly state: unknown; readonly kind: RunKind };
 
+type Place = { readonly sessionId: string; readonly branch: string; readonly state: unknown };
+
+/** Whether all that a run asked is answered, and the run has not taken the answers yet. */
+export async function isAnswered(manager: CheckpointManager, { state, ...place }: Place): Promise<boolean> {
+  const kind = kindOf(state);
+  const { open, unheard } = kind === undefined ? NOTHING_ASKED : await findAsked(manager, { ...place, state, kind });
+  return open.size === 0 && unheard > 0;
+}
+
+const NOTHING_ASKED = { open: new Set<string>(), unheard: 0 };
+
+/** Which requests of a run are open, and of how many it does not have the answer yet. */
+async function findAsked(manager: CheckpointManager, { state, kind, ...place }: Place & { readonly kind: RunKind }) {
+  const form = FORMS[kind];
+  const open = new Set((await new RequestAnswers(manager, form).unanswered(place, state)).map(({ id }) => id));
+  const asked = Object.values(form.requestsOf(state));
+  return { open, unheard: asked.filter(({ id }) => form.answerOf(state, id) === undefined).length };
+}
+
 /** A run, and those of its requests that are open. */
 async function describeRun(manager: CheckpointManager, { head, branch, state, kind }: Run) {
   const { workflow, fleet, chat } = fieldsOf(state);
   const title = { workflow_run: workflow, fleet: fieldsOf(fleet).task, group_chat: fieldsOf(chat).problem }[kind];
-  const form = FORMS[kind];
   const place = { sessionId: head.sessionId, branch };
-  const open = new Set((await new RequestAnswers(manager, form).unanswered(place, state)).map(({ id }) => id));
-  const unheard = Object.values(form.requestsOf(state)).filter(({ id }) => form.answerOf(state, id) === undefined);
+  const { open, unheard } = await findAsked(manager, { ...place, state, kind });
   const run = {
-    sessionId: head.sessionId,
-    branch,
+    ...place,
     kind,
     title: String(title),
     status: head.status ?? 'running',
@@ -154,7 +170,7 @@ async function describeRun(manager: CheckpointManager, { head, branch, state, ki
     sequence: head.sequence,
     savedAt: head.timestamp.toISOString(),
     requests: open.size,
-    answered: unheard.length - open.size,
+    answered: unheard - open.size,
   };
   return { run, open };
 }

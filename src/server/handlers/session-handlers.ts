@@ -9,6 +9,7 @@ import { unlessDamaged } from '../../view/label.ts';
 import { type DescribedSession, describeSession, type RankedSession, rankSessions } from '../../view/list-sessions.ts';
 import { usageOf } from '../../view/usage.ts';
 import type { Call, Handlers } from './call.ts';
+import { isAnswered } from './run-handlers.ts';
 import { headOf, openRefs, refsOf, type SessionRefs, tagOf } from './session-refs.ts';
 import { readTimeline, readTimelineOf } from './timeline.ts';
 
@@ -56,7 +57,8 @@ export const SESSION_HANDLERS = {
   },
 } satisfies Partial<Handlers>;
 
-async function listSessions({ manager, query, watch }: Call<'GET /v1/sessions'>) {
+async function listSessions(call: Call<'GET /v1/sessions'>) {
+  const { manager, query, watch } = call;
   const { limit = DEFAULT_SESSIONS, cursor, status, subgraphs = false } = query;
   const text = query.text?.toLowerCase();
   const ranked = (await rankSessions(manager, subgraphs)).filter(({ newestId }) => !(cursor && newestId >= cursor));
@@ -66,11 +68,25 @@ async function listSessions({ manager, query, watch }: Call<'GET /v1/sessions'>)
   for await (const session of watch(ranked, ranked.length)) {
     if (items.length === limit) return { items, damaged, next: last?.newestId };
     last = session;
-    const described = await describeSession(manager, session);
+    const described = await describeHeard(call, session);
     if (described === undefined) damaged.push(session.id);
     else if (isWanted(described, { text, status })) items.push(toItem(described));
   }
   return { items, damaged };
+}
+
+/** A session; one that waits is `answered` once nobody is asked any more and its run has only to be continued. */
+async function describeHeard(
+  { manager, states }: Call<'GET /v1/sessions'>,
+  session: RankedSession,
+): Promise<DescribedSession | undefined> {
+  const described = await describeSession(manager, session);
+  const isWaiting = /^(waiting|suspended)/.test(described?.status ?? '');
+  if (described?.headId === undefined || !isWaiting || ![...session.heads.keys()].some(isAnswerBranch))
+    return described;
+  const { id: sessionId, currentBranch: branch, headId } = described;
+  const state = await states.load(headId).catch(unlessDamaged);
+  return (await isAnswered(manager, { sessionId, branch, state })) ? { ...described, status: 'answered' } : described;
 }
 
 type Described = Omit<DescribedSession, 'subgraphs'> & { subgraphs?: string[] };

@@ -1,13 +1,12 @@
 import { Icon } from '../parts/icon.tsx';
 import { Trouble } from '../parts/trouble.tsx';
 import { Answered, RequestForm } from './requests.tsx';
-import type { RunView } from './use-run.ts';
+import { isAnswered, type RunView } from './use-run.ts';
 
 /** What a run waits for or failed with, above the session; nothing most of the time. */
 export function RunBand({ view }: { view: RunView }) {
   const { run, team, isRunning, error, start } = view;
   const asked = (run?.asks ?? []).filter(({ answer }) => answer === undefined);
-  const isAnswered = asked.length === 0 && (run?.answered ?? 0) > 0 && !isRunning;
   const failed = run?.active?.status === 'failed' ? run.active.problem : undefined;
   return (
     <>
@@ -18,7 +17,7 @@ export function RunBand({ view }: { view: RunView }) {
           <p>The run failed: {failed}</p>
         </div>
       )}
-      {isAnswered && run !== undefined && <Answered sessionId={run.sessionId} />}
+      {run !== undefined && isAnswered(run) && !isRunning && <Answered sessionId={run.sessionId} />}
       {asked.map((request) => (
         <RequestForm
           key={request.id}

@@ -5,6 +5,7 @@ import { CopyCommand } from '../parts/command.tsx';
 import { Status } from '../parts/status.tsx';
 import { Loaded } from '../parts/trouble.tsx';
 import { Answered } from './requests.tsx';
+import { isAnswered } from './use-run.ts';
 
 type Run = Reply<'GET /v1/sessions/{session}/run'>;
 
@@ -29,10 +30,6 @@ export function RunDetail({ sessionId }: { sessionId: string }) {
       )}
     </Loaded>
   );
-}
-
-function isAnswered({ requests, answered }: Run): boolean {
-  return requests === 0 && answered > 0;
 }
 
 function Steps({ steps }: { steps: Run['steps'] }) {

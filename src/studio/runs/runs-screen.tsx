@@ -7,6 +7,7 @@ import { Status } from '../parts/status.tsx';
 import { Loaded } from '../parts/trouble.tsx';
 import { Requests } from './requests.tsx';
 import { RunDetail } from './run-detail.tsx';
+import { isAnswered } from './use-run.ts';
 
 const KINDS: Readonly<Record<string, string>> = { workflow_run: 'Workflow', fleet: 'Fleet', group_chat: 'Group chat' };
 
@@ -54,7 +55,7 @@ export function RunsScreen({ query }: { query: URLSearchParams }) {
                           </td>
                           <td className="t2">{KINDS[run.kind]}</td>
                           <td>
-                            <Status status={run.requests === 0 && run.answered > 0 ? 'answered' : run.status} />
+                            <Status status={isAnswered(run) ? 'answered' : run.status} />
                           </td>
                           <td className="t2">{formatAgo(Date.parse(run.savedAt), nowMs)}</td>
                           <td className="num">{run.requests || ''}</td>

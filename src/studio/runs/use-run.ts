@@ -19,6 +19,11 @@ export function overOf(run: Run | undefined): string | undefined {
   return typeof detail === 'string' && reason !== 'max_rounds' ? detail : undefined;
 }
 
+/** Whether nobody is asked any more, and the run only has to be continued. */
+export function isAnswered({ requests, answered }: Pick<Run, 'requests' | 'answered'>): boolean {
+  return requests === 0 && answered > 0;
+}
+
 /** A run of a team: what it is, and what can be done with it from here. */
 export type RunView = {
   /** Undefined where a session is no run of a workflow or a team. */

@@ -8,7 +8,7 @@ import { LiveChip } from '../parts/live-chip.tsx';
 import { SearchButton } from '../parts/search-button.tsx';
 import { Status } from '../parts/status.tsx';
 import { RunMenu } from '../runs/run-menu.tsx';
-import type { RunView } from '../runs/use-run.ts';
+import { isAnswered, type RunView } from '../runs/use-run.ts';
 
 type BarProps = Look & { run: RunView; onSearch: () => void };
 
@@ -18,6 +18,7 @@ export function SessionBar({ sessionId, view, selection, session, run, onSearch 
   const tip = timeline.tipOf(selection.branch);
   const isHead = selection.at === tip && session?.currentBranch === selection.branch;
   const isRunning = session?.leases.some(({ branch }) => branch === selection.branch) === true;
+  const isHeard = run.run?.branch === selection.branch && isAnswered(run.run);
   return (
     <header className="topbar">
       <Crumbs sessionId={sessionId} />
@@ -31,7 +32,7 @@ export function SessionBar({ sessionId, view, selection, session, run, onSearch 
       />
       {tip >= 0 && (
         <Status
-          status={isRunning ? 'running' : timeline.statusOn(selection.branch, tip)}
+          status={isRunning ? 'running' : isHeard ? 'answered' : timeline.statusOn(selection.branch, tip)}
           more={` at #${timeline.sequences[tip]}`}
         />
       )}
