@@ -285,6 +285,6 @@ function followChat({ ask, signal: stop, onText, onMessage }: Following) {
 
 /** `revise: shorter, please` is an answer and what belongs to it, where there are options. */
 function splitAnswer(text: string, takesAnyText: boolean): { readonly answer: string; readonly value?: string } {
-  const found = takesAnyText ? null : /^([a-z_]+):\s*([\s\S]+)$/.exec(text);
+  const found = takesAnyText ? null : /^([a-z_]+):\s*([\s\S]*)$/.exec(text);
   return found === null ? { answer: text } : { answer: found[1] ?? '', value: found[2] ?? '' };
 }

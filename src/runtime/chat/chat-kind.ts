@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { findName } from '../agent/find-name.ts';
 import type { HumanRequest } from '../agent/reply.ts';
-import { findOwn } from '../run/request-answers.ts';
+import { checkNoValue, findOwn } from '../run/request-answers.ts';
 import type { TeamKind } from '../run/team.ts';
 import { adoptAgents, reopenAgents } from '../run/team-facts.ts';
 import { type ChatEnd, type EndReason, findLimit } from './chat-end.ts';
@@ -71,7 +71,10 @@ export const CHAT: TeamKind<ChatTypes> = {
       ...state,
       chat: { ...state.chat, pendingInput: null, answers: { ...state.chat.answers, [id]: answer } },
     }),
-    check: ({ id, kind, choices = [] }, { answer }) => {
+    check: (request, given) => {
+      const { id, kind, choices = [] } = request;
+      const { answer } = given;
+      checkNoValue(request, given, 'Say everything in the answer.');
       if (kind !== 'speaker' || answer.trim() === '' || findName(answer, choices) !== undefined) return;
       throw new InvalidInputError(
         `Request "${id}" cannot be answered with "${answer}". It takes one of: ${choices.join(', ')}; nothing for nobody.`,

@@ -1,7 +1,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { addTotals } from '../agent/agent-state.ts';
 import { PERSON } from '../agent/chat-message.ts';
-import { findOwn, type GivenAnswer } from '../run/request-answers.ts';
+import { checkNoValue, findOwn, type GivenAnswer, REJECT } from '../run/request-answers.ts';
 import type { TeamKind } from '../run/team.ts';
 import { adoptAgents, reopenAgents } from '../run/team-facts.ts';
 import { newWork } from '../run/work.ts';
@@ -81,7 +81,7 @@ export const FLEET: TeamKind<FleetTypes> = {
       fleet: { ...state.fleet, ...withoutRequest(state.fleet, id, answer) },
     }),
     needsOf,
-    check: checkText,
+    check: checkWords,
   },
   announces: true,
   toRequest: (question, { record }, askedAtMs) => {
@@ -135,17 +135,27 @@ const NEEDS_TEXT: Readonly<Record<string, string>> = {
   revise: 'what to do better',
 };
 
+/** Where words go that an answer does not carry. */
+const WORDS_GO: Readonly<Record<FleetRequest['kind'], string>> = {
+  plan_review: 'To change the plan, answer with "edit" or "revise".',
+  operation: 'To have something else done, answer with "reject", and say what.',
+  reply: 'Say everything in the answer.',
+};
+
 function needsOf({ kind }: FleetRequest): Readonly<Record<string, string>> {
   return kind === 'plan_review' ? NEEDS_TEXT : {};
 }
 
-function checkText(request: FleetRequest, { answer, value }: GivenAnswer): void {
-  const { id } = request;
+function checkWords(request: FleetRequest, given: GivenAnswer): void {
+  const { answer, value } = given;
   const needed = needsOf(request)[answer];
-  if (needed === undefined || (typeof value === 'string' && value.trim() !== '')) return;
-  throw new InvalidInputError(`The answer "${answer}" to "${id}" needs a value: ${needed}, as a text.`, {
-    details: { requestId: id },
-  });
+  if (needed === undefined) {
+    const isReason = answer === REJECT && request.kind !== 'reply';
+    if (!isReason) checkNoValue(request, given, WORDS_GO[request.kind]);
+  } else if (typeof value !== 'string' || value.trim() === '')
+    throw new InvalidInputError(`The answer "${answer}" to "${request.id}" needs a value: ${needed}, as a text.`, {
+      details: { requestId: request.id },
+    });
 }
 
 function adoptCode(state: FleetState, code: FleetState): FleetState {

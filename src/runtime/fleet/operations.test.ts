@@ -54,6 +54,16 @@ describe('operations', () => {
     expect(result.totals.modelCalls).toBe(crew.model.requests.length + later.model.requests.length);
   });
 
+  test('[run.1] an approval with other inputs is refused, and nothing is done', async () => {
+    const crew = createCrew(once, GATED);
+    const { runner } = createRunner(crew);
+    await runner.run(TASK);
+    const given = { requestId: 'round-1-1', answer: 'approve', by: 'Ann', value: { what: 'thing 1' } };
+    await expect(runner.answer(given)).rejects.toThrow('takes no value; found an object. To have something else done');
+    expect(crew.calls).toEqual([]);
+    expect(await runner.pending()).toHaveLength(1);
+  });
+
   test('[fleet.8] the round that waits is one of those it is resumed for', async () => {
     const crew = createCrew({ assess: () => ({ satisfied: false }) }, GATED);
     const { runner } = createRunner(crew);

@@ -148,6 +148,25 @@ describe('answers', () => {
     expect(await runner.pending()).toHaveLength(1);
   });
 
+  test('[run.1] words that nobody would read are refused with the answer, which can then be given anew', async () => {
+    const { runner } = await begin();
+    const said = { answer: 'approve', by: 'Ann', value: 'But in French.' };
+    await expect(runner.answer({ requestId: 'plan-1', ...said })).rejects.toThrow(
+      'The answer "approve" to "plan-1" takes no value; found "But in French.". To change the plan, answer with "edit" or "revise".',
+    );
+    await expect(runner.resume({ answers: { 'plan-1': said } })).rejects.toThrow('takes no value');
+    expect(await runner.pending()).toHaveLength(1);
+  });
+
+  test('[run.1] another plan than the one that was answered with is a conflict, the same one is no news', async () => {
+    const { runner, crew } = await begin();
+    const edit = (value: string) => ({ answers: { 'plan-1': { answer: 'edit', value } } });
+    await runner.answer({ requestId: 'plan-1', answer: 'edit', by: 'Ann', value: 'Ask the library.' });
+    await expect(runner.resume(edit('Ask the museum.'))).rejects.toThrow('was already answered by Ann');
+    expect(await runner.resume(edit('Ask the library.'))).toMatchObject({ status: 'ended' });
+    expect(crew.fleet.record.taskLedger).toMatchObject({ plan: 'Ask the library.' });
+  });
+
   test('[run.1] a fork of a waiting fleet asks for itself', async () => {
     const { manager, waiting, crew } = await begin();
     await manager.fork(waiting.checkpointId ?? '', { branch: 'what-if' });

@@ -1,5 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import { ConflictError, hasErrorCode, InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { anything, checkOptions, filledString, type OptionChecks, string } from '../../core/options.ts';
+import { anything, checkOptions, describeValue, filledString, type OptionChecks, string } from '../../core/options.ts';
 import { name, parseSessionId } from '../../core/record/id.ts';
 import { formatSuggestion, suggest } from '../../core/suggestion.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -17,7 +18,7 @@ export type RequestAnswer = {
   /** Who said so; `timeout` if nobody did in time. */
   readonly by: string;
   readonly atMs: number;
-  /** What belongs to the answer, such as a changed plan. */
+  /** What belongs to the answer, such as a changed plan; refused where nobody would read it. */
   readonly value?: unknown;
 };
 
@@ -223,7 +224,7 @@ export class RequestAnswers<State, Request extends AnyRequest> {
       await act();
     } catch (error) {
       const known = hasErrorCode(error, 'CONFLICT') ? await this.read(given, given.requestId) : undefined;
-      if (known?.answer !== given.answer) throw error;
+      if (known?.answer !== given.answer || !isDeepStrictEqual(known.value, given.value)) throw error;
     }
   }
 
@@ -254,6 +255,15 @@ function checkOption({ id, options }: AnyRequest, answer: string): void {
   throw new InvalidInputError(
     `Request "${id}" cannot be answered with "${answer}".${formatSuggestion(suggest(answer, options))} It takes: ${options.join(', ')}.`,
     { details: { requestId: id, options } },
+  );
+}
+
+/** Refuses what comes with an answer where nobody reads it, so that no words of a person are lost. */
+export function checkNoValue({ id }: AnyRequest, { answer, value }: GivenAnswer, advice: string): void {
+  if (value === undefined) return;
+  throw new InvalidInputError(
+    `The answer "${answer}" to "${id}" takes no value; found ${describeValue(value)}. ${advice}`,
+    { details: { requestId: id } },
   );
 }
 
