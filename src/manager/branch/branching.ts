@@ -12,7 +12,7 @@ import { describeCheckpoint, type SaveOptions } from '../engine/save-options.ts'
 import type { WriteContent, Writer } from '../engine/writer.ts';
 import { endLease } from '../lease/lease-refs.ts';
 import { checkFree, checkNewBranch, parseRefName } from '../revision/ref-name.ts';
-import { editState, type StateEdit } from './edit-state.ts';
+import { type EditRequest, editState, type StateEdit } from './edit-state.ts';
 import type { BranchHead } from './history.ts';
 
 /** How a fork is made. */
@@ -23,6 +23,12 @@ export type ForkOptions<State = unknown> = {
   readonly edit?: StateEdit<State> | undefined;
   readonly author?: string | undefined;
   readonly reason?: string | undefined;
+};
+
+/** The same for a session, which has to be able to open what is made. */
+export type Forking = ForkOptions<never> & {
+  /** Rejects if the edited state must not be stored. */
+  readonly check?: (edited: unknown) => Promise<unknown>;
 };
 
 /** What a fork made. */
@@ -61,13 +67,13 @@ export class Branching {
   }
 
   /** A new branch at a checkpoint; costs the same however long the history is. */
-  async fork(idOrPrefix: string, options: ForkOptions<never> = {}): Promise<ForkedBranch> {
+  async fork(idOrPrefix: string, options: Forking = {}): Promise<ForkedBranch> {
     const origin = await this.#engine.repository.open(idOrPrefix);
     return this.#fork(origin, options, 'fork');
   }
 
   /** A new branch at an ancestor of the head of a branch, by default the current one, made current: the next `session()` opens it. */
-  async rewind(idOrPrefix: string, options: ForkOptions<never> = {}, branch?: string): Promise<ForkedBranch> {
+  async rewind(idOrPrefix: string, options: Forking = {}, branch?: string): Promise<ForkedBranch> {
     const origin = await this.#engine.repository.open(idOrPrefix);
     const { sessionId } = origin.checkpoint;
     await this.#checkAncestor(origin.checkpoint, branch ?? (await this.#engine.currentBranch(sessionId)));
@@ -87,7 +93,7 @@ export class Branching {
     );
   }
 
-  async #fork(origin: StoredCheckpoint, options: ForkOptions<never>, how: Beginning['how']): Promise<ForkedBranch> {
+  async #fork(origin: StoredCheckpoint, options: Forking, how: Beginning['how']): Promise<ForkedBranch> {
     const { checkpoint } = origin;
     const base = options.branch ?? `${how}-${checkpoint.sequence}`;
     const begin = async (writer: Writer): Promise<ForkedBranch> => {
@@ -121,8 +127,9 @@ export class Branching {
     return { sessionId, branch, headId: id };
   }
 
-  async #edit(origin: StoredCheckpoint, request: Parameters<typeof editState>[2]): Promise<Edited> {
+  async #edit(origin: StoredCheckpoint, { check, ...request }: EditRequest & Pick<Forking, 'check'>): Promise<Edited> {
     const { state, copies, before } = await editState(this.#engine, origin, request);
+    await check?.(state);
     const encoded = this.#engine.codec.encode(state, before);
     const { agentId, agentType, userId, status } = origin.checkpoint;
     const { author, reason } = request;

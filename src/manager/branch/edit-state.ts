@@ -13,7 +13,7 @@ export type StateEdit<State = unknown> =
   | ((state: State) => void);
 
 /** What is to be changed, by whom, and why. */
-type EditRequest = {
+export type EditRequest = {
   readonly edit: StateEdit<never>;
   readonly author?: string | undefined;
   readonly reason?: string | undefined;

@@ -154,6 +154,27 @@ test('[session.8] what does not fit the schema is not stored, neither at the beg
   await expect(session.find('@~99999999999999999999')).rejects.toThrow('it has 1 before it');
 });
 
+test('[session.8] a rewind or fork to what the schema refuses makes no branch', async () => {
+  const manager = open();
+  const loose = await manager.session('s', { initial: {} as object });
+  await loose.save(); // does not fit
+  await loose.save({ n: 1 });
+  await loose.save({ n: 2 });
+  const session = await manager.session('s', { schema: z.object({ n: z.number() }) });
+  await expect(session.rewind('@~2')).rejects.toMatchObject({ code: 'UNSUPPORTED' });
+  await expect(session.fork({ at: '@~2' })).rejects.toMatchObject({ code: 'UNSUPPORTED' });
+  const edit = [{ op: 'replace', path: '/n', value: 'two' }] as const;
+  const refused = {
+    code: 'INVALID_INPUT',
+    message: expect.stringContaining('The edited state does not fit the schema'),
+  };
+  await expect(session.rewind('@~1', { edit })).rejects.toMatchObject(refused);
+  await expect(session.fork({ edit })).rejects.toMatchObject(refused);
+  expect([await manager.currentBranch('s'), (await manager.branches('s')).length]).toEqual(['main', 1]);
+  await session.rewind('@~2', { edit: (state) => ({ ...state, n: 0 }) }); // an edit that makes it fit
+  expect([session.branch, session.state]).toEqual(['rewind-1', { n: 0 }]);
+});
+
 describe('update', () => {
   test('[session.9] changes and saves, and leaves a frozen state that shares what did not change', async () => {
     const manager = open();

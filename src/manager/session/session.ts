@@ -4,7 +4,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { anything, checkOptions, checkValue, type OptionChecks, wholeFrom } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, name as nameCheck, type SessionId } from '../../core/record/id.ts';
-import { type Branching, FORK_CHECKS, type ForkOptions } from '../branch/branching.ts';
+import { type Branching, FORK_CHECKS, type Forking, type ForkOptions } from '../branch/branching.ts';
 import { type CheckpointComparison, compare } from '../branch/compare.ts';
 import type { FinishedStep, StepAttempt, StepOptions } from '../effect/effect-log.ts';
 import type { InputDigest } from '../effect/input-digest.ts';
@@ -20,7 +20,7 @@ import { readLive } from '../revision/rounds.ts';
 import type { SessionOpener } from '../write/session-opener.ts';
 import type { SessionOptions } from '../write/session-options.ts';
 import type { SessionWriter } from '../write/session-writer.ts';
-import { checkState } from '../write/state-schema.ts';
+import { checkGiven, checkState } from '../write/state-schema.ts';
 
 /** How a session is forked: where, and as `fork` of the manager says. */
 export type SessionForkOptions<State> = ForkOptions<State> & {
@@ -191,7 +191,8 @@ export class Session<State = unknown> {
   async fork(options: SessionForkOptions<State> = {}): Promise<Session<State>> {
     checkOptions(options, { ...FORK_CHECKS, at: anything }, 'session.fork()');
     const { at = '@', ...how } = options;
-    const { branch } = await this.#host.branching.fork(await this.#findOwn(at), how);
+    const id = await this.#findOwn(at);
+    const { branch } = await this.#host.branching.fork(id, await this.#checked(id, how));
     return new Session(this.#host, await this.#openWriter(branch), this.#options);
   }
 
@@ -204,7 +205,7 @@ export class Session<State = unknown> {
     const id = await this.#findOwn(revision);
     this.#checkNoLease('rewind');
     const left = this.branch;
-    const { branch } = await this.#host.branching.rewind(id, options, left);
+    const { branch } = await this.#host.branching.rewind(id, await this.#checked(id, options), left);
     await this.#moveTo(branch);
     this.#left.push(left);
   }
@@ -258,6 +259,15 @@ export class Session<State = unknown> {
       throw new InvalidInputError(
         `${what}() leaves branch "${this.branch}", and this session holds its lease. Release the lease first.`,
       );
+  }
+
+  /** Refuses what could not be opened before a branch is made of it: as the current one it would keep the session from opening. */
+  async #checked(id: CheckpointId, options: ForkOptions<State>): Promise<Forking> {
+    const { schema } = this.#options;
+    if (options.edit === undefined) await this.load(id);
+    return schema === undefined
+      ? options
+      : { ...options, check: (state) => checkGiven(schema, state, 'The edited state') };
   }
 
   #openWriter(branch: string): Promise<SessionWriter> {
