@@ -82,11 +82,22 @@ export function isAgent(value: unknown, codec: StateCodec): value is object {
 
 /** The state of an agent, or the value itself if it is one already. */
 export function stateOf(value: unknown, codec: StateCodec): unknown {
-  if (isAgent(value, codec))
-    return hasMethod(value, 'saveState') ? (value as StatefulAgent).saveState() : fieldsOf(value);
+  if (isAgent(value, codec)) return hasMethod(value, 'saveState') ? savedBy(value as StatefulAgent) : fieldsOf(value);
   return isRecord(value) && Object.keys(value).some((name) => isHandle(readField(value, name)))
     ? publicFields(value)
     : value;
+}
+
+/** What an agent says its state is. A `return` that was forgotten would save nothing, and nobody would know. */
+function savedBy(agent: StatefulAgent): unknown {
+  const state = agent.saveState();
+  const what = `saveState of the agent (${agent.constructor?.name || 'of no class'})`;
+  if (types.isPromise(state)) {
+    state.catch(() => undefined);
+    throw new InvalidInputError(`${what} must not be async: a save reads the state at once. Await before you save.`);
+  }
+  if (state !== undefined) return state;
+  throw new InvalidInputError(`${what} returned nothing: there is nothing to save. Return the state.`);
 }
 
 /** The fields of an instance. One without any would be saved as nothing, and nobody would know. */

@@ -207,3 +207,25 @@ describe('an agent that says what is saved of it and not how it is put back', ()
     expect([manager.reportOf(restored)?.status, restored.notes]).toEqual(['complete', [{ text: 'plain' }]]);
   });
 });
+
+test('[save.1] a saveState that returns nothing, or a promise, saves nothing', async () => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  class Silent {
+    readonly id = 'a';
+    saveState(): unknown {
+      return undefined;
+    }
+    loadState(): undefined {
+      return undefined;
+    }
+  }
+  class Late extends Silent {
+    override async saveState(): Promise<never> {
+      throw new Error('mine');
+    }
+  }
+  const refused = (message: string) => ({ code: 'INVALID_INPUT', message: expect.stringContaining(message) });
+  await expect(manager.save(new Silent())).rejects.toMatchObject(refused('saveState of the agent (Silent) returned'));
+  await expect(manager.save(new Late())).rejects.toMatchObject(refused('(Late) must not be async'));
+  expect((await manager.list()).checkpoints).toEqual([]);
+});
