@@ -2,13 +2,14 @@ import { InvalidInputError, UnsupportedError } from '../../core/errors.ts';
 import * as is from '../../core/options.ts';
 import { isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { type GivenId, givenId } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { WholeCheckpointStorage } from '../../storage/whole/whole-storage.ts';
 
 /** Anything with a name, or with an id that serves as one, and perhaps a way to hear of its changes. */
 export type NamedAgent = object & (Named | (Named & { readonly [field: string]: unknown }));
 
-type Named = { readonly name: string } | { readonly agentId: string } | { readonly id: string };
+type Named = { readonly name: string } | { readonly agentId: GivenId } | { readonly id: GivenId };
 
 export const named = is.accepts(
   'an object with a name, an agentId or an id',
@@ -41,7 +42,7 @@ export function nameOf(agent: NamedAgent): string {
 export function idOf(agent: NamedAgent): string | undefined {
   const { agentId, id }: { agentId?: unknown; id?: unknown } = agent as object;
   const given = agentId ?? id;
-  return typeof given === 'string' && given !== '' ? given : undefined;
+  return givenId(given) === undefined ? String(given) : undefined;
 }
 
 /** How many checkpoints of a user are looked at together. */
@@ -58,8 +59,8 @@ export async function findLatest(agent: NamedAgent, checkpoints: CheckpointManag
   }
   const latest = await checkpoints.latest({ sessionId }); // it keeps no current branch
   if (latest !== undefined || storage.findsSessions) return latest;
-  const userId: unknown = Reflect.get(agent, 'userId');
-  if (typeof userId !== 'string')
+  const userId: GivenId | undefined = Reflect.get(agent, 'userId');
+  if (userId === undefined)
     throw new UnsupportedError(
       `A storage of whole checkpoints (save, load, listByUser) cannot find session "${sessionId}" of agent "${nameOf(agent)}" without its user. Give the orchestrator a userId, or the storage a listBySession method.`,
       { details: { agent: nameOf(agent), sessionId } },
