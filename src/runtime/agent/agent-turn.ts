@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { InvalidInputError, ModelError, messageOf, NotFoundError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
 import { describeValue, isRecord } from '../../core/options.ts';
@@ -88,15 +89,25 @@ async function askModel(input: TurnInput, said: readonly ModelMessage[], round: 
       ...(round >= state.maxToolRounds && { toolChoice: 'none' as const }),
     }),
   };
-  return effects.run(
+  const heard: Promise<unknown>[] = [];
+  const reply = await effects.run(
     { kind: 'model', name: state.name, input: { model: model.id, request }, signal },
     async (attempt) =>
       replyOf(model, request, {
         idempotencyKey: attempt.idempotencyKey,
         ...(attempt.signal !== undefined && { signal: attempt.signal }),
-        ...(onText !== undefined && { onText }),
+        ...(onText !== undefined && { onText: (delta) => hear(onText(delta), heard) }),
       }),
   );
+  await Promise.all(heard); // the reply is recorded by now, so that it is not asked for again
+  return reply;
+}
+
+/** Keeps what an async listener promised: if it rejects the turn fails, as if it had thrown. */
+function hear(told: unknown, heard: Promise<unknown>[]): void {
+  if (!types.isPromise(told)) return;
+  told.catch(() => undefined); // until it is awaited
+  heard.push(told);
 }
 
 /** What a model replied. Whoever wrote it, what is no reply and no error is named. */

@@ -33,7 +33,7 @@ export type OrchestratorOptions = {
   readonly registry?: AgentRegistry;
   /** Told the words of agents with the `stream` flag, as they come. */
   readonly onText?: (agent: string, delta: string) => void;
-  /** Told when an agent could not be saved. It is tried again, and by `flush`. */
+  /** Told when an agent could not be saved. It is tried again, and by `flush`. What it throws goes to the manager's `onHandlerError`. */
   readonly onSaveFailed?: (failed: FailedSave) => void;
 };
 
@@ -77,9 +77,9 @@ export class Orchestrator {
       manager: options.checkpointManager,
       agents: () => this.agents.filter((agent) => this.runtimeOf(this.#nameOf(agent)).checkpoint),
       findLatest: (agent) => this.#findLatest(agent as NamedAgent).catch(unlessUnsupported),
-      onFailure: (failed) => {
+      onFailure: async (failed) => {
         this.#failed.push(failed);
-        options.onSaveFailed?.(failed);
+        await options.onSaveFailed?.(failed);
       },
     });
     for (const agent of options.agents) this.#add(agent);

@@ -13,7 +13,8 @@ type AutoSavesParts = {
   readonly agents: () => Iterable<object>;
   /** The last checkpoint of an agent, by whichever process. */
   readonly findLatest: (agent: object) => Promise<Checkpoint | undefined>;
-  readonly onFailure: (failed: FailedSave) => void;
+  /** What it rejects with is reported to whoever hears of failing handlers. */
+  readonly onFailure: (failed: FailedSave) => Promise<void>;
 };
 
 /** What a new agent was made as, and whether an earlier run left a session of it, once somebody asked. */
@@ -107,8 +108,13 @@ export class AutoSaves {
     } catch (error) {
       const isKnown = this.#unsaved.has(agent) && String(this.#unsaved.get(agent)) === String(error);
       this.#unsaved.set(agent, error);
-      if (!isKnown) this.#parts.onFailure({ agent, error });
+      // not waited for: it may want to flush
+      if (!isKnown) this.#parts.onFailure({ agent, error }).catch((failure: unknown) => this.#report(failure));
     }
+  }
+
+  #report(failure: unknown): void {
+    this.#parts.manager.engine.events.report(failure, 'save_failed');
   }
 
   async #saveChanged(agent: object): Promise<void> {

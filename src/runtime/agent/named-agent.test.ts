@@ -78,3 +78,36 @@ test('[input.1] an agent that cannot be given an id is refused with what to do',
     new Orchestrator({ agents: [agent], checkpointManager: createManager() });
   expect(create(Object.freeze({ name: 'ice' }))).toThrow('The agent "ice" is frozen');
 });
+
+test('[orchestrator.1] the session of an agent whose id is a number is that of its own saves', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  await createManager(storage).save({ id: 7, name: 'ann', n: 5 });
+  const ann = { id: 7, name: 'ann', n: 0 };
+  const checkpointManager = createManager(storage);
+  const orchestrator = new Orchestrator({ agents: [ann], checkpointManager, autoCheckpoint: true });
+  await orchestrator.restore();
+  expect(ann.n).toBe(5);
+  ann.n = 6;
+  await orchestrator.close();
+  expect(await checkpointManager.load({ sessionId: '7', at: '@' })).toEqual({ id: 7, name: 'ann', n: 6 });
+  expect((await checkpointManager.list({ agentId: 7 })).checkpoints).toHaveLength(2);
+});
+
+test('[orchestrator.1] what onSaveFailed throws or rejects with is reported, and ends nothing', async () => {
+  const failures: unknown[] = [];
+  const onHandlerError = (error: unknown, source: string) => failures.push([source, String(error)]);
+  const throwing = () => {
+    throw new Error('mine');
+  };
+  for (const onSaveFailed of [throwing, async () => throwing()]) {
+    const checkpointManager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), onHandlerError });
+    const ann: { name: string; say?: () => void } = { name: 'ann', say: () => undefined };
+    const orchestrator = new Orchestrator({ agents: [ann], checkpointManager, autoCheckpoint: true, onSaveFailed });
+    await expect(orchestrator.flush()).rejects.toThrow('Cannot save $.say: it is a function');
+    delete ann.say;
+    await orchestrator.close();
+    expect(await checkpointManager.load({ sessionId: 'ann', at: '@' })).toEqual({ name: 'ann' });
+  }
+  const reported = ['save_failed', 'Error: mine'];
+  expect(failures).toEqual([reported, reported]);
+});

@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
@@ -61,7 +62,7 @@ export function findEnd(view: EndView, registry: AgentRegistry): ChatEnd | undef
 function findSignal({ rules, last }: EndView, registry: AgentRegistry): ChatEnd | undefined {
   const signal = rules.signals.find((text) => last.content.includes(text)) ?? matchPattern(rules, last.content);
   if (signal !== undefined) return { reason: 'signal', signal, detail: `${last.name} said "${signal}".` };
-  if (rules.predicate === undefined || !openPredicate(rules.predicate, registry)(last)) return undefined;
+  if (rules.predicate === undefined || !holds(rules.predicate, last, registry)) return undefined;
   return { reason: 'predicate', detail: `The predicate "${rules.predicate}" holds for what ${last.name} said.` };
 }
 
@@ -74,12 +75,16 @@ function toPattern(pattern: NonNullable<EndRules['pattern']>): LinearPattern {
   return new LinearPattern(pattern, 'end.pattern');
 }
 
-function openPredicate(name: string, registry: AgentRegistry): (message: ChatMessage) => boolean {
+function holds(name: string, message: ChatMessage, registry: AgentRegistry): boolean {
   const predicate = registry.predicate(name);
-  if (predicate !== undefined) return predicate;
-  throw new InvalidInputError(`The conversation ends by the predicate "${name}", which is not registered.`, {
-    details: { predicate: name },
-  });
+  const fail = (problem: string): never => {
+    throw new InvalidInputError(problem, { details: { predicate: name } });
+  };
+  if (predicate === undefined)
+    return fail(`The conversation ends by the predicate "${name}", which is not registered.`);
+  const found: unknown = predicate(message);
+  if (types.isPromise(found)) return fail(`The predicate "${name}" must not be async: it must return true or false.`);
+  return Boolean(found);
 }
 
 /** What is used up of what a conversation may use. */

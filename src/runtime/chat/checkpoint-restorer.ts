@@ -53,7 +53,7 @@ export type ContinueOptions = RestoreChatOptions &
     /** `restore` makes the working directories what they were, and deletes files that were not there then; default `keep`. */
     readonly files?: 'keep' | 'restore';
     /** Changes the restored conversation before it goes on. */
-    readonly prepare?: (chat: GroupChat) => void;
+    readonly prepare?: (chat: GroupChat) => void | Promise<void>;
   };
 
 /** What `continue()` accepts. */

@@ -33,7 +33,7 @@ export type ContinueFleetOptions = RestoreFleetOptions &
     /** So many rounds from here; default: as many as the checkpoint left, and as a prompt all that the settings allow. */
     readonly rounds?: number;
     /** Changes the restored fleet before it goes on. */
-    readonly prepare?: (fleet: Fleet) => void;
+    readonly prepare?: (fleet: Fleet) => void | Promise<void>;
   };
 
 const CONTINUE: OptionChecks<ContinueFleetOptions> = {

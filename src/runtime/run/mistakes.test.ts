@@ -78,6 +78,49 @@ test('[input.1] a callback that rejects fails the run, as one that throws', asyn
   }
 });
 
+test('[input.1] an onText that rejects fails the run, and the model is not asked again for what it said', async () => {
+  const model = scriptedModel(() => 'Hello there.', { id: 'm' });
+  const manager = openManager();
+  const team = (onText?: () => Promise<never>) => {
+    const agents = [new StandardAgent({ name: 'ann', model })];
+    const chat = new GroupChat({ agents, speakerSelection: 'round_robin', allowRepeatSpeaker: true, maxRounds: 1 });
+    const options = { chat, manager, sessionId: 's', logs: false as const };
+    return new CheckpointingGroupChatManager(onText === undefined ? options : { ...options, onText });
+  };
+  const reject = async (): Promise<never> => Promise.reject(new Error('mine'));
+  const failed = { status: 'failed', error: expect.objectContaining({ message: 'mine' }) };
+  expect(await team(reject).run({ message: 'Go.' })).toMatchObject(failed);
+  expect(await team().resume()).toMatchObject({ status: 'ended', newMessages: 1 });
+  expect(model.requests).toHaveLength(1);
+  const alone = new StandardAgent({ name: 'bob', model });
+  await expect(alone.reply('Hello?', { onText: reject })).rejects.toThrow('mine');
+});
+
+test('[input.1] an async predicate is refused: its promise would end every conversation', async () => {
+  const registry = new AgentRegistry({ predicates: { done: (async () => false) as never } });
+  const agents = [new StandardAgent({ name: 'ann', defaultReply: 'Yes.' })];
+  const options = { agents, registry, end: { predicate: 'done' }, allowRepeatSpeaker: true, maxRounds: 2 };
+  const result = await run(new GroupChat({ ...options, speakerSelection: 'round_robin' }));
+  const message = 'The predicate "done" must not be async: it must return true or false.';
+  expect(result).toMatchObject({ status: 'failed', error: expect.objectContaining({ message }) });
+});
+
+test('[run.9] an async prepare is waited for, and what it rejects with is what continue() does', async () => {
+  const manager = openManager();
+  const { checkpointId = '' } = await run(chatOf(undefined, 'Yes.'), manager);
+  const restorer = new CheckpointRestorer({ manager });
+  const prepare = async (chat: GroupChat): Promise<void> => {
+    await Promise.resolve();
+    chat.edit(0, 'Stay.');
+  };
+  const { messages } = await restorer.continue(checkpointId, { rounds: 1, logs: false, prepare });
+  expect(messages[0]?.content).toBe('Stay.');
+  const late = async (): Promise<never> => Promise.reject(new Error('mine'));
+  const options = { rounds: 1, logs: false as const, branch: 'late', prepare: late };
+  await expect(restorer.continue(checkpointId, options)).rejects.toThrow('mine');
+  expect((await manager.branches('s')).map(({ branch }) => branch)).not.toContain('late');
+});
+
 test('[run.6] a callback that fails does not make a move happen again', async () => {
   const names = async (failAt: number) => {
     const storage = new InMemoryCheckpointStorage();

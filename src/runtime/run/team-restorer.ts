@@ -94,7 +94,7 @@ type Continuing<Of extends TeamTypes, Result> = {
   readonly options: RestoreOptions<Of['settings']> &
     BranchOptions & {
       readonly metadata?: Readonly<Record<string, unknown>>;
-      readonly prepare?: (team: Of['team']) => void;
+      readonly prepare?: (team: Of['team']) => void | Promise<void>;
       /** The branch whose recordings are used; default: those that the checkpoint came from. */
       readonly replayBranch?: string | undefined;
     };
@@ -229,7 +229,7 @@ export class TeamRestorer<Of extends TeamTypes> {
   ) {
     const { team, report: found, facts } = await this.rebuild(opened, options);
     await change(team, opened.state);
-    options.prepare?.(team);
+    await options.prepare?.(team);
     const { id, sessionId } = origin;
     const { works: _, ...before } = opened.state;
     const continued = {

@@ -30,6 +30,7 @@ import { MoveWorks } from './work.ts';
 export type RunOptions<Team> = {
   readonly userId?: string;
   readonly signal?: AbortSignal;
+  /** Called for each piece of text; if it throws or rejects, the run fails. */
   readonly onText?: (speaker: string, delta: string) => void;
   /** Called for each message; if it throws or rejects, the run fails. */
   readonly onMessage?: (message: ChatMessage) => void;
