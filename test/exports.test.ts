@@ -33,7 +33,7 @@ const ENTRIES: Record<string, Entry> = {
   './storage': {
     source: 'storage/index.ts',
     values:
-      'Reachable checkExpectations createRef formatChunk gone matchesQuery moved parseChunk readReachableByLevel replaced selectRows taken',
+      'Reachable checkExpectations checkRequirement createRef formatChunk matchesQuery moved parseChunk readReachableByLevel replaced selectRows taken',
     types:
       'CheckpointQuery CheckpointRow CheckpointRowWithRoot CheckpointWatcher Chunk ChunkContent ChunkStorage CollectResult Commit CommitResult Deletion Digest EffectRow NewCheckpoint NewEffect Ref RefChange RefKind StorageStats StorageWatch',
   },

@@ -69,7 +69,8 @@ export type NewEffect = EffectRow & { readonly expect?: Digest | null };
  * One atomic write. The storage first checks, inside the same transaction and in this order; `refusal.ts` makes the errors:
  * 1. `checkpoint.header.idempotencyKey` was not used in this session (else: `duplicate`, nothing is written);
  * 2. no checkpoint or tombstone has this id already (else: ConflictError with details `id`; a checkpoint is never replaced);
- * 3. every id of `requires` exists and is not deleted (else: ConflictError with details `missing`);
+ * 3. every id of `requires` exists, is not deleted, and has the `parentDigest` of the checkpoint whose `parentId` it is: ids outlive a
+ *    rewriting of their session, digests do not (else: ConflictError with details `missing`);
  * 4. every `expect` of a ref holds (else: ConflictError with details `sessionId`, `kind`, `name`, `expected`, `found`);
  * 5. every `expect` of an effect holds (else: ConflictError with details `sessionId`, `branch`, `ordinal`).
  * Commits of one session made through one storage object are applied in the order of the calls.

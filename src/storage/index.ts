@@ -23,4 +23,4 @@ export type {
 export { matchesQuery, selectRows } from './query.ts';
 export { Reachable, readReachableByLevel } from './reachable.ts';
 export { createRef } from './ref.ts';
-export { checkExpectations, gone, moved, replaced, taken } from './refusal.ts';
+export { checkExpectations, checkRequirement, moved, replaced, taken } from './refusal.ts';

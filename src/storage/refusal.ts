@@ -1,6 +1,7 @@
 import { ConflictError, hasErrorCode, type SavestateError } from '../core/errors.ts';
+import type { CheckpointId } from '../core/record/id.ts';
 import type { Digest } from '../core/tree/chunk.ts';
-import type { Commit, NewEffect, RefChange } from './contract.ts';
+import type { CheckpointRow, Commit, NewEffect, RefChange } from './contract.ts';
 
 /** Refuses a commit that brings an id which a checkpoint or tombstone already has. */
 export function taken(id: string): ConflictError {
@@ -14,6 +15,25 @@ export function gone(id: string): ConflictError {
   return new ConflictError(`Checkpoint ${id} was deleted meanwhile, so nothing can be saved on top of it.`, {
     details: { missing: id },
   });
+}
+
+/** Refuses a commit that builds on a checkpoint which has the same id and another content now. */
+export function rewritten(id: string): ConflictError {
+  return new ConflictError(
+    `Checkpoint ${id} was rewritten meanwhile, by redact or an import of its session, so nothing can be saved on top of what it was. Open the session again.`,
+    { details: { missing: id } },
+  );
+}
+
+/** Throws unless a checkpoint that a commit requires is there, and is what the commit builds on. */
+export function checkRequirement(
+  { checkpoint }: Commit,
+  id: CheckpointId,
+  found: Pick<CheckpointRow, 'isDeleted' | 'digest'> | undefined,
+): void {
+  if (found?.isDeleted !== false) throw gone(id);
+  const { parentId, parentDigest } = checkpoint?.header ?? {};
+  if (parentId === id && parentDigest !== undefined && parentDigest !== found.digest) throw rewritten(id);
 }
 
 /** Refuses a commit one of whose refs is not at the target it expects. `found` is its target now. */

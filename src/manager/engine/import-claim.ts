@@ -16,6 +16,17 @@ export function draftOf(sessionId: SessionId): SessionId {
   return `import/${digestText(sessionId)}` as SessionId;
 }
 
+/** Whether what is to replace a session is all there: if the session is not, it soon is again. */
+export async function hasReplacement(storage: Claims, sessionId: SessionId): Promise<boolean> {
+  return (await storage.readRefs({ sessionId: draftOf(sessionId), ...WHOLE })).length > 0;
+}
+
+/** Whether a session has no branches, and is not about to have them again, rewritten. */
+export async function isSessionGone(storage: Claims, sessionId: SessionId): Promise<boolean> {
+  if ((await storage.readRefs({ sessionId, kind: 'branch' })).length > 0) return false;
+  return !(await hasReplacement(storage, sessionId));
+}
+
 /** A claim that did not move for this long is that of an import that was killed. */
 const ABANDONED_MS = 10_000;
 /** And one whose time is so long ago, at once: no two clocks differ by that much. */
@@ -128,9 +139,7 @@ function isThere(sessionId: SessionId): ConflictError {
 export async function settleImport(engine: Engine, sessionId: SessionId): Promise<boolean> {
   const wasImported = await awaitImport(engine, sessionId);
   const { storage } = engine;
-  const isReplaced =
-    (await storage.readRefs({ sessionId: draftOf(sessionId), ...WHOLE })).length > 0 &&
-    (await storage.readRefs({ sessionId })).length === 0;
+  const isReplaced = (await hasReplacement(storage, sessionId)) && (await storage.readRefs({ sessionId })).length === 0;
   return isReplaced && engine.finishing.replacement !== undefined
     ? engine.finishing.replacement(engine, sessionId)
     : wasImported;

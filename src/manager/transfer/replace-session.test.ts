@@ -10,6 +10,7 @@ import { backup } from '../backup/backup.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import { WHOLE } from '../engine/import-claim.ts';
 import { replaceSession } from './replace-session.ts';
+import { type Rewriting, rewriteSession } from './rewrite-session.ts';
 
 const VICTIM = 'ann/chat' as SessionId;
 const STATE = { n: 5, said: 'private words' };
@@ -27,22 +28,29 @@ async function fill(storage: ChunkStorage): Promise<void> {
   for (let n = 1; n <= 5; n++) await other.save({ n }, { userId: 'bob' });
 }
 
-/** Replaces the first session by an equal one, as `redact` does; `after` is called when the old one was deleted. */
-async function replace(storage: ChunkStorage, after: () => void): Promise<void> {
+const AS_IT_IS: Rewriting = { ofState: (state) => state, ofOther: (value) => value };
+const REDACTED: Rewriting = { ...AS_IT_IS, ofState: (state) => ({ ...(state as object), said: '[redacted]' }) };
+
+/** Replaces the first session, as `redact` does; `after` is called when the old one was deleted. */
+async function replace(
+  storage: ChunkStorage,
+  after: () => unknown = () => undefined,
+  rewriting = AS_IT_IS,
+): Promise<void> {
   const watched = new Proxy(storage, {
     get: (inner, key) => {
       const value: unknown = Reflect.get(inner, key);
       if (typeof value !== 'function') return value;
       return async (...given: unknown[]) => {
         const result: unknown = await value.apply(inner, given);
-        if (key === 'deleteSession' && given[0] === VICTIM) after();
+        if (key === 'deleteSession' && given[0] === VICTIM) await after();
         return result;
       };
     },
   });
   const { engine } = new CheckpointManager({ storage: watched });
   const refs = await storage.readRefs({ sessionId: VICTIM });
-  const lines = new CheckpointManager({ storage }).exportSession(VICTIM);
+  const lines = rewriteSession(new CheckpointManager({ storage }).exportSession(VICTIM), rewriting);
   await replaceSession(engine, { sessionId: VICTIM, refs, lines });
 }
 
@@ -61,6 +69,42 @@ async function filledAndKilled(storage: ChunkStorage): Promise<ChunkStorage> {
   await fill(storage);
   return killReplacement(storage);
 }
+
+describeOn(STORAGES)('a session that is open while it is replaced, on %s', (_kind, create) => {
+  test.each(['error', 'branch'] as const)(
+    '[save.3] saves nothing on what it was (%s), and goes on when opened again',
+    async (onConflict) => {
+      const { storage } = create();
+      await fill(storage);
+      const manager = new CheckpointManager({ storage });
+      const session = await manager.session(VICTIM, { onConflict });
+      await replace(storage, undefined, REDACTED);
+      for (let n = 6; n < 8; n++)
+        await expect(session.save({ ...STATE, n })).rejects.toMatchObject({
+          code: 'CONFLICT',
+          message: expect.stringContaining('was rewritten meanwhile'),
+        });
+      const again = await manager.session(VICTIM);
+      expect(again.state).toEqual({ ...STATE, said: '[redacted]' });
+      await again.save({ ...STATE, n: 6 });
+      expect(await manager.verify()).toMatchObject({ status: 'clean', checkpoints: 11 });
+      await manager.close();
+    },
+  );
+
+  test('[save.3] is not begun anew while the old one is gone and the new one is not there yet', async () => {
+    const { storage } = create();
+    await fill(storage);
+    const manager = new CheckpointManager({ storage });
+    const session = await manager.session(VICTIM);
+    const save = () => expect(session.save({ ...STATE, n: 6 })).rejects.toMatchObject({ code: 'CONFLICT' });
+    await replace(storage, async () => [await save(), await save()], REDACTED);
+    await save();
+    expect((await manager.session(VICTIM)).state).toEqual({ ...STATE, said: '[redacted]' });
+    expect(await manager.verify()).toMatchObject({ status: 'clean', checkpoints: 10, sessions: 2 });
+    await manager.close();
+  });
+});
 
 describeOn(STORAGES)('a session whose replacement was killed, on %s', (_kind, create) => {
   test('[retention.9] is left alone by the limits of a program that does not know it, and counts for nothing', async () => {
@@ -143,10 +187,7 @@ describeOn(STORAGES)('a session whose replacement was killed, on %s', (_kind, cr
     await fill(open());
     const names = () => ring.list().map(({ name }) => name);
     const before = names();
-    await replace(
-      open(() => 'another'),
-      () => undefined,
-    );
+    await replace(open(() => 'another'));
     await killReplacement(open(() => 'another'));
     expect(names()).toEqual(before);
     ring = ring.remove('ann');

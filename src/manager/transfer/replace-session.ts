@@ -3,7 +3,7 @@ import { type CheckpointHeader, digestCheckpoint } from '../../core/record/check
 import type { SessionId } from '../../core/record/id.ts';
 import type { Ref } from '../../storage/contract.ts';
 import type { Engine } from '../engine/engine.ts';
-import { claimSession, draftOf, type ImportClaim, isClaim, WHOLE } from '../engine/import-claim.ts';
+import { claimSession, draftOf, hasReplacement, type ImportClaim, isClaim, WHOLE } from '../engine/import-claim.ts';
 import { DEFAULT_BRANCH, readPages } from '../engine/records.ts';
 import { importSession } from './import.ts';
 
@@ -37,7 +37,7 @@ export async function replaceSession(
 export async function finishReplacement(engine: Engine, sessionId: SessionId): Promise<boolean> {
   const { storage } = engine;
   const draft = draftOf(sessionId);
-  if ((await storage.readRefs({ sessionId: draft, ...WHOLE })).length === 0) return false;
+  if (!(await hasReplacement(storage, sessionId))) return false;
   try {
     await importSession(engine, readDraft(engine, draft), { isOwn: true, keyOf: draft });
   } catch (error) {

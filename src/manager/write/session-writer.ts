@@ -16,6 +16,7 @@ import {
 import { digestInput, type InputDigest } from '../effect/input-digest.ts';
 import type { OpenedLog } from '../effect/step-recordings.ts';
 import type { Engine } from '../engine/engine.ts';
+import { isSessionGone } from '../engine/import-claim.ts';
 import { describeCheckpoint, SAVE_CHECKS, type SaveOptions } from '../engine/save-options.ts';
 import type { Writer } from '../engine/writer.ts';
 import { LEASE_CHECKS, type Lease, type LeaseOptions } from '../lease/lease.ts';
@@ -243,8 +244,7 @@ export class SessionWriter {
 
   /** Whether the session is gone as a whole, as retention of another process may end it. */
   async #isDeleted(): Promise<boolean> {
-    if (this.#line.storedHead === undefined) return false;
-    return (await this.#engine.storage.readRefs({ sessionId: this.id, kind: 'branch' })).length === 0;
+    return this.#line.storedHead !== undefined && (await isSessionGone(this.#engine.storage, this.id));
   }
 
   /** Who lost the lease must stop, and not go on elsewhere. */

@@ -26,7 +26,7 @@ export const openSession = (vault: Vault, sealed: string): SessionId => vault.op
 
 /** A checkpoint as the storage below keeps it. */
 export function sealCheckpoint(vault: Vault, lock: Lock, { header, body, digest, root }: NewCheckpoint): NewCheckpoint {
-  const { id, parentId, timestampMs, metadata } = header;
+  const { id, parentId, parentDigest, timestampMs, metadata } = header;
   const clear = {
     id,
     ...(parentId !== undefined && { parentId }),
@@ -37,7 +37,10 @@ export function sealCheckpoint(vault: Vault, lock: Lock, { header, body, digest,
   };
   const text = JSON.stringify(clear);
   return {
-    header: clear as CheckpointHeader,
+    header: {
+      ...clear,
+      ...(parentDigest !== undefined && { parentDigest: vault.hideDigest(parentDigest) }),
+    } as CheckpointHeader,
     body: joinSealed(text, lock.seal(body, text)),
     digest: vault.hideDigest(digest),
     root: sealContent(lock, root, `root ${id}`),

@@ -2,7 +2,7 @@ import { StorageError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Commit, CommitResult, Deletion, Ref } from '../contract.ts';
 import { Holders } from '../ref.ts';
-import { checkExpectations, gone, taken } from '../refusal.ts';
+import { checkExpectations, checkRequirement, taken } from '../refusal.ts';
 import type { LogContent } from './log-entry.ts';
 import { effectKey, refKey, type SessionLog } from './session-log.ts';
 import { checkIsStore, type Store } from './store.ts';
@@ -78,17 +78,13 @@ function checkNew({ sessions }: Store, log: SessionLog | undefined, { checkpoint
   if (log?.rows.has(id) === true || sessions.isKnown(id)) throw taken(id);
 }
 
-async function checkRequired(
-  { sessions }: Store,
-  log: SessionLog | undefined,
-  { requires = [] }: Commit,
-): Promise<void> {
-  for (const id of requires) {
+async function checkRequired({ sessions }: Store, log: SessionLog | undefined, commit: Commit): Promise<void> {
+  for (const id of commit.requires ?? []) {
     // Nearly always the parent, in the log at hand; what that says is made durable before the entry is added to it.
-    if (log?.rows.get(id)?.isDeleted === false) continue;
-    const found = await sessions.find(id);
-    if (found === undefined || found.row.isDeleted) throw gone(id);
-    await sessions.makeDurable(found.log);
+    const own = log?.rows.get(id);
+    const found = own?.isDeleted === false ? undefined : await sessions.find(id);
+    checkRequirement(commit, id, found?.row ?? own);
+    if (found !== undefined) await sessions.makeDurable(found.log);
   }
 }
 

@@ -26,7 +26,7 @@ import type {
 import { compareText, listRows, selectEffects, selectRefs, withoutHeader } from '../query.ts';
 import { Reachable, readReachableByLevel, runAll } from '../reachable.ts';
 import { areSameRefs, createRef, Holders, selectDue } from '../ref.ts';
-import { checkExpectations, gone, taken } from '../refusal.ts';
+import { checkExpectations, checkRequirement, taken } from '../refusal.ts';
 import { effectKey, freezeChunk, freezeContent, freezeEffect, parseHeader, refKey, sizeOf } from './memory-rows.ts';
 
 type MemoryRow = CheckpointRowWithRoot & { readonly header: CheckpointHeader };
@@ -75,8 +75,7 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   #check(commit: Commit, session: MemorySession): void {
     const { id } = commit.checkpoint?.header ?? {};
     if (id !== undefined && this.#rows.has(id)) throw taken(id);
-    const missing = commit.requires?.find((one) => this.#rows.get(one)?.isDeleted !== false);
-    if (missing !== undefined) throw gone(missing);
+    for (const one of commit.requires ?? []) checkRequirement(commit, one, this.#rows.get(one));
     const digestOf = (effect: NewEffect) => session.effects.get(effectKey(effect))?.digest;
     checkExpectations(commit, (change) => session.refs.get(refKey(change))?.target, digestOf);
   }

@@ -2,11 +2,11 @@ import { Buffer } from 'node:buffer';
 import { CorruptError, hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
-import type { Commit, CommitResult, NewEffect, RefChange } from '../contract.ts';
+import type { CheckpointRow, Commit, CommitResult, NewEffect, RefChange } from '../contract.ts';
 import type { SqliteConnection } from '../database/sqlite-connection.ts';
 import type { SqlStatement } from '../database/sqlite-driver.ts';
 import { isConstraint } from '../database/sqlite-error.ts';
-import { checkExpectations, gone, moved, taken } from '../refusal.ts';
+import { checkExpectations, checkRequirement, moved, taken } from '../refusal.ts';
 import { isBindable } from '../sql-text.ts';
 import type { ChunkNumbers } from './chunk-numbers.ts';
 import type { PreparedChunk, PreparedCommit, PreparedRef } from './prepared-commit.ts';
@@ -16,7 +16,7 @@ import { unpackDigest } from './sqlite-codec.ts';
 export class SqliteWriter {
   readonly #insertSession: SqlStatement;
   readonly #selectKey: SqlStatement;
-  readonly #selectDeleted: SqlStatement;
+  readonly #selectRow: SqlStatement;
   readonly #selectRef: SqlStatement;
   readonly #moveRef: SqlStatement;
   readonly #upsertRef: SqlStatement;
@@ -33,7 +33,7 @@ export class SqliteWriter {
     this.#numbers = numbers;
     this.#insertSession = db.prepare('INSERT INTO session(name) VALUES(?)');
     this.#selectKey = db.prepare('SELECT id FROM checkpoint WHERE session=? AND idempotency=?');
-    this.#selectDeleted = db.prepare('SELECT deleted FROM checkpoint WHERE id=?');
+    this.#selectRow = db.prepare('SELECT deleted, digest FROM checkpoint WHERE id=?');
     this.#selectRef = db.prepare('SELECT target FROM ref WHERE session=? AND kind=? AND name=?');
     this.#moveRef = db.prepare('UPDATE ref SET target=?, mark=? WHERE session=? AND kind=? AND name=? AND target=?');
     this.#upsertRef = db.prepare(
@@ -74,13 +74,13 @@ export class SqliteWriter {
   /** An id that is in use is found by the INSERT, or by asking once the commit is refused: so it costs the others nothing. */
   #isTaken({ checkpoint }: Commit, error: unknown): boolean {
     if (checkpoint === undefined || !(hasErrorCode(error, 'CONFLICT') || isConstraint(error))) return false;
-    return this.#selectDeleted.get(checkpoint.header.id) !== undefined;
+    return this.#selectRow.get(checkpoint.header.id) !== undefined;
   }
 
   #write(prepared: PreparedCommit, found: number | undefined, markDirty: () => void): void {
     const { commit } = prepared;
     const move = findMove(prepared);
-    this.#checkRequired(commit, move?.change);
+    this.#checkRequired(commit);
     if (found !== undefined && move !== undefined && this.#holdOthers(prepared, move, found)) {
       this.#move(move, commit, found);
       markDirty();
@@ -104,13 +104,14 @@ export class SqliteWriter {
     return (this.#selectKey.get(session, key) as { id: CheckpointId } | undefined)?.id;
   }
 
-  /** The head that a branch is about to move from needs no look: what a branch points at cannot have been deleted. */
-  #checkRequired({ requires = [] }: Commit, move: RefChange | undefined): void {
-    for (const id of requires) {
-      if (move?.kind === 'branch' && move.expect === id) continue;
-      const row = this.#selectDeleted.get(id) as { deleted: number } | undefined;
-      if (row?.deleted !== 0 || !isBindable(id)) throw gone(id);
-    }
+  #checkRequired(commit: Commit): void {
+    for (const id of commit.requires ?? [])
+      checkRequirement(commit, id, isBindable(id) ? this.#findRow(id) : undefined);
+  }
+
+  #findRow(id: CheckpointId): Pick<CheckpointRow, 'isDeleted' | 'digest'> | undefined {
+    const row = this.#selectRow.get(id) as { deleted: number; digest: Uint8Array } | undefined;
+    return row && { isDeleted: row.deleted !== 0, digest: unpackDigest(row.digest) };
   }
 
   /** The steady state: one head moves from where it is known to be. Compares and sets in one statement. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Commit, RefChange } from '../../storage/contract.ts';
+import type { Commit, NewCheckpoint, RefChange } from '../../storage/contract.ts';
 import {
   type Builders,
   type CheckpointParts,
@@ -152,6 +152,28 @@ export const commitRules = [
     assert.equal(error.details.missing, a.header.id);
     assertSame(await storage.readCheckpoint(b.header.id), undefined);
   }),
+
+  rule(
+    '[storage.3] a checkpoint that was rewritten under its id is not there to build on',
+    async ({ storage, make }) => {
+      const a = make.checkpoint({ note: 'before' });
+      const after = make.checkpoint({ id: a.header.id, note: 'after' });
+      await storage.commit(commitOf(after, { refs: [moveBranch('main', after, null)] }));
+      const id = a.header.id;
+      for (const refs of [
+        (b: NewCheckpoint) => [moveBranch('main', b, id)],
+        (b: NewCheckpoint) => [moveBranch('own', b, null)],
+      ]) {
+        const b = make.checkpoint({ parent: a });
+        const error = await assertRejects(storage.commit(commitOf(b, { requires: [id], refs: refs(b) })), 'CONFLICT');
+        assertSame(error.details, { missing: id });
+        assertSame(await storage.readCheckpoint(b.header.id), undefined);
+      }
+      const c = make.checkpoint({ parent: after });
+      const stored = await storage.commit(commitOf(c, { requires: [id], refs: [moveBranch('main', c, id)] }));
+      assertSame(stored, { status: 'stored' });
+    },
+  ),
 
   rule('[storage.4] a commit with a used key writes nothing and names the first', async ({ storage, make }) => {
     const first = fullCommit(make);

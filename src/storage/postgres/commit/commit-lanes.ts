@@ -3,7 +3,7 @@ import type { CheckpointId } from '../../../core/record/id.ts';
 import type { Commit, CommitResult, NewEffect, RefChange } from '../../contract.ts';
 import { isConnectionLoss, isRefusal, isTaken, toSavestateError } from '../../database/postgres-error.ts';
 import type { Doubt } from '../../database/retry.ts';
-import { gone, moved, replaced, taken } from '../../refusal.ts';
+import { gone, moved, replaced, rewritten, taken } from '../../refusal.ts';
 import type { PostgresConnection } from '../schema/postgres-connection.ts';
 import { type AcceptedCommit, acceptCommit, countTogether, encodeBatch, encodePlainSave } from './encoded-commit.ts';
 import { isIdUsed, wasStored } from './outcome.ts';
@@ -63,7 +63,7 @@ const MAX_BATCH = 64;
 type Verdict =
   | { readonly status: 'stored' }
   | { readonly status: 'duplicate'; readonly id: CheckpointId }
-  | { readonly status: 'missing'; readonly id: string }
+  | { readonly status: 'missing' | 'rewritten'; readonly id: string }
   | { readonly status: 'taken' }
   | { readonly status: 'moved'; readonly ref: number; readonly found: string | null }
   | { readonly status: 'replaced'; readonly effect: number };
@@ -83,7 +83,7 @@ const COMMIT = {
 
 const SAVE = {
   name: 'savestate save',
-  sql: `SELECT {s}.save_one(${Array.from({ length: 22 }, (_, at) => `$${at + 1}`).join(', ')}) AS stored`,
+  sql: `SELECT {s}.save_one(${Array.from({ length: 23 }, (_, at) => `$${at + 1}`).join(', ')}) AS stored`,
 };
 
 /** Sends commits in the order of their arrival, one batch at a time; what arrives meanwhile makes up the next batch. */
@@ -181,15 +181,17 @@ class CommitLane {
 
 type Refusal = Exclude<Refused, { status: 'duplicate' }>;
 
-function refusalOf({ checkpoint, refs = [], effects = [], sessionId }: Commit, verdict: Refusal): ConflictError {
+function refusalOf({ checkpoint, refs, effects, sessionId }: Commit, verdict: Refusal): ConflictError {
   switch (verdict.status) {
     case 'missing':
       return gone(verdict.id);
+    case 'rewritten':
+      return rewritten(verdict.id);
     case 'taken':
-      return taken(checkpoint?.header.id ?? '');
+      return taken(`${checkpoint?.header.id}`);
     case 'moved':
-      return moved(sessionId, refs[verdict.ref] as RefChange, verdict.found ?? undefined);
+      return moved(sessionId, refs?.[verdict.ref] as RefChange, verdict.found ?? undefined);
     case 'replaced':
-      return replaced(effects[verdict.effect] as NewEffect);
+      return replaced(effects?.[verdict.effect] as NewEffect);
   }
 }

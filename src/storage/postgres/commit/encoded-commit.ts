@@ -24,12 +24,14 @@ export function acceptCommit(commit: Commit): AcceptedCommit {
 function toJson(commit: Commit): object {
   const { sessionId, checkpoint, refs = [], effects = [] } = commit;
   const requires = requiredIds(commit);
+  const parent = findParent(commit);
   const expects = effects.flatMap(encodeExpectation);
   return {
     session: sessionId,
     ...(checkpoint !== undefined && { checkpoint: encodeCheckpoint(checkpoint) }),
     refs: refs.map((change) => encodeRef(change, commit)),
     ...(requires.length > 0 && { requires }),
+    ...(parent !== undefined && { parent }),
     ...(expects.length > 0 && { expects }),
   };
 }
@@ -82,6 +84,15 @@ function requiredIds({ requires = [], refs = [] }: Commit): readonly string[] {
   const heads = new Set<string>();
   for (const { kind, expect } of refs) if (kind === 'branch' && typeof expect === 'string') heads.add(expect);
   return requires.filter((id) => !heads.has(id));
+}
+
+/** The checkpoint that a commit builds on, and the digest that it must have. */
+function findParent({
+  checkpoint,
+  requires = [],
+}: Commit): { readonly id: string; readonly digest: Digest } | undefined {
+  const { parentId: id, parentDigest: digest } = checkpoint?.header ?? {};
+  return id !== undefined && digest !== undefined && requires.includes(id) ? { id, digest } : undefined;
 }
 
 function encodeCheckpoint({ header, body, digest, root }: NewCheckpoint): object {
@@ -140,7 +151,8 @@ export function encodePlainSave(commit: Commit): unknown[] | undefined {
   const { header, digest, body, root } = plain.checkpoint;
   const { id, branch, timestampMs, type, status, agentId, userId, idempotencyKey } = header;
   const mark = refCheck({ sessionId: commit.sessionId, kind: 'branch', name: branch, target: id });
-  const place = [commit.sessionId, branch, plain.expect, mark, plain.lease, plain.log];
+  const { expect, lease, log } = plain;
+  const place = [commit.sessionId, branch, expect, mark, lease, log, findParent(commit)?.digest ?? null];
   const described = [id, timestampMs, type, status, agentId, userId, idempotencyKey].map((value) => value ?? null);
   const sealed = [digest, encodeRefs(root.refs), encodeText(body), encodeText(root.text)];
   return [...place, ...described, ...sealed, ...encodeChunks(commit.chunks ?? [])];

@@ -1,7 +1,7 @@
-import { COMMIT_CHECKED, FUNCTIONS, SAVE_CHECKED } from './schema-functions.ts';
+import { COMMIT_BUILT, COMMIT_CHECKED, FUNCTIONS, SAVE_BUILT, SAVE_CHECKED } from './schema-functions.ts';
 
 /** Grows with every change that an older release could not use. */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 /** The setting that says whose rows a transaction may see; local to each transaction. */
 export const TENANT_SETTING = 'savestate.tenant';
@@ -48,7 +48,12 @@ const policiesOf = (table: string): string[] => [
 const VERSION_1: readonly string[] = [...TABLES, ...TENANT_TABLES.flatMap(policiesOf), ...FUNCTIONS];
 
 /** The statements that lead from each version to the next; the first one starts from nothing. */
-export const MIGRATIONS: readonly (readonly string[])[] = [VERSION_1, [SAVE_CHECKED], [COMMIT_CHECKED]];
+export const MIGRATIONS: readonly (readonly string[])[] = [
+  VERSION_1,
+  [SAVE_CHECKED],
+  [COMMIT_CHECKED],
+  [SAVE_BUILT, COMMIT_BUILT],
+];
 
 /** What the role of the application may do: use rows, and own nothing. */
 export const GRANTS: readonly string[] = [

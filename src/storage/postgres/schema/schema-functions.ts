@@ -86,6 +86,19 @@ export const COMMIT_CHECKED = COMMIT_ONE.replace('CREATE FUNCTION', 'CREATE OR R
   IF v_checkpoint IS NOT NULL THEN`,
 );
 
+/** The same with a look at the parent that a checkpoint builds on: whether it is that very one, and not a rewritten one with its id. */
+export const COMMIT_BUILT = COMMIT_CHECKED.replace(
+  '  FOR v_at',
+  `  IF p_commit ? 'parent' THEN
+    SELECT encode(digest, 'hex') INTO v_found FROM {s}.checkpoint
+      WHERE tenant = p_tenant AND id = p_commit->'parent'->>'id' AND NOT deleted;
+    IF v_found IS DISTINCT FROM p_commit->'parent'->>'digest' THEN
+      RETURN jsonb_build_object('status', CASE WHEN v_found IS NULL THEN 'missing' ELSE 'rewritten' END, 'id', p_commit->'parent'->>'id');
+    END IF;
+  END IF;
+  FOR v_at`,
+);
+
 /**
  * Applies a batch in order, as a whole. A single commit gets its verdict; if one of several is refused, all are undone by an error, and
  * the caller sends each alone. Chunks and effects come sorted and without repeats.
@@ -205,6 +218,14 @@ export const SAVE_CHECKED = SAVE_ONE.replace('p_lease text,', 'p_lease text, p_l
     RETURN false;
   END IF;
   UPDATE`,
+);
+
+/** The same with a look at the head: `p_parent` is the digest that it must have, null if that does not matter. */
+export const SAVE_BUILT = SAVE_CHECKED.replace('p_log text,', 'p_log text, p_parent text,').replace(
+  'target = p_expect;',
+  `target = p_expect
+      AND (p_parent IS NULL OR EXISTS (SELECT FROM {s}.checkpoint AS head
+        WHERE head.tenant = p_tenant AND head.id = p_expect AND head.digest = decode(p_parent, 'hex')));`,
 );
 
 /** In the order of their keys, whoever asks. */
