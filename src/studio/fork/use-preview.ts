@@ -15,9 +15,8 @@ export function bodyOf({ state, set }: Edit): { state?: never; set?: never } {
   return { ...(state !== undefined && { state: state as never }), ...(set !== undefined && { set: set as never }) };
 }
 
-/** Asks what an edit would change, a moment after the last key. */
-export function usePreview(id: string | undefined, typed: Edit): Preview {
-  const edit = useRested(typed);
+/** Asks what an edit would change, as it is drawn. */
+export function usePreview(id: string | undefined, edit: Edit): Preview {
   const [preview, setPreview] = useState<Preview>({ reply: undefined, error: undefined });
   useEffect(() => {
     if (id === undefined || edit.problem !== undefined) return undefined;
