@@ -2,7 +2,7 @@ import { ConflictError, isLost, messageOf } from '../../core/errors.ts';
 import { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader, Tombstone } from '../../core/record/checkpoint-header.ts';
 import { type CheckpointId, isCheckpointId, type SessionId } from '../../core/record/id.ts';
-import type { ChunkContent } from '../../core/tree/chunk.ts';
+import type { ChunkContent, Digest } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
 import type {
   CheckpointRow,
@@ -33,7 +33,7 @@ export type CopyWay = {
 };
 
 /** What there is of a checkpoint in the other storage; `begun`: what a copy that was killed put in for a tombstone. */
-type Found = 'live' | 'deleted' | 'begun';
+type Found = { readonly as: 'live' | 'deleted' | 'begun'; readonly digest: Digest };
 type There = { readonly rows: ReadonlyMap<CheckpointId, Found>; readonly folds: readonly Tombstone[] };
 
 /**
@@ -73,7 +73,7 @@ export class SessionCopier {
         await this.#attempt(row, () => this.#copyRow(row, there));
         await this.#breather.breathe();
       }
-    for (const id of extra) if (this.#way.mirror || there.rows.get(id) === 'begun') await this.#deleteExtra(id);
+    for (const id of extra) if (this.#way.mirror || there.rows.get(id)?.as === 'begun') await this.#deleteExtra(id);
   }
 
   /** What is damaged here does not keep the rest from being copied. */
@@ -90,9 +90,15 @@ export class SessionCopier {
     const found = rows.get(row.id);
     if (!row.isDeleted) await this.#way.onCheckpoint?.();
     if (found === undefined && !isFolded(row, folds)) return this.#copyNew(row);
-    if (!row.isDeleted) this.counts.present++;
-    else if (found === 'begun' || (found === 'live' && this.#way.mirror))
+    if (!row.isDeleted) return this.#countPresent(row, found);
+    if (found?.as === 'begun' || (this.#way.mirror && isLive(found)))
       this.#deletions.push({ id: row.id, body: row.body });
+  }
+
+  /** What has the same id there must be the same: what comes after it here builds on what it is here. */
+  #countPresent({ id, digest }: CheckpointRow, found: Found | undefined): void {
+    if (isLive(found) && found.digest !== digest) throw this.#rewritten(id);
+    this.counts.present++;
   }
 
   /** What is gone here altogether: its tombstone was folded into another. */
@@ -204,9 +210,11 @@ export class SessionCopier {
 
   async #gatherMissing(from: CheckpointId, missing: Map<CheckpointId, CheckpointRow>): Promise<void> {
     for (let id: CheckpointId | undefined = from; id !== undefined && !missing.has(id); ) {
-      if ((await this.#chunks.to.readCheckpoint(id)) !== undefined) return;
+      const found = await this.#chunks.to.readCheckpoint(id);
       const row: CheckpointRow | undefined = await this.#chunks.from.readCheckpoint(id);
       if (row?.sessionId !== this.#sessionId) return;
+      if (found !== undefined && isOther(row, found)) throw this.#rewritten(id);
+      if (found !== undefined) return;
       missing.set(id, row);
       id = readParent(row);
     }
@@ -236,6 +244,14 @@ export class SessionCopier {
     return isThere;
   }
 
+  /** Nobody can tell which of the two is to stay: what was taken out there must not come back from here, either. */
+  #rewritten(id: CheckpointId): ConflictError {
+    return new ConflictError(
+      `Session "${this.#sessionId}" was rewritten (redact) in one of the two storages: checkpoint ${id} is another one there. Nothing more of it was copied. Redact it in the same way in the other storage, or delete it there, and copy again.`,
+      { details: { sessionId: this.#sessionId, id } },
+    );
+  }
+
   #wentOn(branch: string, where: string): ConflictError {
     return new ConflictError(
       `Branch "${branch}" of session "${this.#sessionId}" went on by itself in the other storage, ${where}. Nothing of it was copied. Copy to another storage, or delete the session there first.`,
@@ -249,7 +265,7 @@ async function readThere(storage: ChunkStorage, sessionId: SessionId): Promise<T
   const folds: Tombstone[] = [];
   for await (const page of readPages(storage, { sessionId, order: 'oldest', include: 'all' }))
     for (const row of page) {
-      rows.set(row.id, row.isDeleted ? 'deleted' : isPlaceholder(row) ? 'begun' : 'live');
+      rows.set(row.id, { as: row.isDeleted ? 'deleted' : isPlaceholder(row) ? 'begun' : 'live', digest: row.digest });
       const fold = readFold(row);
       if (fold !== undefined) folds.push(fold);
     }
@@ -259,6 +275,13 @@ async function readThere(storage: ChunkStorage, sessionId: SessionId): Promise<T
 /** Of what was put in for a tombstone only the place is known. */
 function readAny(row: CheckpointRow): Checkpoint {
   return isPlaceholder(row) ? new Checkpoint(JSON.parse(row.body) as CheckpointHeader, row.digest) : parseRow(row);
+}
+
+const isLive = (found: Found | undefined): found is Found => found?.as === 'live';
+
+/** Whether two live checkpoints of one id differ. */
+function isOther(row: CheckpointRow, found: CheckpointRow): boolean {
+  return !row.isDeleted && !found.isDeleted && !isPlaceholder(found) && row.digest !== found.digest;
 }
 
 async function isGone(storage: ChunkStorage, id: CheckpointId): Promise<boolean> {

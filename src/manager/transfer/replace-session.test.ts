@@ -106,6 +106,31 @@ describeOn(STORAGES)('a session that is open while it is replaced, on %s', (_kin
   });
 });
 
+describeOn(STORAGES)('a session that was replaced by another one, on %s', (_kind, create) => {
+  test('[backup.2] is not taken for the one in a backup, which is told and stays', async () => {
+    const { storage } = create();
+    const target = new InMemoryCheckpointStorage();
+    await fill(storage);
+    await backup(storage, target);
+    await replace(storage, undefined, REDACTED);
+    for (const mirror of [false, true]) {
+      const report = await backup(storage, target, { mirror });
+      expect(report).toMatchObject({ status: 'partial', checkpoints: 0, deletedSessions: [] });
+      expect(report.sessions).toMatchObject([
+        { sessionId: VICTIM, problem: expect.stringContaining('was rewritten (redact) in one of the two storages') },
+        { sessionId: 'other', present: 5 },
+      ]);
+      const manager = new CheckpointManager({ storage });
+      await (await manager.session(VICTIM)).save({ n: 6 });
+      expect(await new CheckpointManager({ storage: target }).verify()).toMatchObject({ status: 'clean' });
+    }
+    await replace(target, undefined, REDACTED);
+    expect(await backup(storage, target)).toMatchObject({ status: 'complete', checkpoints: 2 });
+    expect(await new CheckpointManager({ storage: target }).verify()).toMatchObject({ status: 'clean' });
+    await storage.close();
+  });
+});
+
 describeOn(STORAGES)('a session whose replacement was killed, on %s', (_kind, create) => {
   test('[retention.9] is left alone by the limits of a program that does not know it, and counts for nothing', async () => {
     const storage = await filledAndKilled(create().storage);

@@ -23,7 +23,7 @@ export const command: Command = {
   ],
   details: `Rewrites every checkpoint, note and recorded effect of the session: matches become [redacted], and their bytes are removed.
 A number that matches goes whole. Ids, times, branches and tags stay; digests change. No option takes the secret itself, because others could see it.
-A program that has the session open is refused when it saves (CONFLICT), and must open it again: stop it first. If the command is killed, the next one that opens the storage, or a program that opens the session, finishes it. Copies and exports elsewhere are not touched. Shows the plan and asks first.`,
+A program that has the session open is refused when it saves (CONFLICT), and must open it again: stop it first. If the command is killed, the next one that opens the storage, or a program that opens the session, finishes it. Copies, backups and exports elsewhere are not touched: run it there, too. Shows the plan and asks first.`,
   examples: [
     ['savestate redact --env LEAKED_KEY -s chat-42', 'a key in a chat'],
     [`savestate redact --pattern '\\b\\d{4} \\d{4} \\d{4} \\d{4}\\b' --dry-run`, 'count card numbers'],
