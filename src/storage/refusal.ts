@@ -12,9 +12,10 @@ export function taken(id: string): ConflictError {
 
 /** Refuses a commit that requires a checkpoint which is not there (any more). */
 export function gone(id: string): ConflictError {
-  return new ConflictError(`Checkpoint ${id} was deleted meanwhile, so nothing can be saved on top of it.`, {
-    details: { missing: id },
-  });
+  return new ConflictError(
+    `Checkpoint ${id} is not there any more, so nothing can be saved on top of it. It was deleted, or lost in a failover. Open the session again.`,
+    { details: { missing: id } },
+  );
 }
 
 /** Refuses a commit that builds on a checkpoint which has the same id and another content now. */

@@ -119,10 +119,11 @@ const atWork = new WeakMap<StandardAgent, string>();
 
 /** Keeps agents for one run at a time: in two at once each would hear, and save, what is said in the other. */
 export async function withAgents<Result>(
-  { made }: AgentTeam,
+  team: AgentTeam,
   { id: sessionId }: Pick<Session, 'id'>,
   run: () => Promise<Result>,
 ): Promise<Result> {
+  const { made } = team;
   for (const agent of made) refuseAtWork(agent);
   for (const agent of made) atWork.set(agent, sessionId);
   try {
