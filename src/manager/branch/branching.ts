@@ -1,12 +1,12 @@
 import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { anything, callback, either, listOf, type OptionChecks, record } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { type CheckpointId, name, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import { type CheckpointId, name, parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { RefChange, RefKind } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import { isRefused } from '../../storage/refusal.ts';
 import type { Engine } from '../engine/engine.ts';
-import { makeCurrent, readPath } from '../engine/records.ts';
+import { CURRENT, DEFAULT_BRANCH, makeCurrent, readPath } from '../engine/records.ts';
 import type { StoredCheckpoint } from '../engine/repository.ts';
 import { describeCheckpoint, type SaveOptions } from '../engine/save-options.ts';
 import type { WriteContent, Writer } from '../engine/writer.ts';
@@ -49,6 +49,7 @@ type Beginning = {
 };
 
 const NAME_TRIES = 100;
+const SWITCH_TRIES = 20;
 
 /** What the options of a fork accept. */
 export const FORK_CHECKS: OptionChecks<ForkOptions> = {
@@ -141,23 +142,41 @@ export class Branching {
   /** Makes another branch current. */
   async switchBranch(sessionId: string, branch: string): Promise<void> {
     const id = parseSessionId(sessionId);
-    const headId = await this.#engine.repository.readRef(id, 'branch', branch);
-    if (headId === undefined)
-      throw new NotFoundError(`Session "${id}" has no branch "${branch}".`, { details: { sessionId: id, branch } });
-    await this.#engine.storage.commit({ sessionId: id, refs: [makeCurrent(branch)] });
+    const name = parseName(branch, 'A branch name');
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#switch(id, name);
+        break;
+      } catch (error) {
+        if (attempt === SWITCH_TRIES || !isRefused(error, 'moved')) throw error; // somebody saves there
+      }
+    }
     await this.#engine.noteStanding(id);
+  }
+
+  /** Only while the branch is there: what `session()` opens must not be one that was deleted meanwhile. */
+  async #switch(sessionId: SessionId, branch: string): Promise<void> {
+    const headId = await this.#engine.repository.readRef(sessionId, 'branch', branch);
+    if (headId === undefined)
+      throw new NotFoundError(`Session "${sessionId}" has no branch "${branch}".`, { details: { sessionId, branch } });
+    const isThere: RefChange = { kind: 'branch', name: branch, expect: headId, target: headId };
+    await this.#engine.storage.commit({ sessionId, refs: [isThere, makeCurrent(branch)] });
   }
 
   /** Removes a branch's name; its checkpoints stay until retention drops them. Whoever holds its lease is fenced off. */
   async deleteBranch(sessionId: string, branch: string): Promise<void> {
     const id = parseSessionId(sessionId);
-    if ((await this.#engine.currentBranch(id)) === branch) {
+    const name = parseName(branch, 'A branch name');
+    const current = await this.#engine.repository.readRef(id, CURRENT.kind, CURRENT.name);
+    if ((current ?? DEFAULT_BRANCH) === name) {
       throw new InvalidInputError(
-        `Branch "${branch}" is the current one of session "${id}". Switch to another branch first.`,
+        `Branch "${name}" is the current one of session "${id}". Switch to another branch first.`,
       );
     }
-    const leaseTarget = await this.#engine.repository.readRef(id, 'lease', branch);
-    await this.#removeRef(id, 'branch', branch, leaseTarget === undefined ? [] : endLease(branch, leaseTarget));
+    const isOther: RefChange = { ...CURRENT, expect: current ?? null, target: current ?? null };
+    const leaseTarget = await this.#engine.repository.readRef(id, 'lease', name);
+    const end = leaseTarget === undefined ? [] : endLease(name, leaseTarget);
+    await this.#removeRef(id, 'branch', name, [isOther, ...end]);
   }
 
   /** Names a checkpoint; tags do not move and protect what they name. */
@@ -166,7 +185,7 @@ export class Branching {
   }
 
   async untag(sessionId: string, name: string): Promise<void> {
-    await this.#removeRef(parseSessionId(sessionId), 'tag', name);
+    await this.#removeRef(parseSessionId(sessionId), 'tag', parseName(name, 'A tag'));
   }
 
   async tags(sessionId: string): Promise<{ readonly name: string; readonly checkpointId: CheckpointId }[]> {

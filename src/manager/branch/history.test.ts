@@ -13,3 +13,26 @@ test('[durability.2] a tree without a head or parent that is stored is CORRUPT, 
     await expect(manager.tree('s')).rejects.toMatchObject({ code: 'CORRUPT', details: { id: ids[hidden] } });
   }
 });
+
+test('[input.1] what is no name of a branch or tag is refused, and the current branch stays', async () => {
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage() });
+  await (await manager.session('s')).save({ n: 1 });
+  for (const name of [undefined, null, 5, '']) {
+    await expect(manager.switchBranch('s', name as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    await expect(manager.deleteBranch('s', name as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    await expect(manager.untag('s', name as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  }
+  expect(await manager.currentBranch('s')).toBe('main');
+});
+
+test('[session.1] of a deletion of a branch and a switch to it at once, one wins', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const manager = new CheckpointManager({ storage });
+  const session = await manager.session('s');
+  await session.save({ n: 1 });
+  await session.fork({ branch: 'other' });
+  const outcomes = await Promise.allSettled([manager.deleteBranch('s', 'other'), manager.switchBranch('s', 'other')]);
+  const branches = (await manager.branches('s')).map(({ branch }) => branch);
+  expect(branches).toContain(await manager.currentBranch('s'));
+  expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+});
