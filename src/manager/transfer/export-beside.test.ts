@@ -42,6 +42,22 @@ test('[session.4] an export whose checkpoint is deleted and collected before its
   expect(await collect(manager.exportSession('s'))).not.toEqual([]);
 });
 
+test.each(STORAGES)(
+  '[session.4] an export on %s whose head is deleted meanwhile, with its user, is refused and not written damaged',
+  async (_, create) => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    const session = await manager.session('s');
+    await session.save({ n: 1 }, { userId: 'bob' });
+    await session.save({ n: 2 }, { userId: 'ann' });
+    const lines = manager.exportSession('s');
+    await lines.next();
+    await manager.clearUserHistory('ann');
+    await expect(collect(lines)).rejects.toMatchObject({ code: 'CONFLICT', details: { sessionId: 's' } });
+    expect(await collect(manager.exportSession('s'))).not.toEqual([]);
+    await manager.close();
+  },
+);
+
 test('[session.4] an export that misses a checkpoint which nobody deleted is CORRUPT', async () => {
   const storage = new InMemoryCheckpointStorage();
   const manager = new CheckpointManager({ storage });

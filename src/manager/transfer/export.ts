@@ -10,7 +10,7 @@ import type { CheckpointRowWithRoot, EffectRow, NewCheckpoint, Ref, RefKind } fr
 import { parseEffect } from '../effect/effect-record.ts';
 import { isDroppedMark, readDropped, takeLast } from '../effect/effect-refs.ts';
 import type { Engine } from '../engine/engine.ts';
-import { parseRoot, readPages, toEntry } from '../engine/records.ts';
+import { CURRENT, parseRoot, readPages, toEntry } from '../engine/records.ts';
 
 /** How a file of an exported session begins. */
 export type ExportStart = { readonly format: 'savestate-session'; readonly version: 1; readonly sessionId: SessionId };
@@ -61,11 +61,14 @@ export async function* exportSession(engine: Engine, sessionId: string): AsyncGe
   await engine.settled();
   // First, so that everything they speak of is there when the rest is read, also if others go on saving.
   const all = await engine.repository.readRefs({ sessionId: id });
-  const refs = all.filter(({ kind }) => isExportedKind(kind));
+  const branches = new Set(all.flatMap(({ kind, name }) => (kind === 'branch' ? [name] : [])));
+  const refs = all.filter(
+    ({ kind, target }) => isExportedKind(kind) && (kind !== CURRENT.kind || branches.has(target)),
+  );
   if (refs.length === 0)
     throw new NotFoundError(`There is no session "${id}" to export.`, { details: { sessionId: id } });
   const breather = new Breather();
-  const seen: Seen = { written: new Set(), known: new Set(), refs };
+  const seen: Seen = { written: new Set(), known: new Set(), live: new Set(), refs };
   try {
     for await (const line of writeLines(exportLines(engine, id, seen))) {
       yield line;
@@ -80,11 +83,12 @@ export async function* exportSession(engine: Engine, sessionId: string): AsyncGe
   }
 }
 
-/** What an export came by: its refs, chunks and checkpoints, and the last checkpoint that was not deleted. */
+/** What an export came by: its refs, chunks and checkpoints, those that were not deleted, and the last of these. */
 type Seen = {
   readonly refs: readonly Ref[];
   readonly written: Set<Digest>;
   readonly known: Set<string>;
+  readonly live: Set<string>;
   last?: CheckpointId;
 };
 
@@ -101,7 +105,7 @@ async function isDeletedFrom({ storage }: Engine, sessionId: SessionId, { refs, 
       .filter(({ target }) => isCheckpointId(target))
       .map(({ target }) => storage.readCheckpoint(target as CheckpointId)),
   );
-  return rows.includes(undefined);
+  return rows.some((one) => one?.isDeleted !== false);
 }
 
 async function* exportLines(
@@ -110,17 +114,17 @@ async function* exportLines(
   seen: Seen,
 ): AsyncGenerator<ExportStart | ExportLine> {
   yield { ...EXPORT_START, sessionId };
-  const { refs, written, known } = seen;
+  const { refs, written, live } = seen;
   yield* exportCheckpoints(engine, sessionId, seen);
   for (const { kind, name, target } of refs)
-    if (kind === 'branch' || kind === 'tag' || kind === 'pin') checkKnown(known, target, `${kind} "${name}"`);
+    if (kind === 'branch' || kind === 'tag' || kind === 'pin') checkKnown(live, target, `${kind} "${name}"`);
   const marks = yield* exportEffects(engine, { sessionId, refs }, written);
   for (const { kind, name, target } of [...refs.filter((ref) => !isDroppedMark(ref)), ...marks])
     yield { ref: { kind, name, target } };
 }
 
 async function* exportCheckpoints(engine: Engine, sessionId: SessionId, seen: Seen): AsyncGenerator<ExportLine> {
-  const { written, known } = seen;
+  const { written, known, live } = seen;
   for await (const row of readRoots(engine, sessionId)) {
     const { parentId, checkpoint } = toEntry(row);
     if (parentId !== undefined) checkKnown(known, parentId, `the parent of ${row.id}`);
@@ -130,6 +134,7 @@ async function* exportCheckpoints(engine: Engine, sessionId: SessionId, seen: Se
       continue;
     }
     seen.last = row.id;
+    live.add(row.id);
     parseRoot(checkpoint, row.root);
     yield* exportChunks(engine, row.root.refs, written);
     yield { checkpoint: { body: row.body, digest: row.digest, root: toContent(row.root) } };
