@@ -1,8 +1,17 @@
+import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { StorageError } from '../../core/errors.ts';
 import { faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
+
+/** The lines of a session that is then deleted. */
+async function movedOut(manager: CheckpointManager, sessionId: string): Promise<Readable> {
+  const lines: string[] = [];
+  for await (const line of manager.exportSession(sessionId)) lines.push(line);
+  await manager.deleteSession(sessionId);
+  return Readable.from(lines);
+}
 
 describe.each(STORAGES)('%s', (_name, create) => {
   test('[retention.15] forgetting a user names what others saved after the user, and recorded steps', async () => {
@@ -53,6 +62,52 @@ describe.each(STORAGES)('%s', (_name, create) => {
     for await (const line of manager.exportSession('shared')) lines.push(String(line));
     expect(lines.join()).toContain('of bob');
     expect(lines.join()).not.toContain('ELM');
+    expect((await manager.verify()).findings).toEqual([]);
+    await manager.close();
+  });
+
+  test('[retention.15] where nothing of the current branch stays, what others saved last is current', async () => {
+    const manager = new CheckpointManager({ storage: create().storage });
+    const main = await manager.session('shared');
+    await main.save({ of: 'ann' }, { userId: 'ann' });
+    for (const [branch, userId] of [
+      ['older', 'bob'],
+      ['newer', 'bob'],
+      ['gone', 'ann'],
+    ] as const) {
+      const fork = await main.fork({ branch });
+      await fork.save({ of: branch }, { userId });
+      await fork.close();
+    }
+    await main.close();
+    expect(await manager.clearUserHistory('ann')).toBe(2);
+    expect(await manager.currentBranch('shared')).toBe('newer');
+    expect((await manager.session('shared')).state).toEqual({ of: 'newer' });
+    await manager.importSession(await movedOut(manager, 'shared'));
+    expect(await manager.currentBranch('shared')).toBe('newer');
+    await manager.close();
+  });
+
+  test('[retention.15] a branch is set back to what is there, also if others prune meanwhile', async () => {
+    const { storage } = create();
+    const pruner = new CheckpointManager({ storage });
+    let isWatched = false;
+    const delay = (method: string): Promise<void> | undefined => {
+      if (!isWatched || method !== 'commit') return undefined;
+      isWatched = false;
+      return pruner.prune({ policy: { keepLast: 1 } }).then(() => undefined);
+    };
+    const manager = new CheckpointManager({ storage: faultyStorage(storage, { delay }) });
+    const session = await manager.session('shared');
+    const kept = await session.save({ n: 1 }, { userId: 'bob' });
+    await session.tag('kept');
+    await session.save({ n: 2 }, { userId: 'bob' });
+    await session.save({ n: 3 }, { userId: 'ann' });
+    await session.close();
+    isWatched = true;
+    expect(await manager.clearUserHistory('ann')).toBe(1);
+    expect(isWatched).toBe(false);
+    expect(await manager.branches('shared')).toEqual([{ sessionId: 'shared', branch: 'main', headId: kept }]);
     expect((await manager.verify()).findings).toEqual([]);
     await manager.close();
   });

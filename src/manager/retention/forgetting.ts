@@ -1,16 +1,28 @@
-import { isLost } from '../../core/errors.ts';
+import { hasErrorCode, isLost } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
-import type { CheckpointRow, Ref } from '../../storage/contract.ts';
+import type { CheckpointRow, Ref, RefChange } from '../../storage/contract.ts';
+import { compareText } from '../../storage/query.ts';
 import { parseEffect, type RecordedEffect } from '../effect/effect-record.ts';
 import { emptySteps, findStepsOf } from '../effect/recording-drop.ts';
 import type { Engine } from '../engine/engine.ts';
 import { draftOf, settleReplacements } from '../engine/import-claim.ts';
-import { type LineageEntry, parseRow, readPages, readSession } from '../engine/records.ts';
+import {
+  findCurrentBranch,
+  type LineageEntry,
+  makeCurrent,
+  parseRow,
+  readPages,
+  readSession,
+} from '../engine/records.ts';
 import { GROUP_TYPE } from '../engine/save-options.ts';
 import { groupOfPin, unpinGroups } from '../group/group-pins.ts';
+import { isAnswerBranch } from '../revision/ref-name.ts';
 import { deleteCheckpoints } from './retention-records.ts';
 import type { RetentionRunner } from './retention-runner.ts';
+
+/** So often a session is planned anew because others changed it. */
+const MAX_PLANS = 5;
 
 /** What was deleted of a user, and what could not be. */
 export type ForgottenUser = {
@@ -42,10 +54,12 @@ export async function forgetUser(engine: Engine, userId: string, isDryRun: boole
   const groupIds = new Set(groups.map(({ id }) => id));
   const isDoomed = (checkpoint: Checkpoint) => checkpoint.userId === userId || groupIds.has(checkpoint.id);
   const plans: SessionPlan[] = [];
-  for (const sessionId of new Set([...sessions, ...groups.map((group) => group.sessionId)]))
-    plans.push(await planSession(engine, sessionId, isDoomed));
   let checkpoints = 0;
-  for (const plan of plans) checkpoints += isDryRun ? plan.own.length : await clearSession(engine, plan);
+  for (const sessionId of new Set([...sessions, ...groups.map((group) => group.sessionId)])) {
+    const { plan, deleted } = await clearSession(engine, () => planSession(engine, sessionId, isDoomed), isDryRun);
+    plans.push(plan);
+    checkpoints += deleted;
+  }
   if (checkpoints > 0 && !isDryRun) await engine.storage.collect();
   let memories = 0;
   for (const keeper of engine.keepers) memories += (await keeper.forgetUser?.(userId, isDryRun)) ?? 0;
@@ -122,7 +136,23 @@ async function planSession(
   return { sessionId, entries, own, steps: [...steps], isWhole, left };
 }
 
-async function clearSession(engine: Engine, { sessionId, entries, own, steps, isWhole }: SessionPlan): Promise<number> {
+/** Plans anew what others saved or pruned meanwhile. */
+async function clearSession(
+  engine: Engine,
+  makePlan: () => Promise<SessionPlan>,
+  isDryRun: boolean,
+): Promise<{ plan: SessionPlan; deleted: number }> {
+  for (let attempt = 1; ; attempt++) {
+    const plan = await makePlan();
+    try {
+      return { plan, deleted: isDryRun ? plan.own.length : await carryOut(engine, plan) };
+    } catch (error) {
+      if (attempt === MAX_PLANS || !hasErrorCode(error, 'CONFLICT')) throw error;
+    }
+  }
+}
+
+async function carryOut(engine: Engine, { sessionId, entries, own, steps, isWhole }: SessionPlan): Promise<number> {
   if (isWhole) {
     await deleteSession(engine, sessionId);
     return own.length;
@@ -139,21 +169,44 @@ async function clearSession(engine: Engine, { sessionId, entries, own, steps, is
   return deleted.length;
 }
 
-/** Branches whose head goes are set back to the nearest ancestor that stays. */
-export async function moveHeads(
+/**
+ * Branches whose head goes are set back to the nearest ancestor that stays. Of a current branch of which nothing stays, the one that was
+ * saved to last takes the place: what others saved would seem gone otherwise.
+ */
+async function moveHeads(
   { storage }: Engine,
   sessionId: SessionId,
   { entries, doomed }: { entries: readonly LineageEntry[]; doomed: ReadonlySet<CheckpointId> },
 ): Promise<void> {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
-  for (const { name, target } of await storage.readRefs({ sessionId, kind: 'branch' })) {
-    let entry = byId.get(target as CheckpointId);
-    if (entry === undefined || !doomed.has(entry.id)) continue;
-    while (entry !== undefined && (doomed.has(entry.id) || entry.checkpoint === undefined)) {
-      entry = entry.parentId === undefined ? undefined : byId.get(entry.parentId);
-    }
-    await storage.commit({ sessionId, refs: [{ kind: 'branch', name, expect: target, target: entry?.id ?? null }] });
+  const refs = await storage.readRefs({ sessionId });
+  const current = findCurrentBranch(refs);
+  const moves = refs
+    .filter(({ kind }) => kind === 'branch')
+    .map(({ name, target: expect }) => ({ name, expect, target: findKept(byId, doomed, expect as CheckpointId) }));
+  const heir = moves
+    .filter(({ name, target }) => target !== undefined && !isAnswerBranch(name))
+    .toSorted((a, b) => compareText(b.target ?? '', a.target ?? ''))[0];
+  for (const { name, expect, target } of moves) {
+    if (target === expect) continue;
+    const succession = name === current && target === undefined && heir !== undefined ? [makeCurrent(heir.name)] : [];
+    const change: RefChange = { kind: 'branch', name, expect, target: target ?? null };
+    const requires = target === undefined ? [] : [target]; // prune may have been quicker
+    await storage.commit({ sessionId, requires, refs: [change, ...succession] });
   }
+}
+
+/** A head, or its nearest ancestor that stays. */
+function findKept(
+  byId: ReadonlyMap<CheckpointId, LineageEntry>,
+  doomed: ReadonlySet<CheckpointId>,
+  head: CheckpointId,
+): CheckpointId | undefined {
+  let entry = byId.get(head);
+  if (entry === undefined || !doomed.has(head)) return head; // saved since this was planned
+  while (entry !== undefined && (doomed.has(entry.id) || entry.checkpoint === undefined))
+    entry = entry.parentId === undefined ? undefined : byId.get(entry.parentId);
+  return entry?.id;
 }
 
 /**
