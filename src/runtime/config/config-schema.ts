@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { MAX_DELAY_MS } from '../../core/time/timer.ts';
 import { DEFAULT_RUNTIME } from '../agent/agent-state.ts';
-import { findSlip, NEEDING_APPROVAL, TRUSTED } from './operation-name.ts';
+import { APPROVAL_TIMEOUT_SECONDS, findSlip, NEEDING_APPROVAL, TRUSTED } from './operation-name.ts';
 
 const count = z.int().min(0, 'must be a whole number of 0 or more');
 const positive = z.int().min(1, 'must be a whole number of 1 or more');
@@ -41,7 +41,7 @@ export const checkpointingSchema = z.strictObject({
 /** Which operations a person must agree to, and what happens if nobody answers. */
 export const humanInTheLoopSchema = z.strictObject({
   enabled: flag.default(true),
-  approval_timeout_seconds: z.number().positive().default(300),
+  approval_timeout_seconds: z.number().positive().default(APPROVAL_TIMEOUT_SECONDS),
   auto_reject_on_timeout: flag.default(false).describe('false: the request stays open.'),
   require_approval_for: z.array(operationName).default(NEEDING_APPROVAL),
   trusted_operations: z.array(operationName).default(TRUSTED),

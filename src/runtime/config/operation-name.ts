@@ -3,6 +3,9 @@ import { suggest } from '../../core/suggestion.ts';
 /** Operations that need a person's word unless the settings say otherwise. */
 export const NEEDING_APPROVAL = ['code_execution', 'file_operations', 'external_api_calls', 'sensitive_data_access'];
 
+/** How long people have unless the settings say otherwise. */
+export const APPROVAL_TIMEOUT_SECONDS = 300;
+
 /** Operations that are trusted unless the settings say otherwise. */
 export const TRUSTED = ['web_search', 'data_analysis'];
 

@@ -41,7 +41,7 @@ export type FleetLimits = {
   readonly maxCostUsd?: number;
   /** Whether a person reviews each plan; default no. */
   readonly planReview?: boolean;
-  /** Which operations need a person's word; default none. */
+  /** Which operations need a person's word, as in `workflow.human_in_the_loop`. Default: none. */
   readonly humanInTheLoop?: Partial<HumanInTheLoopSettings>;
   readonly callbacks?: Partial<FleetCallbackFlags>;
 };
@@ -81,7 +81,7 @@ const OPTIONS: OptionChecks<FleetOptions> = {
   llmConfig: is.record,
   settings: is.record,
   orchestratorName: name,
-  operations: is.recordOf(is.string),
+  operations: is.recordOf(is.filledString),
   humanInTheLoop,
 };
 
@@ -97,7 +97,7 @@ const CHANGES: OptionChecks<FleetSettings> = {
   policy: is.options({
     requireApprovalFor: is.listOf(is.filledString),
     trustedOperations: is.listOf(is.filledString),
-    operations: is.recordOf(is.string),
+    operations: is.recordOf(is.filledString),
     approvalTimeoutMs: is.orNull(is.positive),
     autoRejectOnTimeout: is.flag,
   } satisfies OptionChecks<OperationPolicy>),
@@ -116,8 +116,7 @@ export function changeSettings(was: FleetSettings, changes: Partial<FleetSetting
     policy: { ...was.policy, ...withoutUndefined(policy) },
     callbacks: { ...was.callbacks, ...withoutUndefined(callbacks) },
   };
-  const { requireApprovalFor, trustedOperations } = settings.policy;
-  checkTrust({ require_approval_for: [...requireApprovalFor], trusted_operations: [...trustedOperations] });
+  checkTrust(settings.policy);
   return settings;
 }
 

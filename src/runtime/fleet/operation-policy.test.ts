@@ -39,6 +39,16 @@ test('[fleet.6] enabled: false asks nobody, and so do no settings', () => {
   expect(findOperation(createPolicy(undefined), CODE)).toBeUndefined();
 });
 
+test('[fleet.6] settings that name no operations ask for those that a workflow.yaml asks for, and give people as long', () => {
+  const policy = createPolicy({ auto_reject_on_timeout: true }, { fetch_page: 'external_api_calls' });
+  expect(findOperation(policy, tool('fetch_page'))).toBe('external_api_calls');
+  expect(findOperation(policy, CODE)).toBe('code_execution');
+  expect(policy.approvalTimeoutMs).toBe(300_000);
+  const trusting = createPolicy({ trusted_operations: ['code_execution'] });
+  expect(findOperation(trusting, CODE)).toBeUndefined();
+  expect(findOperation(createPolicy({ require_approval_for: [] }), CODE)).toBeUndefined();
+});
+
 test('[fleet.6] one operation in both lists is refused', () => {
   expect(() => createPolicy({ require_approval_for: ['pay'], trusted_operations: ['pay'] })).toThrow(
     '"pay" is in require_approval_for and in trusted_operations. Decide for one of them.',
@@ -60,13 +70,29 @@ test.each([
     { humanInTheLoop: { require_approval_for: ['file_operations'] }, operations: { delete_file: 'file_operations' } },
     '"delete_file" is nearly "delete_files"',
   ],
+  [
+    { humanInTheLoop: {}, operations: { delete_files: 'file_operation' } },
+    '"file_operation" is nearly "file_operations"',
+  ],
+  [
+    { humanInTheLoop: { enabled: false }, operations: { delete_files: 'File_Operations' } },
+    '"File_Operations" is nearly "file_operations"',
+  ],
+  [
+    { humanInTheLoop: { require_approval_for: ['erasing'] }, operations: { delete_files: 'erasin' } },
+    '"erasin" is nearly "erasing"',
+  ],
+  [{ humanInTheLoop: {}, operations: { delete_files: '' } }, 'operations'],
   [{ humanInTheLoop: { require_approval_for: ['delete_*', 'pay', 'file_operations'] } }, undefined],
   [{ humanInTheLoop: { require_approval_for: ['erase'] }, operations: { delete_files: 'erase' } }, undefined],
-])('[input.1] a rule for a tool that no agent has, but nearly one, is refused: %j', (options, problem) => {
-  const model = scriptedModel(() => 'x', { id: 'm' });
-  const clear = defineTool({ name: 'delete_files', description: 'x', input: z.object({}), run: () => 0 });
-  const make = () =>
-    new Fleet({ agents: [new StandardAgent({ name: 'a', model, tools: [clear] })], model, ...options });
-  if (problem === undefined) expect(make).not.toThrow();
-  else expect(make).toThrow(problem);
-});
+])(
+  '[input.1] a rule for a tool that no agent has, but nearly one, is refused, and so is what it does: %j',
+  (options, problem) => {
+    const model = scriptedModel(() => 'x', { id: 'm' });
+    const clear = defineTool({ name: 'delete_files', description: 'x', input: z.object({}), run: () => 0 });
+    const make = () =>
+      new Fleet({ agents: [new StandardAgent({ name: 'a', model, tools: [clear] })], model, ...options });
+    if (problem === undefined) expect(make).not.toThrow();
+    else expect(make).toThrow(problem);
+  },
+);

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import * as is from '../../core/options.ts';
 import { describeValue, isRecord, type OptionCheck, type OptionChecks } from '../../core/options.ts';
@@ -6,7 +7,7 @@ import { name } from '../../core/record/id.ts';
 import { manager, onDifference } from '../../manager/call-options.ts';
 import { registry } from '../agent/agent-registry.ts';
 import type { HumanInTheLoopSettings } from '../config/config-schema.ts';
-import { findSlip } from '../config/operation-name.ts';
+import { APPROVAL_TIMEOUT_SECONDS, findSlip, NEEDING_APPROVAL } from '../config/operation-name.ts';
 import type { DifferenceOptions } from './differences.ts';
 import type { FilesOptions } from './files/session-files.ts';
 import type { RestoreOptions, RestorerParts } from './team-restorer.ts';
@@ -39,10 +40,14 @@ export function checkNames(names: readonly string[], known: readonly string[] = 
   if (slip !== undefined) throw new InvalidInputError(slip);
 }
 
-/** Throws if an operation both needs a person's word and is trusted, or is nearly one that is known. */
-export function checkTrust(settings: Partial<HumanInTheLoopSettings>): void {
-  const { require_approval_for: required = [], trusted_operations: trusted = [] } = settings;
+/** Throws if an operation both needs a person's word and is trusted, or it or what a tool does is nearly one that is known. */
+export function checkTrust({
+  requireApprovalFor: required,
+  trustedOperations: trusted,
+  operations: kinds,
+}: Pick<OperationPolicy, 'requireApprovalFor' | 'trustedOperations' | 'operations'>): void {
   checkNames([...required, ...trusted]);
+  checkNames(Object.values(kinds), [...required, ...trusted]);
   const operations = required.filter((name) => trusted.includes(name));
   if (operations.length === 0) return;
   throw new InvalidInputError(
@@ -79,22 +84,30 @@ const NO_POLICY: OperationPolicy = {
 
 const SECOND_MS = 1_000;
 
-/** A policy from the settings of `workflow.human_in_the_loop`; without settings nobody is asked. */
+/** A policy from the settings of `workflow.human_in_the_loop`, with its defaults; without settings nobody is asked. */
 export function createPolicy(
   settings: Partial<HumanInTheLoopSettings> | undefined,
   operations: Readonly<Record<string, string>> = {},
 ): OperationPolicy {
-  if (settings === undefined || settings.enabled === false) return { ...NO_POLICY, operations };
-  const { require_approval_for: required = [], trusted_operations: trusted = [] } = settings;
-  checkTrust(settings);
-  const seconds = settings.approval_timeout_seconds;
-  return {
-    requireApprovalFor: required,
-    trustedOperations: trusted,
-    operations,
-    approvalTimeoutMs: seconds === undefined ? null : seconds * SECOND_MS,
-    autoRejectOnTimeout: settings.auto_reject_on_timeout ?? false,
-  };
+  if (settings === undefined) return checkedPolicy({ ...NO_POLICY, operations });
+  const { enabled = true, ...asked } = withoutUndefined(settings);
+  const policy = checkedPolicy({ ...askedPolicy(asked), operations });
+  return enabled ? policy : { ...NO_POLICY, operations };
+}
+
+function checkedPolicy(policy: OperationPolicy): OperationPolicy {
+  checkTrust(policy);
+  return policy;
+}
+
+/** Nothing is trusted but what is named; settings that only say how people are asked ask for the operations that need it. */
+function askedPolicy(settings: Partial<HumanInTheLoopSettings>): Omit<OperationPolicy, 'operations'> {
+  const { auto_reject_on_timeout: autoRejectOnTimeout = false, trusted_operations: trustedOperations = [] } = settings;
+  const needing = NEEDING_APPROVAL.filter((name) => !trustedOperations.includes(name));
+  const { require_approval_for: requireApprovalFor = needing } = settings;
+  const seconds = settings.approval_timeout_seconds ?? (autoRejectOnTimeout ? APPROVAL_TIMEOUT_SECONDS : undefined);
+  const approvalTimeoutMs = seconds === undefined ? null : seconds * SECOND_MS;
+  return { requireApprovalFor, trustedOperations, approvalTimeoutMs, autoRejectOnTimeout };
 }
 
 /**
