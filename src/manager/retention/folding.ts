@@ -75,7 +75,7 @@ export class TombstoneFolder {
   /** Folds what can be folded in every session. */
   async foldAll(signal?: AbortSignal): Promise<void> {
     const storage = this.#storage;
-    if (storage.foldTombstones === undefined || (await storage.stats()).tombstones <= KEPT_TOMBSTONES) return;
+    if (storage.foldTombstones === undefined) return;
     const breather = new Breather();
     for await (const sessionId of eachSession(storage)) {
       signal?.throwIfAborted();

@@ -46,8 +46,8 @@ export const SESSION_HANDLERS = {
   },
   'GET /v1/sessions/{session}/figures': async (call) => {
     const session = await openRefs(call.manager, call.params.session);
-    const { checkpoints } = await call.manager.stats(); // what is deleted leaves the refs as they are
-    return call.figures.get(`${session.sessionId} ${tagOf(session)} ${checkpoints}`, () => measure(call, session));
+    const count = await countLive(call, session); // what is deleted leaves the refs as they are
+    return call.figures.get(`${session.sessionId} ${tagOf(session)} ${count}`, () => measure(call, session));
   },
   'GET /v1/sessions/{session}/timeline': async ({ manager, params, query, signal }) => {
     const { sessionId } = await openRefs(manager, params.session);
@@ -131,6 +131,12 @@ async function describeHead(manager: Call<'GET /v1/sessions'>['manager'], sessio
   if (refsOf(session, 'branch').length === 0) return {};
   const head = await manager.get(headOf(session)).catch(() => undefined);
   return head === undefined ? {} : { head: toOutput(head, await readNames(manager, session.sessionId)) };
+}
+
+async function countLive({ manager }: Call<'GET /v1/sessions/{session}/figures'>, { sessionId }: SessionRefs) {
+  let count = 0;
+  for await (const rows of readPages(manager.engine.storage, { sessionId, order: 'oldest' })) count += rows.length;
+  return count;
 }
 
 async function measure({ manager, states, signal }: Call<'GET /v1/sessions/{session}/figures'>, session: SessionRefs) {

@@ -22,17 +22,21 @@ export async function answerOf<Answer>(sent: Promise<Answer>, doubt: Doubt): Pro
   }
 }
 
-/** Repeats a call while its failures are of the kind that pass, with growing pauses, for a limited time. */
+/**
+ * Repeats a call while its failures are of the kind that pass, with growing pauses, for a limited time after the first of them: one
+ * that worked for longer than that has as long as any other.
+ */
 export async function withRetries<Result>(
   attempt: () => Promise<Result>,
   { forMs, doubt }: { readonly forMs: number; readonly doubt: Doubt },
 ): Promise<Result> {
-  const deadline = performance.now() + forMs;
+  let deadline: number | undefined;
   for (let number = 1; ; number++) {
     try {
       return await attempt();
     } catch (error) {
       const delayMs = pauseAfter(number);
+      deadline ??= performance.now() + forMs;
       const isOver = (doubt.exists && doubt.isFinal === true) || performance.now() + delayMs > deadline;
       if (!isTransient(error) || isOver) throw error;
       await sleep(delayMs);

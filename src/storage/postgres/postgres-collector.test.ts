@@ -56,14 +56,30 @@ test('[storage.16] a collection looks at few rows in a statement, however many c
   expect(kept).toBeGreaterThan(2_500);
   await storage.deleteSession('deleted' as SessionId);
   rowsPerStatement.length = 0;
-  expect((await storage.collect()).chunks).toBe(all - kept);
+  expect((await manager.gc()).chunks).toBe(all - kept);
   expect(Math.max(...rowsPerStatement)).toBeLessThanOrEqual(2_000); // what it deletes it looks at twice
   rowsPerStatement.length = 0;
   expect((await storage.collect()).chunks).toBe(0);
   expect(Math.max(...rowsPerStatement)).toBeLessThanOrEqual(1_000);
   expect(rowsPerStatement.length).toBeGreaterThan((2 * kept) / 1_000); // each chunk is looked at twice
+  rowsPerStatement.length = 0;
+  expect(await storage.stats()).toMatchObject({ chunks: kept });
+  expect(Math.max(...rowsPerStatement)).toBeLessThanOrEqual(1_000);
   expect((await manager.verify()).status).toBe('clean');
   await manager.close();
+});
+
+test('[storage.16] [storage.19] a server that takes long for each row is asked for fewer at a time', async () => {
+  const [slow, tenant] = [freshSchema(), randomUUID()];
+  const options = { connectionString: postgresUrl(), schema: slow, tenant, timeoutMs: 1_500 };
+  const storage = new PostgresCheckpointStorage(options);
+  onTestFinished(() => storage.close());
+  const chunks = Array.from({ length: 1_000 }, (_, n) => createChunk({ text: `"${n} ${tenant}"`, refs: [] }));
+  await storage.commit({ sessionId: 's' as SessionId, chunks });
+  const isSlow = "tenant = current_setting('savestate.tenant') AND pg_sleep(0.002)::text = ''";
+  await (await adminClient()).query(`ALTER POLICY own_tenant ON "${slow}".chunk USING (${isSlow})`);
+  expect(await storage.stats()).toMatchObject({ chunks: 1_000 });
+  expect(await storage.collect({ signal: AbortSignal.timeout(120_000) })).toMatchObject({ chunks: 1_000 });
 });
 
 test('[storage.16] references that are damaged stop a collection before it removes anything', async () => {

@@ -1,13 +1,8 @@
 import { CorruptError } from '../../core/errors.ts';
 import type { CollectResult } from '../contract.ts';
-import type { Query, Row } from '../database/postgres-database.ts';
+import type { Query } from '../database/postgres-database.ts';
+import { BY_INDEX, RowPages } from './row-pages.ts';
 import type { PostgresConnection } from './schema/postgres-connection.ts';
-
-/** Rows that one statement looks at, or deletes: however large the tenant, none takes long, and commits never wait long. */
-const ROWS_PER_STATEMENT = 1_000;
-
-/** Rows are found by their keys. The planner knows nothing of a table that is being filled, and would rather read all chunks each time. */
-const BY_INDEX = `SELECT ${['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin', 'enable_mergejoin', 'jit'].map((name) => `set_config('${name}', 'off', true)`).join(', ')}`;
 
 /** What is reachable, in the order it was found in: what one refers to is looked for later. */
 const REACHED = [
@@ -36,7 +31,17 @@ const CHUNKS: Source = {
   rows: "SELECT n, (SELECT refs FROM {s}.chunk c WHERE c.tenant = $1 AND c.digest = reached.digest) AS refs, 'chunk ' || encode(digest, 'hex') AS what FROM reached WHERE n > $2",
 };
 
-type Doomed = { readonly digests: readonly string[]; readonly stored: readonly string[] };
+type Doomed = { readonly last: string; readonly digests: readonly string[]; readonly stored: readonly string[] };
+
+/** Which of the chunks after a digest nothing needs; `last` is where the look ended. */
+const judged = (limit: number): string => `WITH page AS MATERIALIZED (
+    SELECT digest, stored FROM {s}.chunk WHERE tenant = $1 AND digest > decode($2, 'hex') ORDER BY digest LIMIT ${limit}
+  ), judged AS (
+    SELECT encode(digest, 'hex') COLLATE "C" AS digest, stored,
+      (stored < pg_snapshot_xmin(pg_current_snapshot())::text::bigint OR stored >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
+        AND NOT EXISTS (SELECT FROM reached WHERE reached.digest = page.digest) AS doomed FROM page
+  ) SELECT max(digest) AS last, coalesce(array_agg(digest) FILTER (WHERE doomed), '{}') AS digests,
+      coalesce(array_agg(stored::text) FILTER (WHERE doomed), '{}') AS stored FROM judged HAVING count(*) > 0`;
 
 /**
  * Removes chunks that nothing reaches, beside commits of any process.
@@ -49,11 +54,11 @@ type Doomed = { readonly digests: readonly string[]; readonly stored: readonly s
  */
 export class PostgresCollector {
   readonly #connection: PostgresConnection;
-  readonly #signal: AbortSignal | undefined;
+  readonly #pages: RowPages;
 
   constructor(connection: PostgresConnection, signal?: AbortSignal) {
     this.#connection = connection;
-    this.#signal = signal;
+    this.#pages = new RowPages(signal);
   }
 
   async run(): Promise<CollectResult> {
@@ -66,49 +71,31 @@ export class PostgresCollector {
 
   /** Marks what rows refer to. A damaged list of references hides what is needed: then nothing may be removed. */
   async #mark(query: Query, { key, start, rows }: Source): Promise<void> {
-    const sql = `WITH page AS MATERIALIZED (${rows} ORDER BY ${key.join(', ')} LIMIT ${ROWS_PER_STATEMENT}), marked AS (
+    const newest = key.map((column) => `${column} DESC`).join(', ');
+    const sql = (
+      limit: number,
+    ) => `WITH page AS MATERIALIZED (${rows} ORDER BY ${key.join(', ')} LIMIT ${limit}), marked AS (
         INSERT INTO reached(digest) SELECT substring(refs FROM at + 1 FOR 32)
           FROM page CROSS JOIN LATERAL generate_series(0, length(refs) - 32, 32) AS at ON CONFLICT DO NOTHING
       ) SELECT ${key.join(', ')}, (SELECT what FROM page WHERE length(refs) % 32 <> 0 LIMIT 1) AS damaged
-        FROM page ORDER BY ${key.map((column) => `${column} DESC`).join(', ')} LIMIT 1`;
-    for (let after = start; ; ) {
-      this.#signal?.throwIfAborted();
-      const [last] = await query<Row>(sql, [this.#connection.tenant, ...after]);
-      if (last === undefined) return;
-      if (typeof last.damaged === 'string')
-        throw new CorruptError(`Nothing was collected: the references of ${last.damaged} are damaged. Run verify.`);
-      after = key.map((column) => last[column]);
-    }
+        FROM page ORDER BY ${newest} LIMIT 1`;
+    const values = [this.#connection.tenant];
+    for await (const { damaged } of this.#pages.read(query, { sql, values, key, start }))
+      if (typeof damaged === 'string')
+        throw new CorruptError(`Nothing was collected: the references of ${damaged} are damaged. Run verify.`);
   }
 
   /** Deletes outside the marking transaction, a few at a time. */
   async #sweep(query: Query): Promise<CollectResult> {
     let chunks = 0;
     let bytes = 0;
-    for (let after: string | null = ''; after !== null; ) {
-      this.#signal?.throwIfAborted();
-      const { last, ...doomed }: Doomed & { readonly last: string | null } = await this.#readDoomed(query, after);
+    const values = [this.#connection.tenant];
+    for await (const doomed of this.#pages.read<Doomed>(query, { sql: judged, values, key: ['last'], start: [''] }))
       for (const size of await this.#remove(doomed)) {
         chunks++;
         bytes += size;
       }
-      after = last;
-    }
     return { chunks, bytes };
-  }
-
-  /** Looks at the chunks after a digest; `last` is where it stopped, null at the end. */
-  async #readDoomed(query: Query, after: string): Promise<Doomed & { readonly last: string | null }> {
-    const sql = `WITH page AS MATERIALIZED (
-        SELECT digest, stored FROM {s}.chunk WHERE tenant = $1 AND digest > decode($2, 'hex') ORDER BY digest LIMIT ${ROWS_PER_STATEMENT}
-      ), judged AS (
-        SELECT encode(digest, 'hex') COLLATE "C" AS digest, stored,
-          (stored < pg_snapshot_xmin(pg_current_snapshot())::text::bigint OR stored >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
-            AND NOT EXISTS (SELECT FROM reached WHERE reached.digest = page.digest) AS doomed FROM page
-      ) SELECT max(digest) AS last, coalesce(array_agg(digest) FILTER (WHERE doomed), '{}') AS digests,
-          coalesce(array_agg(stored::text) FILTER (WHERE doomed), '{}') AS stored FROM judged`;
-    const [row] = await query<Doomed & { readonly last: string | null }>(sql, [this.#connection.tenant, after]);
-    return row ?? { last: null, digests: [], stored: [] };
   }
 
   /** The sizes of the rows that were deleted. */

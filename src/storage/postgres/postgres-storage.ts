@@ -18,18 +18,9 @@ import { PostgresCollector } from './postgres-collector.ts';
 import { deleteCheckpoints, deleteSession, dropEffects, foldTombstones } from './postgres-deleter.ts';
 import { findDamage } from './postgres-integrity.ts';
 import { PostgresReader } from './postgres-reader.ts';
+import { countRows } from './postgres-stats.ts';
 import { PostgresWatch } from './postgres-watch.ts';
 import { POSTGRES_CHECKS, PostgresConnection, type PostgresStorageOptions } from './schema/postgres-connection.ts';
-
-const COUNTS = `SELECT
-  (SELECT count(*) FROM {s}.checkpoint WHERE tenant = $1 AND NOT deleted)::double precision AS checkpoints,
-  (SELECT count(*) FROM {s}.checkpoint WHERE tenant = $1 AND deleted)::double precision AS tombstones,
-  (SELECT count(*) FROM {s}.chunk WHERE tenant = $1)::double precision AS chunks,
-  (SELECT count(*) FROM {s}.session WHERE tenant = $1)::double precision AS sessions,
-  (SELECT coalesce(sum(pg_column_size(c.*)), 0) FROM {s}.chunk c WHERE tenant = $1)::double precision
-    + (SELECT coalesce(sum(pg_column_size(c.*)), 0) FROM {s}.checkpoint c WHERE tenant = $1)::double precision
-    + (SELECT coalesce(sum(pg_column_size(e.*)), 0) FROM {s}.effect e WHERE tenant = $1)::double precision
-    + (SELECT coalesce(sum(pg_column_size(r.*)), 0) FROM {s}.ref r WHERE tenant = $1)::double precision AS bytes`;
 
 /**
  * Keeps checkpoints in PostgreSQL, for any number of processes and tenants. Connects, and makes its tables, at the first use;
@@ -87,9 +78,7 @@ export class PostgresCheckpointStorage extends PostgresReader implements ChunkSt
 
   /** Sizes are those of the tenant's rows, without indexes and without space that the server keeps for reuse. */
   async stats(): Promise<StorageStats> {
-    const { connection } = this;
-    const [row] = await connection.read<StorageStats>(COUNTS, [connection.tenant]);
-    return row as StorageStats;
+    return countRows(this.connection);
   }
 
   /** The server's clock. */
