@@ -179,6 +179,7 @@ describe('an OpenAI-compatible endpoint', () => {
   const broken: [string, Answer, RegExp, number?][] = [
     ['says no', (_, response) => void response.writeHead(503).end('busy'), /status 503/],
     ['answers something else', (_, response) => void response.end('{"data": []}'), /1 embeddings/],
+    ['redirects', (_, response) => void response.writeHead(307, { location: '/v1/embeddings' }).end(), /status 307/],
     ['does not answer', () => undefined, /could not be reached/, 200],
   ];
   test.each(broken)('[memory.12] that %s is an error of its own, and for memory a flag', async (...args) => {

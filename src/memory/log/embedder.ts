@@ -88,6 +88,7 @@ async function request(url: URL, { texts, signal, ...options }: EmbeddingRequest
       encoding_format: 'float',
       ...(options.dimensions !== undefined && { dimensions: options.dimensions }),
     }),
+    redirect: 'manual', // it would take the texts, and keys in headers, to another host
     signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]),
   }).catch((cause: unknown) => {
     signal?.throwIfAborted();

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import { type ModelServer, type ScriptedAnswer, startModelServer } from '../../testing/index.ts';
@@ -406,4 +409,22 @@ describe('keys', () => {
     await buildModel(config, { env, allowedHosts: [new URL(server.url).host] }).reply(HELLO);
     expect(server.requests).toHaveLength(1);
   });
+
+  test.each(Object.keys(PATHS))(
+    '[model.9] %s: a redirect takes neither key nor words to another host',
+    async (path) => {
+      await serve(['ok']);
+      const elsewhere = server;
+      const redirecting = createServer(({ url = '' }, response) =>
+        response.writeHead(307, { location: `${elsewhere.origin}${url}` }).end(),
+      ).listen(0, '127.0.0.1');
+      await once(redirecting, 'listening');
+      const { port } = redirecting.address() as AddressInfo;
+      const { config, env } = (PATHS[path] ?? missing)(`http://127.0.0.1:${port}/v1`);
+      const reply = buildModel(config, { env, sleep: async () => undefined }).reply(HELLO);
+      await expect(reply).rejects.toMatchObject({ code: 'MODEL', details: { status: 307, retryable: false } });
+      expect(elsewhere.requests).toEqual([]);
+      redirecting.close();
+    },
+  );
 });

@@ -30,7 +30,7 @@ export function buildModel(config: LlmConfig, options: BuildOptions): ChatModel 
   const id = `${checked.provider}:${checked.deployment ?? checked.model}`;
   const secrets = key.length >= MIN_SECRET_CHARS ? [key] : [];
   const open = once(async () => {
-    const model = await openLanguageModel(checked, { ...address, fetch: options.fetch });
+    const model = await openLanguageModel(checked, { ...address, fetch: withoutRedirects(options.fetch) });
     return fromLanguageModel(model, withoutUndefined({ id, prices: checked.prices, secrets, now: options.now }));
   });
   const defaults = requestSettings(checked);
@@ -41,6 +41,11 @@ export function buildModel(config: LlmConfig, options: BuildOptions): ChatModel 
     },
   };
   return withRetries(single, checked.retry, options);
+}
+
+/** A redirect would take the conversation, and a key in a header of its own, to a host that nobody allowed. It fails as any other status. */
+function withoutRedirects(ask = fetch): typeof fetch {
+  return (input, init) => ask(input, { ...init, redirect: 'manual' });
 }
 
 /** What a request says goes before what the configuration says, also within the options of one provider. */

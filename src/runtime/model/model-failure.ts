@@ -97,7 +97,7 @@ function judge(cause: ForeignError, error: unknown, { now }: FailurePlace): Judg
 }
 
 function judgeStatus(cause: ForeignError, status: number, retryAfterMs: number | undefined): Judgement {
-  if (status < 400) return { reason: isLostConnection(cause) ? 'connection' : 'unreadable', retryable: true, status };
+  if (status < 300) return { reason: isLostConnection(cause) ? 'connection' : 'unreadable', retryable: true, status };
   return {
     reason: 'status',
     retryable: isRetryableStatus(status) && !isOutOfCredit(cause),
@@ -141,6 +141,8 @@ function sayWhat({ reason, status }: FailureDetails): string {
 
 function adviseOn({ status, retryable }: FailureDetails): string {
   if (status === 401 || status === 403) return ' Check the key and what it may be used for.';
+  if (status !== undefined && status >= 300 && status < 400)
+    return ' It redirects elsewhere: name that address as the base URL if you trust it.';
   if (status === 404) return ' Check the name of the model and the base URL.';
   return retryable ? ' Try again later.' : '';
 }
