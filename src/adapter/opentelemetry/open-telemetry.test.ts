@@ -89,6 +89,15 @@ test('what is replayed says so; what fails has its code, and not its words', asy
   ).not.toContain('sk-123');
 });
 
+test('[secret.1] a step that is refused for the secret in its name is in no span', async () => {
+  const session = await (await open()).session('a');
+  const token = `ghp_${'0123456789abcdefghij'.repeat(2).slice(0, 36)}`;
+  await expect(session.step(`call ${token}`, () => expect.unreachable())).rejects.toThrow(
+    'holds what looks like a secret',
+  );
+  expect(exporter.getFinishedSpans()).toEqual([]);
+});
+
 test('a save is in the order and of the state it was called with, as without', async () => {
   const manager = await open();
   const session = await manager.session('a');

@@ -6,7 +6,6 @@ import type { ChunkContent, Digest } from '../../core/tree/chunk.ts';
 import type { Commit, EffectRow, RefChange } from '../../storage/contract.ts';
 import { isRefused } from '../../storage/refusal.ts';
 import type { Engine } from '../engine/engine.ts';
-import { parseOpenName } from '../engine/save-options.ts';
 import type { HeldLease } from '../lease/lease.ts';
 import { placeEffect } from './effect-place.ts';
 import {
@@ -151,7 +150,6 @@ export class EffectLog {
     run: (attempt: StepAttempt) => Promise<Result> | Result,
     options: StepOptions = {},
   ): Promise<Delivered<Result>> {
-    parseOpenName(name, 'A step name', this.#engine.codec);
     options.signal?.throwIfAborted();
     const asked = this.#identify(name, options);
     const recorded = this.#takeRecording(asked);

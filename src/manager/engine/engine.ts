@@ -21,7 +21,7 @@ import { Events, type FailureSource } from './events.ts';
 import { type Migration, Migrations } from './loading.ts';
 import { CURRENT, DEFAULT_BRANCH } from './records.ts';
 import { Repository } from './repository.ts';
-import { REPORT_TYPE } from './save-options.ts';
+import { parseOpenName, REPORT_TYPE } from './save-options.ts';
 import type { Telemetry, TracedOutcome, TracedWork } from './telemetry.ts';
 import { Writer } from './writer.ts';
 
@@ -206,7 +206,7 @@ export class Engine {
     return this.telemetry === undefined ? run(() => undefined) : this.telemetry.trace(work, run);
   }
 
-  /** Runs a step. Its result is a recorded one if its function is not called. */
+  /** Runs a step whose name may be told. Its result is a recorded one if its function is not called. */
   traceStep<Attempt, Result, Recorded>({
     run,
     record,
@@ -215,6 +215,7 @@ export class Engine {
     readonly run: (attempt: Attempt) => Result;
     readonly record: (run: (attempt: Attempt) => Result) => Promise<Recorded>;
   }): Promise<Recorded> {
+    parseOpenName(work.name, 'A step name', this.codec);
     if (this.telemetry === undefined) return record(run);
     return this.telemetry.trace({ kind: 'step', ...work }, (tell) => {
       tell({ isReplayed: true });
