@@ -1,10 +1,20 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { LATER } from '../support/later.ts';
 import { json, ok, run } from './support/cli.ts';
+import { newFolder } from './support/folder.ts';
 import { createTeamFolder } from './support/team.ts';
 
 const REQUIREMENT = `workflow:
@@ -24,6 +34,24 @@ function createProject(settings: string, config = 'team: team.yaml\n'): string {
   writeFileSync(join(folder, 'workflow.yaml'), settings);
   return folder;
 }
+
+test.each(['savestate.yaml', 'workflow.yaml', 'configured.yaml'])(
+  '[settings.2] %s that never ends, or is far too large, is refused and not read',
+  async (name) => {
+    const folder = newFolder();
+    writeFileSync(join(folder, 'savestate.yaml'), name === 'configured.yaml' ? 'settings: configured.yaml\n' : '');
+    rmSync(join(folder, name), { force: true });
+    symlinkSync('/dev/zero', join(folder, name));
+    expect((await run(['log'], { folder })).stderr).toContain('is no regular file, and was not read');
+    rmSync(join(folder, name));
+    writeFileSync(join(folder, name), '');
+    truncateSync(join(folder, name), 8 * 1024 * 1024 * 1024);
+    expect(await run(['log'], { folder })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('larger than 4 MiB'),
+    });
+  },
+);
 
 test('[settings.2] a file that a configuration names, and that is something else, is not quoted', async () => {
   const folder = createProject('', 'settings: private\n');

@@ -7,7 +7,7 @@ import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import type { ReadConfig, WrittenConfig } from '../../runtime/config/load-workflow-config.ts';
 import { type Address, formatAddress, isRemote, parseAddress, withholding } from './address.ts';
 import type { Config } from './config-schema.ts';
-import { readText, resolveFile } from './read-text.ts';
+import { readConfigured, resolveFile } from './read-text.ts';
 
 /** The name of the file that says where a project's checkpoints are. */
 export const CONFIG_NAME = 'savestate.yaml';
@@ -50,7 +50,9 @@ export function findConfigPath(folder: string): string | undefined {
 /** Reads the nearest configuration; undefined if there is none. Refuses what it does not know, by line and column. */
 export async function readConfig(folder: string): Promise<FoundConfig | undefined> {
   const path = findConfigPath(folder);
-  return path === undefined ? undefined : { path, config: await parseConfig(readText(path, 'configuration'), path) };
+  return path === undefined
+    ? undefined
+    : { path, config: await parseConfig(readConfigured(path, 'configuration'), path) };
 }
 
 async function parseConfig(text: string, path: string): Promise<Config> {
@@ -74,7 +76,7 @@ export async function writeConfigValue(path: string, key: string, value: string 
     import('../../runtime/config/yaml-source.ts'),
     import('../../runtime/config/problem.ts'),
   ]);
-  const before = existsSync(path) ? readText(path, 'configuration') : '';
+  const before = existsSync(path) ? readConfigured(path, 'configuration') : '';
   const { document, problems } = yamlDocument(before);
   if (problems.length > 0) throw problemsError(path, problems);
   if (document.contents !== null && !isMap(document.contents)) await parseConfig(before, path); // says what it is
@@ -109,7 +111,7 @@ function findSettingsPath(place: Surroundings): string | undefined {
 /** Reads the settings of a file, which may hold a workflow as well. What it leaves out, those below it may say. */
 export async function readSettings(path: string, env: Env, below?: FoundSettings): Promise<FoundSettings> {
   const { readWorkflowConfig } = await import('../../runtime/config/load-workflow-config.ts');
-  const read = readWorkflowConfig(readText(path, 'settings file'), { env, source: path }, below?.written);
+  const read = readWorkflowConfig(readConfigured(path, 'settings file'), { env, source: path }, below?.written);
   const isBelow = below?.written.workflow?.checkpointing !== undefined && !namesStorage(read.own);
   return { path, folder: isBelow ? below.folder : dirname(path), ...read };
 }

@@ -21,6 +21,20 @@ export function readText(path: string, what: string): string {
   }
 }
 
+/** More than anybody writes into one, and little enough to be read by whoever only looks. */
+const MAX_CONFIGURED_BYTES = 4 * 1024 * 1024;
+
+/** Reads a file that a folder brings along, as a stranger's may: no pipe or device, which may never end, and of bounded size. */
+export function readConfigured(path: string, what: string): string {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined || (found.isFile() && found.size <= MAX_CONFIGURED_BYTES)) return readText(path, what);
+  if (found.isDirectory()) return readText(path, what); // says so
+  const problem = found.isFile() ? `is larger than ${MAX_CONFIGURED_BYTES / 1024 ** 2} MiB` : 'is no regular file';
+  throw new InvalidInputError(`The ${what} ${path} ${problem}, and was not read. Name another file.`, {
+    details: { path },
+  });
+}
+
 /** The path of a file that somebody named; a folder is refused in their words. */
 export function resolveFile(folder: string, named: string): string {
   const path = resolve(folder, named);

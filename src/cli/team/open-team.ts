@@ -5,7 +5,7 @@ import type { GroupChat } from '../../runtime/chat/group-chat.ts';
 import { createTeam, parseTeam } from '../../runtime/chat/team-config.ts';
 import type { Fleet } from '../../runtime/fleet/fleet.ts';
 import type { CommandInput, Context } from '../base/command.ts';
-import { readText, resolveFile } from '../place/read-text.ts';
+import { readConfigured, resolveFile } from '../place/read-text.ts';
 import { withSettings } from './apply-settings.ts';
 import { importModule, type Module, requireBeside } from './import-module.ts';
 
@@ -55,7 +55,7 @@ function pick(
 type TeamParts = { readonly env: Context['env']; readonly registry: string | undefined };
 
 async function readTeam(path: string, { env, registry: named }: TeamParts): Promise<Team> {
-  const config = parseTeam(readText(path, 'team file'), { source: path });
+  const config = parseTeam(readConfigured(path, 'team file'), { source: path });
   const code = named ?? (config.registry && resolveBeside(path, config.registry));
   const registry = openRegistry(code === undefined ? undefined : await importModule(code), env);
   return { kind: 'chat', registry, create: () => createTeam(config, registry) };

@@ -6,7 +6,7 @@ import { Workers } from '../../../manager/workers/workers.ts';
 import { readManifest } from '../../../server/http/package-folder.ts';
 import { type Command, type Context, EXIT } from '../../base/command.ts';
 import { type Address, addressExists, formatAddress } from '../../place/address.ts';
-import { readText, resolveFile } from '../../place/read-text.ts';
+import { readConfigured, resolveFile } from '../../place/read-text.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 type Status = 'ok' | 'note' | 'warning' | 'failed';
@@ -137,7 +137,7 @@ async function checkTeam(context: Context): Promise<Finding> {
   const file = resolveFile(dirname(path), team);
   if (!/\.ya?ml$/.test(file)) return { note: `${team} is code, which "savestate doctor --load" loads and checks` };
   const { parseTeam } = await import('../../../runtime/chat/team-config.ts');
-  const { agents } = parseTeam(readText(file, 'team file'), { source: file });
+  const { agents } = parseTeam(readConfigured(file, 'team file'), { source: file });
   const names = agents.map(({ name }) => name).join(', ');
   return { note: `a chat of ${names}; its code is loaded and checked with "savestate doctor --load"` };
 }
