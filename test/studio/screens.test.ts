@@ -434,6 +434,7 @@ test('[studio.1] stored text is shown as text, whatever is in it', async () => {
 test.each([
   ['/s/no-such-session', 'no-such-session'],
   ['/nowhere', 'There is no such page'],
+  ['/s/%zz', '%zz'],
 ])('[studio.1] %s says what is wrong', async (address, words) => {
   const studio = await openStudio({ isEmpty: true });
   const { page } = await visit(await browser.open(), studio, address);

@@ -1,5 +1,5 @@
 import { createClient, type Tagged } from '../../server/client/client.ts';
-import type { Key, ReplyOf, RequestArguments } from '../../server/client/types.ts';
+import type { Key, ReplyOf, RequestArguments, RequestOptions } from '../../server/client/types.ts';
 
 /** The server that this page came from. */
 export const server = createClient(globalThis.location?.origin ?? 'http://127.0.0.1');
@@ -106,9 +106,19 @@ class ReplyCache {
 /** The replies of the server that were asked for. */
 export const replies = new ReplyCache();
 
-/** Asks a route without showing the reply: for acts, and for code that is no component. */
-export async function ask<K extends Key>(key: K, ...request: RequestArguments<K>): Promise<ReplyOf<K>> {
-  return server.request(key, ...request);
+/** Changes with a key that are under way, by what they ask for. */
+const changing = new Map<string, Promise<unknown>>();
+
+/** Asks a route without showing the reply: for acts, and for code that is no component. What is pressed twice is made once. */
+export function ask<K extends Key>(key: K, ...request: RequestArguments<K>): Promise<ReplyOf<K>> {
+  const { idempotencyKey, ...wanted } = (request[0] ?? {}) as RequestOptions;
+  if (idempotencyKey === undefined) return server.request(key, ...request);
+  const change = `${key} ${JSON.stringify(wanted)}`;
+  const known = changing.get(change) as Promise<ReplyOf<K>> | undefined;
+  if (known !== undefined) return known;
+  const made = server.request(key, ...request).finally(() => changing.delete(change));
+  changing.set(change, made);
+  return made;
 }
 
 /** A key under which a change is made once, however often it is sent. Pages that came without TLS from elsewhere have no randomUUID. */

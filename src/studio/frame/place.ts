@@ -20,12 +20,21 @@ export function usePlace(): Address {
   );
   return useMemo(() => {
     const url = new URL(address, location.origin);
-    return { path: url.pathname.split('/').filter(Boolean).map(decodeURIComponent), query: url.searchParams };
+    return { path: url.pathname.split('/').filter(Boolean).map(decode), query: url.searchParams };
   }, [address]);
 }
 
-/** Goes to an address of this page; `replace` for changes that "back" should not stop at. */
-export function go(address: string, { replace = false } = {}): void {
+/** A part of an address that nobody encoded is what it is. */
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** Goes to an address of this page, unless it is there; `replace` for changes that "back" should not stop at. */
+export function go(address: string, { replace = address === `${location.pathname}${location.search}` } = {}): void {
   if (replace) history.replaceState(null, '', address);
   else history.pushState(null, '', address);
   tellAll();
