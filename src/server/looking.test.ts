@@ -17,6 +17,36 @@ async function talk(manager: Awaited<ReturnType<typeof startServer>>['manager'],
   return session.save(state);
 }
 
+test('[server.1] of a list that was rewritten nobody says which checkpoint brought a message, nor counts what was said after a fork', async () => {
+  const { client, manager } = await startServer({});
+  const session = await manager.session('window');
+  const say = (n: number) => ({ role: 'assistant', content: `Step ${n}`, usage_metadata: USED });
+  const saveWindow = (n: number) => {
+    const messages = Array.from({ length: Math.min(n, 3) }, (_, at) => say(n - Math.min(n, 3) + at + 1));
+    return session.save({ messages }, { metadata: { messages: messages.length } });
+  };
+  const ids = [];
+  for (const n of [1, 2, 3, 4, 5]) ids.push(await saveWindow(n));
+  const origins = async (checkpoint = '') =>
+    (await client.request('GET /v1/checkpoints/{checkpoint}/messages', { params: { checkpoint } })).items.map(
+      ({ sequence }) => sequence,
+    );
+  expect(await origins(ids[2])).toEqual([1, 2, 3]);
+  expect(await origins(ids[4])).toEqual([undefined, undefined, undefined]);
+  await manager.fork(ids[3] ?? '', { branch: 'other', edit: () => ({ messages: [2, 3, 4].map(say), note: 'tried' }) });
+  const { a, b, steps } = await client.request('GET /v1/sessions/{session}/compare', {
+    params: { session: 'window' },
+    query: { a: 'main', b: 'other' },
+  });
+  expect([a.messages, a.totals, b.messages]).toEqual([3, undefined, 0]);
+  expect(steps.map(({ a: said }) => said?.sequence)).toEqual(steps.map(() => undefined));
+  await session.save({ messages: [say(0)] }, { metadata: { messages: 1 }, trigger: 'compacted' });
+  const next = await session.save({ messages: [say(0), say(6)] }, { metadata: { messages: 2 } });
+  expect(await origins(next)).toEqual([undefined, 7]);
+});
+
+const USED = { input_tokens: 90, output_tokens: 7 };
+
 describeOn(STORAGES)('looking at a %s storage', (_, create) => {
   test('sessions, a session, its figures, timeline, states and messages', async () => {
     const { client, manager } = await startServer({ storage: create().storage });

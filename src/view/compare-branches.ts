@@ -1,6 +1,6 @@
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
-import { readLive } from '../manager/revision/rounds.ts';
+import { type CountedCheckpoint, countBack, readLive } from '../manager/revision/rounds.ts';
 import { listMessages } from '../manager/revision/transcript.ts';
 import type { ChatMessage } from '../runtime/agent/chat-message.ts';
 import { type AlignedStep, alignMessages } from '../runtime/repair/compare-runs.ts';
@@ -16,6 +16,8 @@ export type ComparedSide = {
   readonly messages: readonly ReadMessage[];
   /** The state its own part begins with: that of the edit that made the branch, or of the fork point. */
   readonly start: unknown;
+  /** From the head back, as far as messages were only appended. */
+  readonly counted: readonly CountedCheckpoint[];
 };
 
 /** Two runs beside each other, from the point on where they part. */
@@ -65,7 +67,8 @@ async function readSide(
   const first = path.findLast(({ id }) => forkPoint !== undefined && id > forkPoint.id);
   const begin = first?.header.trigger === 'edited' ? first : forkPoint;
   const start = begin === undefined ? undefined : await manager.load(begin.id);
-  return { head, state, path, messages: (listMessages(state) ?? []).map(readParts), start };
+  const counted = await collect(countBack(path));
+  return { head, state, path, messages: (listMessages(state) ?? []).map(readParts), start, counted };
 }
 
 /** An edit at the fork may change what was said before it: only what is the same is left out. */
@@ -81,6 +84,6 @@ function toKey({ speaker, text, calls, results }: ReadMessage): ChatMessage {
 }
 
 /** The checkpoint that brought a message, where checkpoints say how many there are. */
-export function originOf({ path }: ComparedSide, index: number): Checkpoint | undefined {
-  return path.findLast(({ header }) => Number(header.metadata?.messages) > index);
+export function originOf({ counted }: ComparedSide, index: number): Checkpoint | undefined {
+  return counted.findLast(({ messages }) => messages > index)?.checkpoint;
 }

@@ -88,6 +88,39 @@ test('[studio.1] an edit belongs to its checkpoint and its form: another step be
   expect(troubles).toEqual([]);
 });
 
+test('[studio.1] a fork that is pressed twice is made once, and one step back is where it was pressed', async () => {
+  const studio = await openStudio();
+  const { page, troubles } = await visit(await browser.open(), studio, '/s/pricing-report/fork');
+  const before = (await studio.manager.tree('pricing-report')).branches.length;
+  await page.getByText('No change yet').waitFor();
+  await page.getByRole('button', { name: 'Fork', exact: true }).evaluate((button: { click(): void }) => {
+    button.click();
+    button.click();
+  });
+  await page.waitForURL(/branch=/);
+  expect((await studio.manager.tree('pricing-report')).branches.length).toBe(before + 1);
+  await page.goBack();
+  await page.getByText('No change yet').waitFor();
+  expect(troubles).toEqual([]);
+});
+
+test('[studio.1] of a session that keeps the last messages only, an earlier checkpoint shows its own', async () => {
+  const studio = await openStudio({ isEmpty: true });
+  const session = await studio.manager.session('window');
+  const ids: string[] = [];
+  for (let n = 1; n <= 9; n++) {
+    const messages = [n - 1, n].map((step) => ({ role: 'assistant', content: `Step ${step}.` }));
+    ids.push(await session.save({ messages }, { metadata: { messages: 2 } }));
+  }
+  const { page } = await visit(await browser.open(), studio, `/s/window?at=${ids[3]}`);
+  const messages = page.getByRole('region', { name: 'Messages' }).getByRole('article');
+  await messages.getByText('Step 4.').waitFor();
+  expect(await messages.count()).toBe(2);
+  await page.keyboard.press('l');
+  await messages.getByText('Step 5.').waitFor();
+  expect(await messages.getByText('Step 9.').count()).toBe(0);
+});
+
 test('[studio.1] keys go where they are meant: into the search that was just opened, to the button that has the focus, and not through a dialog', async () => {
   const studio = await openStudio();
   const { page } = await visit(await browser.open(), studio, '/s');

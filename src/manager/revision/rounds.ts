@@ -88,6 +88,35 @@ export function countedMessages({ metadata }: Checkpoint): number | undefined {
   return typeof metadata?.messages === 'number' ? metadata.messages : undefined;
 }
 
+/** A checkpoint, and how many of the messages of the newest one it has; none where it is not known which one brought them. */
+export type CountedCheckpoint = { readonly messages: number; readonly checkpoint: Checkpoint | undefined };
+
+/** The checkpoints of a path that count their messages, the newest first, as far back as messages were only appended. */
+export async function* countBack(
+  path: AsyncIterable<Checkpoint> | Iterable<Checkpoint>,
+): AsyncGenerator<CountedCheckpoint> {
+  let messages = Number.POSITIVE_INFINITY;
+  let newer: Checkpoint | undefined;
+  for await (const checkpoint of path) {
+    const count = countedMessages(checkpoint);
+    if (count === undefined) continue;
+    if (newer !== undefined && isRewritten(newer, count)) {
+      yield { messages, checkpoint: undefined };
+      return;
+    }
+    messages = Math.min(messages, count);
+    newer = checkpoint;
+    yield { messages, checkpoint };
+  }
+}
+
+/** Whether a list became shorter, other than by an edit, or a save that says nothing else has as many as before: a summary, or a window of the last ones. */
+function isRewritten(checkpoint: Checkpoint, before: number): boolean {
+  const count = countedMessages(checkpoint) ?? 0;
+  const { trigger } = checkpoint;
+  return trigger !== 'edited' && (count < before || (count === before && trigger === undefined));
+}
+
 /** A fleet that waits, failed or goes on was saved again with what it had said. */
 function isRepeated({ trigger = '', contextSummary: shown }: Checkpoint, { contextSummary }: Checkpoint): boolean {
   const isAgain = ['waiting_for_input', 'run_failed', 'fleet_continued'].includes(trigger);

@@ -7,7 +7,7 @@ import { readLive } from '../../manager/revision/rounds.ts';
 import { type AgentTotals, NO_TOTALS, subtractTotals } from '../../runtime/agent/agent-state.ts';
 import { blame } from '../../view/blame.ts';
 import { toOutput } from '../../view/checkpoint-output.ts';
-import { type ComparedSide, compareBranches, originOf } from '../../view/compare-branches.ts';
+import { type BranchComparison, type ComparedSide, compareBranches, originOf } from '../../view/compare-branches.ts';
 import { observeHistory } from '../../view/drift-history.ts';
 import { rankSessions } from '../../view/list-sessions.ts';
 import { describeCall } from '../../view/messages.ts';
@@ -154,21 +154,19 @@ function toItem(place: { readonly sessionId: string; readonly branch: string }, 
 async function compare({ manager, params, query }: Call<'GET /v1/sessions/{session}/compare'>) {
   const session = await openRefs(manager, params.session);
   const open = (text: string) => manager.open(isCheckpointId(text) ? text : headOf(session, text));
-  const { a, b, forkPoint, common, lines } = await compareBranches(manager, {
-    a: await open(query.a),
-    b: await open(query.b),
-  });
+  const compared = await compareBranches(manager, { a: await open(query.a), b: await open(query.b) });
+  const { a, b, forkPoint, common, lines } = compared;
   const from = Number(query.cursor ?? 0);
   const to = from + (query.limit ?? DEFAULT_STEPS);
   const counts = { same: 0, changed: 0, only_a: 0, only_b: 0 };
   for (const { kind } of lines) counts[kind]++;
   const first = lines.findIndex(({ kind }) => kind !== 'same');
-  const after = { a: saidSince(a), b: saidSince(b) };
+  const after = { a: saidSince(a, compared), b: saidSince(b, compared) };
   // A branch without a checkpoint of its own is at one of another branch.
   const named = (text: string) => (isCheckpointId(text) ? {} : { branch: text });
   return {
-    a: { ...describeSide(a, forkPoint), ...named(query.a) },
-    b: { ...describeSide(b, forkPoint), ...named(query.b) },
+    a: { ...describeSide(a, forkPoint), messages: after.a.length, ...named(query.a) },
+    b: { ...describeSide(b, forkPoint), messages: after.b.length, ...named(query.b) },
     ...(forkPoint !== undefined && { forkPoint: toOutput(forkPoint) }),
     common,
     counts,
@@ -187,22 +185,29 @@ async function compare({ manager, params, query }: Call<'GET /v1/sessions/{sessi
   };
 }
 
-/** What was said after the fork. */
-function saidSince({ messages, start }: ComparedSide) {
-  return messages.slice(usageOf(start).messages ?? 0);
+/** What was said after the fork; where the messages of then are not there any more, all that is listed. */
+function saidSince(side: ComparedSide, { forkPoint, common }: Pick<BranchComparison, 'forkPoint' | 'common'>) {
+  return side.messages.slice(isContinued(side, forkPoint) ? usageOf(side.start).messages : common);
+}
+
+/** Whether the messages it began with are still the first ones. */
+function isContinued({ counted, start }: ComparedSide, forkPoint: Checkpoint | undefined): boolean {
+  const { checkpoint: oldest } = counted.at(-2) ?? {};
+  const isRewritten = counted.at(-1)?.checkpoint === undefined && oldest !== undefined;
+  return start === undefined || forkPoint === undefined || !isRewritten || oldest.id <= forkPoint.id;
 }
 
 function describeSide(side: ComparedSide, forkPoint: Checkpoint | undefined) {
   const { head, state, path, start } = side;
   const since = path.filter(({ id }) => forkPoint === undefined || id > forkPoint.id);
-  const { totals } = usageOf(state);
+  // Of messages that are gone, nobody counts what they used.
+  const totals = isContinued(side, forkPoint) ? usageOf(state).totals : undefined;
   const used = totals && subtractTotals(totals, usageOf(start).totals ?? NO_TOTALS);
   return {
     branch: head.branch,
     headId: head.id,
     sequence: head.sequence,
     ...(head.status !== undefined && { status: head.status }),
-    messages: saidSince(side).length,
     checkpoints: since.length,
     ...(since.length > 0 && { startedAt: since.at(-1)?.timestamp.toISOString() }),
     endedAt: head.timestamp.toISOString(),

@@ -3,7 +3,7 @@ import { formatPath, type PathStep } from '../../core/path.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { readEffects } from '../../manager/effect/recordings.ts';
 import { placeOfMessage } from '../../manager/revision/item-messages.ts';
-import { countedMessages, readLive } from '../../manager/revision/rounds.ts';
+import { type CountedCheckpoint, countBack, countedMessages, readLive } from '../../manager/revision/rounds.ts';
 import { listMessages } from '../../manager/revision/transcript.ts';
 import { CallBook } from '../../view/call-book.ts';
 import { toEffect } from '../../view/effect-output.ts';
@@ -70,19 +70,18 @@ type Origin = { readonly checkpointId?: string; readonly sequence?: number; read
 /** Which checkpoint brought a message, and what was recorded on the way to it, from an index on; where checkpoints say how many there are. */
 async function findOrigins(call: Asking, head: Checkpoint, from: number): Promise<(index: number) => Origin> {
   if (countedMessages(head) === undefined) return () => ({ effects: [] });
-  const counted: { readonly messages: number; readonly checkpoint: Checkpoint }[] = [];
-  for await (const checkpoint of call.watch(readLive(call.manager.engine.storage, head), undefined)) {
-    const messages = countedMessages(checkpoint);
-    if (messages === undefined) continue;
-    counted.push({ messages, checkpoint });
-    if (messages <= from) break;
+  const counted: CountedCheckpoint[] = [];
+  const path = call.watch(readLive(call.manager.engine.storage, head), undefined);
+  for await (const each of countBack(path)) {
+    counted.push(each);
+    if (each.messages <= from) break;
   }
   const oldestFirst = counted.reverse();
   const [first] = oldestFirst;
   const floor = first !== undefined && first.messages <= from ? first.checkpoint : undefined;
   const effectsOf = await readBranches(
     call,
-    oldestFirst.map(({ checkpoint }) => checkpoint),
+    oldestFirst.flatMap(({ checkpoint }) => checkpoint ?? []),
     floor,
   );
   return (index) => {

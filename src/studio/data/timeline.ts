@@ -124,15 +124,42 @@ export class Timeline {
     for (let here = at; here >= 0; here = this.parents[here] ?? -1) yield here;
   }
 
-  /** The checkpoint that brought a message of a branch, by the last checkpoint of it; -1 where they do not count. */
+  /** The checkpoint that brought a message of a branch, by the last checkpoint of it; -1 where that is not known. */
   originOf(tip: number, message: number): number {
     let origin = -1;
-    for (const at of this.ancestors(tip)) {
-      const count = this.messages[at] ?? -1;
-      if (count >= 0 && count <= message) break;
-      if (count > message) origin = at;
+    for (const at of this.#countBack(tip)) {
+      if (at >= 0 && (this.messages[at] ?? -1) <= message) break;
+      origin = at;
     }
     return origin;
+  }
+
+  /** Whether a later checkpoint has all messages of an earlier one, at their places. */
+  hasMessagesOf(later: number, at: number): boolean {
+    const count = this.messages[at] ?? -1;
+    for (const here of this.#countBack(later)) {
+      if (here === at) return true;
+      if (here < 0 || (this.messages[here] ?? -1) < count) return false;
+    }
+    return false;
+  }
+
+  /** The checkpoints that count their messages, the newest first, as far back as messages were only appended; -1 where they were not. */
+  *#countBack(tip: number): Generator<number> {
+    let newer = -1;
+    for (const at of this.ancestors(tip)) {
+      if ((this.messages[at] ?? -1) < 0) continue;
+      if (newer >= 0 && this.#isRewritten(newer, this.messages[at] ?? -1)) return yield -1;
+      newer = at;
+      yield at;
+    }
+  }
+
+  /** As the server sees it: shorter, other than by an edit, or a save that says nothing else and has as many as before. */
+  #isRewritten(at: number, before: number): boolean {
+    const count = this.messages[at] ?? -1;
+    const trigger = this.names.triggers[this.triggers[at] ?? -1];
+    return trigger !== 'edited' && (count < before || (count === before && trigger === undefined));
   }
 
   /** How long after the message before it was brought one was; undefined of the first. */

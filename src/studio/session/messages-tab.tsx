@@ -17,11 +17,12 @@ export function MessagesTab({ view, selection, drift, query, id }: Look & { quer
   const count = timeline.messages[selection.at] ?? -1;
   const before = timeline.messages[timeline.parents[selection.at] ?? -1] ?? 0;
   const tip = timeline.tipOf(selection.branch);
-  // Where checkpoints count their messages, the newest state has them all, and one list serves every selection.
-  const source = count >= 0 && (timeline.messages[tip] ?? -1) >= count ? (timeline.ids[tip] ?? id) : id;
+  // Where messages are only appended, the newest state has them all, and one list serves every selection.
+  const last = timeline.hasMessagesOf(tip, selection.at) ? tip : selection.at;
+  const source = timeline.ids[last] ?? id;
   const isOfStep = (message: ShownMessage) =>
     message.checkpointId === id || (count >= 0 && message.index >= before && message.index < count);
-  const sequenceOf = (message: number) => timeline.sequences[timeline.originOf(tip, message)];
+  const sequenceOf = (message: number) => timeline.sequences[timeline.originOf(last, message)];
   const placeOf = ({ checkpointId }: ShownMessage): MessagePlace => ({
     sequenceOf,
     sinceMs: timeline.sinceMessageBefore(timeline.find(checkpointId)),
