@@ -15,7 +15,7 @@ import {
   sealTombstone,
 } from '../engine/records.ts';
 
-/** The newest tombstones of a session stay as they are, so that who asks for a checkpoint is told when and why it was deleted. */
+/** At most so many of the newest tombstones of a session stay as they are, so that who asks for a checkpoint is told when and why it was deleted. */
 const KEPT_TOMBSTONES = 100;
 /** So many deletions are worth a look at their session; of a long one, half as many as it has rows. */
 const LOOK_AFTER = 256;
@@ -48,6 +48,8 @@ type Look = { deleted: number; dueAfter: number };
 export class TombstoneFolder {
   readonly #storage: ChunkStorage;
   readonly #looks = new Map<SessionId, Look>();
+  /** Where a storage that bounds how much it holds had deletions since it was looked at, and how many. */
+  readonly #bounded = { sessions: new Set<SessionId>(), deleted: 0 };
 
   constructor(storage: ChunkStorage) {
     this.#storage = storage;
@@ -57,11 +59,34 @@ export class TombstoneFolder {
   async note(sessionId: SessionId, deleted: readonly CheckpointId[]): Promise<void> {
     const [first] = deleted;
     if (first === undefined || this.#storage.foldTombstones === undefined) return;
+    const { maxCheckpoints } = this.#storage.limits;
+    if (maxCheckpoints !== undefined) return this.#noteBounded(sessionId, deleted.length, maxCheckpoints);
     const look = this.#looks.get(sessionId) ?? this.#begin(sessionId, first);
     look.deleted += deleted.length;
     if (look.deleted < look.dueAfter) return;
     const rows = await this.fold(sessionId);
     this.#looks.set(sessionId, { deleted: 0, dueAfter: Math.max(LOOK_AFTER, rows / 2) });
+  }
+
+  /** All sessions together keep about as many tombstones as there may be checkpoints. */
+  async #noteBounded(sessionId: SessionId, deleted: number, maxCheckpoints: number): Promise<void> {
+    const { sessions } = this.#bounded;
+    sessions.add(sessionId);
+    this.#bounded.deleted += deleted;
+    if (this.#bounded.deleted <= maxCheckpoints / 2) return;
+    this.#bounded.deleted = 0;
+    const kept = await this.#countKept();
+    const due = [...sessions];
+    sessions.clear();
+    for (const id of due) await this.fold(id, kept);
+  }
+
+  /** How many tombstones a session may keep as they are. */
+  async #countKept(): Promise<number> {
+    const { maxCheckpoints } = this.#storage.limits;
+    if (maxCheckpoints === undefined) return KEPT_TOMBSTONES;
+    const { sessions } = await this.#storage.stats();
+    return Math.min(KEPT_TOMBSTONES, Math.floor(maxCheckpoints / 2 / Math.max(1, sessions)));
   }
 
   /** As if some had been deleted already, a different number each time: many short processes look as often as one long one. */
@@ -76,16 +101,17 @@ export class TombstoneFolder {
   async foldAll(signal?: AbortSignal): Promise<void> {
     const storage = this.#storage;
     if (storage.foldTombstones === undefined) return;
+    const kept = await this.#countKept();
     const breather = new Breather();
     for await (const sessionId of eachSession(storage)) {
       signal?.throwIfAborted();
-      await this.fold(sessionId);
+      await this.fold(sessionId, kept);
       await breather.breathe();
     }
   }
 
   /** Folds what can be folded in a session, a damaged one excepted. Returns how many rows it has. */
-  async fold(sessionId: SessionId): Promise<number> {
+  async fold(sessionId: SessionId, kept = KEPT_TOMBSTONES): Promise<number> {
     const place = { sessionId, order: 'newest', include: 'all' } as const;
     const deleted = new Set<CheckpointId>();
     let count = 0;
@@ -97,10 +123,10 @@ export class TombstoneFolder {
       const refs = await this.#storage.readRefs({ sessionId });
       const branches = new Set(refs.flatMap(({ kind, name }) => (kind === 'branch' ? [name] : [])));
       // What is being brought in has no branches yet.
-      if (deleted.size <= KEPT_TOMBSTONES || branches.size === 0) return count;
+      if (deleted.size <= kept || branches.size === 0) return count;
       const current = findCurrentBranch(refs);
       const headless = branches.has(current) ? undefined : current;
-      const pass = new FoldingPass(this.#storage, { sessionId, deleted, headless });
+      const pass = new FoldingPass(this.#storage, { sessionId, deleted, headless, kept });
       for await (const rows of readPages(this.#storage, place)) await pass.read(rows);
       await pass.finish();
     } catch (error) {
@@ -117,6 +143,8 @@ type Walk = {
   readonly deleted: ReadonlySet<CheckpointId>;
   /** The branch that is current by its name only: its end says that it was there. */
   readonly headless: string | undefined;
+  /** So many of the newest tombstones stay as they are. */
+  readonly kept: number;
 };
 
 /** One walk through a session, newest first: a child comes before its parent, so little has to be remembered. */
@@ -162,7 +190,7 @@ class FoldingPass {
     }
     const tombstone = parseTombstone(row);
     this.#newest ??= row;
-    if (this.#tombstones++ < KEPT_TOMBSTONES || !this.#walk.deleted.has(row.id)) {
+    if (this.#tombstones++ < this.#walk.kept || !this.#walk.deleted.has(row.id)) {
       this.#close(children?.run);
       this.#await(tombstone.parentId, undefined);
     } else this.#takeOld({ row, tombstone }, children);

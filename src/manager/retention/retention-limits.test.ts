@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { describeOn } from '../../../test/support/later.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
@@ -261,6 +262,25 @@ describe('[retention.12] maxCheckpoints of the storage in memory', () => {
     expect(bytes).toBeLessThan(20 * 10_000);
     expect((await manager.verify({ readData: true })).findings).toEqual([]);
     expect(await manager.pathToRoot(session.head?.id ?? '')).not.toHaveLength(0);
+  });
+
+  test('what is left can be walked, exported and brought into a storage with a limit', async () => {
+    const fill = new CheckpointManager({ storage: new InMemoryCheckpointStorage({ maxCheckpoints: 5 }) });
+    const bounded = new CheckpointManager({ storage: new InMemoryCheckpointStorage({ maxCheckpoints: 5 }) });
+    const session = await fill.session('s');
+    for (let n = 0; n < 60; n++) {
+      await session.save({ n }, { type: n % 2 === 0 ? 'routine' : 'auto', agentId: 'a' });
+      if (n % 20 === 10) await session.tag(`v${n}`);
+      if (n % 15 === 14) await session.rewind('@~1');
+    }
+    expect((await fill.tree('s')).roots).toHaveLength(1);
+    const lines: string[] = [];
+    for await (const line of fill.exportSession('s')) lines.push(line);
+    await bounded.importSession(Readable.from(lines));
+    const copy = await bounded.session('s');
+    for (let n = 0; n < 20; n++) await copy.save({ n });
+    expect((await bounded.tree('s')).roots).toHaveLength(1);
+    for (const manager of [fill, bounded]) expect((await manager.verify()).findings).toEqual([]);
   });
 
   test('also of sessions that end', async () => {

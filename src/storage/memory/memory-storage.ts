@@ -231,20 +231,7 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     this.#deletedSinceSweep += count;
     if (this.#deletedSinceSweep <= maxCheckpoints / 2) return;
     this.#deletedSinceSweep = 0;
-    this.#dropTombstones(maxCheckpoints);
     runAll(this.#sweep());
-  }
-
-  /** Keeps the newest tombstones, and those that a live checkpoint was saved on. */
-  #dropTombstones(max: number): void {
-    const parents = new Set(this.#ascending.flatMap(({ isDeleted, header }) => (isDeleted ? [] : [header.parentId])));
-    let excess = this.#ascending.filter(({ isDeleted }) => isDeleted).length - max;
-    this.#ascending = this.#ascending.filter(({ id, isDeleted }) => {
-      if (!isDeleted || excess <= 0 || parents.has(id)) return true;
-      excess--;
-      this.#rows.delete(id);
-      return false;
-    });
   }
 
   /** What was filed under a checkpoint goes with it. */
