@@ -7,7 +7,7 @@ const storage = new PostgresCheckpointStorage({
   connectionString: url,
   schema,
   maxConnections: 2,
-  retryForMs: 120_000,
+  retryForMs: 900_000,
 });
 const manager = new CheckpointManager({ storage });
 const runs = [];

@@ -24,7 +24,7 @@ const sessions = Math.max(PROCESSES, Math.round(SESSIONS * scale));
 const server = await startPostgres();
 await server.createDatabase('scale');
 const url = server.url.replace(/postgres$/, 'scale');
-const open = () => new PostgresCheckpointStorage({ connectionString: url, schema: SCHEMA, retryForMs: 120_000 });
+const open = () => new PostgresCheckpointStorage({ connectionString: url, schema: SCHEMA, retryForMs: 900_000 });
 const manager = new CheckpointManager({ storage: open() });
 await manager.stats(); // makes the tables
 

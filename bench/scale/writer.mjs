@@ -8,7 +8,7 @@ const storage = new PostgresCheckpointStorage({
   connectionString: url,
   schema,
   maxConnections: writers,
-  retryForMs: 120_000,
+  retryForMs: 900_000,
 });
 const manager = new CheckpointManager({ storage, retention: { types: {} } });
 const timesMs = [];

@@ -46,8 +46,10 @@ export const SESSION_HANDLERS = {
   },
   'GET /v1/sessions/{session}/figures': async (call) => {
     const session = await openRefs(call.manager, call.params.session);
+    const [newest] = await call.manager.engine.storage.listCheckpoints({ order: 'newest', limit: 1, include: 'all' });
     const count = await countLive(call, session); // what is deleted leaves the refs as they are
-    return call.figures.get(`${session.sessionId} ${tagOf(session)} ${count}`, () => measure(call, session));
+    const place = `${session.sessionId} ${tagOf(session)} ${newest?.id} ${count}`;
+    return call.figures.get(place, () => measure(call, session));
   },
   'GET /v1/sessions/{session}/timeline': async ({ manager, params, query, signal }) => {
     const { sessionId } = await openRefs(manager, params.session);
