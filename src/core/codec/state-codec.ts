@@ -135,7 +135,9 @@ export class StateCodec {
 
   /** The JSON form of a value with nothing split off: for metadata, and for people to read. */
   encodeJson(value: unknown): JsonValue {
-    const plain = this.#redact === undefined ? copyPlainJson(value) : undefined;
+    const redact = this.#redact;
+    const isClean = redact === undefined || (typeof value === 'string' && redact(value, undefined) === undefined);
+    const plain = isClean ? copyPlainJson(value) : undefined;
     if (plain !== undefined) return plain;
     const shadow = new Walker(this.#classes, this.limits).walk(value, undefined);
     return JSON.parse(new Composer(this.#redact).composeFlat(shadow)) as JsonValue;
