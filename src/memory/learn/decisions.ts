@@ -2,7 +2,7 @@ import { applyEvent, type FoldedMemory, holdsAt, sinceMs } from '../log/fold.ts'
 import { counterpartOf, endedBy, isExclusive, speaksOfSame } from '../log/slots.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
 import type { EventPlace, MemoryEvent, NewMemoryEvent } from '../storage/memory-storage.ts';
-import { includesTerms, isAbout, isOpposite } from './likeness.ts';
+import { includesTerms, isAbout, isInstead, isOpposite } from './likeness.ts';
 import type { Proposal } from './proposal.ts';
 
 /** What became of a proposal. `NONE`: it was there already, from the same source. */
@@ -145,12 +145,17 @@ export class Decisions {
 /** Whether the newer memory leaves no room for the older one: the same slot of the same subject, the end of what was in it, that again, or the opposite. */
 function contradicts(newer: MemoryFields, older: MemoryFields): boolean {
   if (older.kind === 'episode' || older.subject !== newer.subject) return false;
-  if (older.slot === undefined) return isAlike(older, newer) && isOpposite(older.content, newer.content);
+  if (older.slot === undefined) return isTakenBack(older, newer);
   if (newer.slot === undefined || newer.slot !== counterpartOf(older.slot))
     return older.slot === newer.slot && isExclusive(older.slot);
   const isEnd = endedBy(newer.slot) !== undefined;
   const [ending, value] = isEnd ? [newer, older] : [older, newer];
   return speaksOfSame(value.slot ?? '', ending.content, value.content);
+}
+
+function isTakenBack(older: MemoryFields, newer: MemoryFields): boolean {
+  if (isAlike(older, newer) && isOpposite(older.content, newer.content)) return true;
+  return older.kind === newer.kind && newer.slot === undefined && isInstead(newer.content, older.content);
 }
 
 function isAlike(first: MemoryFields, second: MemoryFields): boolean {

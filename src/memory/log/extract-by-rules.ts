@@ -15,7 +15,7 @@ type RuleFinding = {
 };
 
 /** Named in the keys of what rules found; another set of rules has another name. */
-export const RULES_VERSION = 'rules-8';
+export const RULES_VERSION = 'rules-9';
 
 type Rule = {
   readonly kind: MemoryKind;
@@ -35,7 +35,7 @@ const PROHIBITION =
   /^(?:(?:and|but|also|oh),?\s+)*(?:(?:do not|don['’]t)\s+(?!(?:you|we|they|worry|panic|mind|care|bother|know|think|believe|remember|recall|understand|see|want|need|have|feel|like|love|hate|get|be|let|even|really|expect|forget|hesitate)\b)\p{L}+|stop\s+\p{L}{3,}ing|avoid)(?!\p{L}|\s+(?:it|this|that|these|those|the|him|her|them|at|there|here|anything|yourself)\b)(?!.*\b(?:yet|now|today|tonight|tomorrow|this time|until|before|if|unless)\b)\s*[\p{L}.!]/iu;
 
 const I_AM =
-  "\\bI(?:(?:['’]m| am)(?:\\s+(?:not|no longer|still|also|now|currently|actually|both))*|(?:['’]ve| have)?\\s+(?:stopped|quit|gave up|given up) being)\\s+";
+  "\\bI(?:(?:['’]m| am)(?:\\s+(?:not|no longer|still|also|now|currently|actually|both))*|(?:['’]ve| have)?\\s+(?:stopped|quit|gave up|given up) being|\\s+used to be)\\s+";
 /** Amounts, distances and passing states: "a bit tired", "an hour away", "a mess". */
 const PASSING =
   'bit|little|lot|few|couple|tad|touch|hundred|thousand|million|second|minute|hour|day|week|month|year|while|step|moment|mess|wreck|(?:(?:total|complete|such an?)\\s+)?(?:idiot|fool|failure|loser|genius)';
@@ -66,7 +66,7 @@ const RULES: readonly Rule[] = [
     kind: 'preference',
     isClaim: true,
     pattern:
-      /\bI\s+(?:(?:really|always|usually|much|generally|absolutely|still|also|both|never|no longer|do(?:n['’]t| not))\s+)*(?:prefer|like|love|enjoy|adore|hate|dislike|loathe|detest|despise)\b(?!\s+to (?:know|see you|say|think|admit)\b|\s+(?:your|the (?:first|second|third|last|next|other|latter|former))\b|\s+(?:(?:it|this|that|these|those|you)\s*)+\p{L}*\W*$)|\bI(?:['’]d| would)\s+(?:(?:really|always|much)\s+)*(?:prefer|rather)\b/iu,
+      /\bI\s+(?:used to\s+)?(?:(?:really|always|usually|much|generally|absolutely|still|also|both|never|no longer|do(?:n['’]t| not))\s+)*(?:prefer|like|love|enjoy|adore|hate|dislike|loathe|detest|despise)\b(?!\s+to (?:know|see you|say|think|admit)\b|\s+(?:your|the (?:first|second|third|last|next|other|latter|former))\b|\s+(?:(?:it|this|that|these|those|you)\s*)+\p{L}*\W*$)|\bI(?:['’]d| would)\s+(?:(?:really|always|much)\s+)*(?:prefer|rather)\b/iu,
   },
   {
     kind: 'preference',
@@ -95,7 +95,7 @@ const RULES: readonly Rule[] = [
 
 /** A clause of its own begins here: another subject, or another of the verbs that say where one lives and works. */
 const CLAUSE =
-  /[,;]?\s+(?:and|but|so)\s+(?=(?:I|we|my|our)\b|(?:live|moved|work|joined)\b)|[,;]\s+(?=(?:I|we|my|our)\b)/i;
+  /[,;]?\s+(?:and|but|so)\s+(?=(?:I|we|my|our)\b|(?:live|moved|work|joined)\b)|[,;]\s+(?=(?:now\s+)?(?:I|we|my|our)\b)/i;
 /** Addresses are copied as they are, so the full stop after one is not part of it. */
 const STOP_AFTER_ADDRESS = /(?<=\S[@./:]\S*)[.!,;]+$/;
 
@@ -109,12 +109,13 @@ const MAX_SENTENCE_CHARS = 1000;
 /** What explicit wording in a turn says about its speaker: preferences, instructions, decisions, names and the like. */
 export function extractByRules(text: string, nowMs = Date.now()): RuleFinding[] {
   if (!CAN_TEACH.test(text)) return [];
-  return sentencesOf(ownWords(text)).flatMap((sentence) => {
-    if (sentence.words.endsWith('?') || sentence.words.length > MAX_SENTENCE_CHARS) return [];
+  return sentencesOf(ownWords(text)).flatMap((found) => {
+    if (found.words.length > MAX_SENTENCE_CHARS) return [];
+    const sentence = { ...found, words: statedIn(found.words) };
     return clausesOf(sentence.words).flatMap((clause) => {
-      const found = classify(clause);
-      if (found === undefined) return [];
-      const { claim = clause, ...named } = found;
+      const rule = classify(clause);
+      if (rule === undefined) return [];
+      const { claim = clause, ...named } = rule;
       const start = sentence.at + claim.at;
       const content = text.slice(start, start + claim.words.length).replace(STOP_AFTER_ADDRESS, '');
       const sinceMs = isHistory(clause.words) ? pastDateIn(clause.words, nowMs) : undefined;
@@ -122,6 +123,17 @@ export function extractByRules(text: string, nowMs = Date.now()): RuleFinding[] 
       return [{ content, ...dated, span: [start, start + content.length] as const }];
     });
   });
+}
+
+/** The reason that begins a question, and what is said before one: "I'm no longer vegan, so what should I buy?" */
+const REASON = /^\W*(?:(?:and|but|so|well)\b\W*)*(?:since|because|now that)\s+(?:I|we|my|our)\b[^,?]*(?=,)/i;
+const BEFORE_QUESTION =
+  /^.*?(?=(?:[–—;]|\s-\s|,\s+(?=(?:so|and)\b))\W*(?:(?:so|and)\s+)?(?:what|where|which|who|how|when|why|can|could|should|would|will|may|do|does|is|are|any)\s+\S+\s+\S[^–—;]*\?+$)/is;
+
+/** What a sentence states; of one that asks, at most its beginning. */
+function statedIn(sentence: string): string {
+  if (!sentence.endsWith('?')) return sentence;
+  return (REASON.exec(sentence) ?? BEFORE_QUESTION.exec(sentence))?.[0] ?? '';
 }
 
 /** "I moved to Oslo in 2019" tells of then; "I live in the house we bought in 2019" tells of now. */
@@ -164,10 +176,10 @@ const NEXT_CLAUSE =
   /[;:(–—]|\s-\s|,\s*(?:so|because|please|(?:and\s+)?(?:then|I|we|you|he|she|they|my|our))\b|\s(?:because|and\s+(?:I|my)|so\s+(?:I|we|you|please))\b/i;
 /** What comes after something that is over says when, or something else. */
 const AFTER_END = new RegExp(
-  `${NEXT_CLAUSE.source}|,|\\s+(?:but|though|although|by the way|btw|these days|yesterday|today|since|as of|(?:last|this|on) ${DAYS}|in (?:${MONTHS}|\\d{4}))(?!\\p{L})`,
+  `${NEXT_CLAUSE.source}|,|\\s+(?:but|though|although|which|by the way|btw|these days|yesterday|today|since|as of|(?:last|this|on) ${DAYS}|in (?:${MONTHS}|\\d{4}))(?!\\p{L})`,
   'iu',
 );
-const IS_OVER = /\b(?:no longer|any ?more|any longer|stopped|quit|(?:gave|given) up)\b/i;
+const IS_OVER = /\b(?:no longer|used to|any ?more|any longer|stopped|quit|(?:gave|given) up)\b/i;
 const IS_NOT = /\bnot\b|n['’]t\b/i;
 /** Goes on with what was said: "I no longer like coffee, except in the morning". */
 const LIMITS =
@@ -175,7 +187,7 @@ const LIMITS =
 
 /** What a clause says that its speaker is or likes, without what stands around it, unless that limits it ("In the evening I prefer tea"). */
 function claimIn({ words, at, sentence }: Clause): (Words & { kind: MemoryKind }) | undefined {
-  const rule = RULES.find(({ pattern }) => isSaid(pattern, { words, at, sentence }));
+  const rule = RULES.find(({ kind, pattern }) => kind !== 'instruction' && isSaid(pattern, { words, at, sentence }));
   if (rule?.isClaim !== true) return undefined;
   const from = words.search(rule.pattern);
   if (!isPlain(sentence, at + from)) return undefined;
@@ -192,17 +204,28 @@ function isSaid(pattern: RegExp, { words, at, sentence }: Clause): boolean {
   return from >= 0 && isAsserted(sentence, at + from);
 }
 
-function classify(clause: Clause): { kind: MemoryKind; slot?: string; claim?: Words } | undefined {
-  const { words } = clause;
-  const instruction = RULES.find(({ kind, pattern }) => kind === 'instruction' && pattern.test(words));
-  const slot = instruction === undefined || isReminder(words) ? slotIn(clause) : undefined;
-  const named = slot === undefined ? {} : { slot };
-  if (instruction !== undefined) return { kind: 'instruction', ...named };
+type Classified = { readonly kind: MemoryKind; readonly slot?: string; readonly claim?: Words };
+
+function classify(clause: Clause): Classified | undefined {
+  const isInstruction = RULES.some(({ kind, pattern }) => kind === 'instruction' && pattern.test(clause.words));
+  if (!isInstruction) return classifyStatement(clause);
+  const { kind = 'instruction', slot, claim } = (isReminder(clause.words) && classifyStatement(clause)) || {};
+  if (isAll(claim, clause)) return { kind, claim };
+  return { kind: 'instruction', ...(slot !== undefined && { slot }) };
+}
+
+function classifyStatement(clause: Clause): Classified | undefined {
+  const slot = slotIn(clause);
   if (slot !== undefined) return { kind: slot.includes('favourite ') ? 'preference' : 'fact', slot };
   const claim = claimIn(clause);
   if (claim !== undefined) return { kind: claim.kind, claim };
   const rule = RULES.find(({ pattern }) => isSaid(pattern, clause));
   return rule === undefined ? undefined : { kind: rule.kind };
+}
+
+/** "Remember that I am vegan" says nothing but what its speaker is. */
+function isAll(claim: Words | undefined, { words, at }: Clause): claim is Words {
+  return claim !== undefined && !/\p{L}/u.test(words.slice(claim.at - at + claim.words.length));
 }
 
 /** "Remember that I live in Paris" is a fact as well: it is over when that is. */

@@ -16,7 +16,7 @@ const I = `\\b(?:I|we)(?:['’](?:ve|m|re)| have| am| are)?${LATELY}\\s+`;
 const MY = '\\bmy\\s+(?:new\\s+|current\\s+)?';
 const CHANGED_TO = '(?:changed|moved|switched|updated)(?:\\s+from\\s+\\S{1,40}(?:\\s+\\S{1,40}?)?)?\\s+to';
 const IS = `(?:\\s+is(?:n['’]t)?|['’]s|\\s+(?:(?:has|was|got)\\s+)?(?:just\\s+)?${CHANGED_TO})(?:\\s+now)?(?![\\w'’])`;
-const NO_MORE = `\\bI(?:['’]m| am| do)?(?:\\s+no longer|\\s+not|n['’]t)\\s+`;
+const NO_MORE = `\\bI(?:['’]m| am| do)?(?:\\s+no longer|\\s+not|\\s+used to|n['’]t)\\s+`;
 
 /** A name or a number: who writes capitals at all gives them to names. */
 const NAME = `(?:(?:now|not|no longer|called|actually|really|currently|still|only|near)\\s+)*["'“‘]?(?:\\d|\\p{Lu})`;
@@ -78,7 +78,10 @@ const SLOTS: Readonly<Record<string, Slot>> = {
     fits: new RegExp(`${named('joined|by|with')}|\\b(?:at|for)\\s+(?:${NAME}|${ALONE})`, 'u'),
     except:
       /\bjoined \S+ for\b|\bat \d|\bat (?:night|home|it|this|that|my|least|best|most|height|sea|times)\b|\bfor (?:myself|free|fun|nothing|peanuts|now|a (?:living|while|long)|the (?:best|most)|it|this|that|\d|hours|days|weeks|months|years)\b/u,
-    ends: new RegExp(`${NO_MORE}work(?:ing)? (?:at|for)\\b|${I}(?:left|quit)(?= \\p{Lu}| my job at)`, 'u'),
+    ends: new RegExp(
+      `${NO_MORE}work(?:ing)? (?:at|for)\\b|${I}(?:left|quit|(?:resigned|retired) from|(?:got|was|were|been) (?:laid off|let go|fired) (?:from|by))(?= \\p{Lu}| my job at)`,
+      'u',
+    ),
     asks: /\bwhere\b.*\bwork(?:s|ing)?\b|\bworks? (?:at|for)\b|\bemploy(?:er|ed|s)\b|\b(?:my|['’]s) (?:company|firm|workplace|office)\b/i,
   },
   role: {
@@ -109,7 +112,7 @@ const SLOTS: Readonly<Record<string, Slot>> = {
 
 /** What else is one thing at a time; the slot is called after it. */
 const ATTRIBUTE = new RegExp(
-  `${MY}(e-?mail|phone|mobile|budget|deadline|salary|weight|height|diet|nationality|destination|username|shoe size|(?:wife|husband|partner|boss|manager|doctor)['’]s name)(?:\\s+address|\\s+number)?${IS}`,
+  `(?:${MY}|\\bI(?:['’]ve| have)(?: got)? a new (?=e-?mail))(e-?mail|phone|mobile|budget|deadline|salary|weight|height|diet|nationality|destination|username|shoe size|(?:wife|husband|partner|boss|manager|doctor)['’]s name)(?:\\s+address|\\s+number)?(?:${IS}|:)`,
   'i',
 );
 /** What else than a name the values of attributes look like. */

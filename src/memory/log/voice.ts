@@ -11,7 +11,7 @@ const SAYS =
   '(?:say|says|said|saying|tell|tells|told|telling|claim(?:s|ed|ing)?|think|thinks|thought|thinking|believ(?:es?|ed|ing)|writes?|wrote|asks?|asked|repl(?:y|ies|ied)|answers?|answered|assumes?|assumed|insists?|insisted|suggests?|suggested|reckons?|guess(?:es|ed)?|mentions?|mentioned|quotes?|quoted|reads?|shout(?:s|ed)?|text(?:s|ed)|announce[sd]?|sends?|sent)';
 const PLEASE =
   "(?:(?:please|now|then|also|and|can you|could you|would you|will you|help me|I(?:['’]d like| want| need| would like) you to|let['’]s)\\s+)*";
-const BY_SPEAKER = '(?<!\\b(?:I|we)(?:\\s+\\w+)?\\s)';
+const BY_SPEAKER = '(?<!\\b(?:I|we)(?:\\s+\\w+|\\s+(?:want(?:ed)?|need(?:ed)?|have|had) to)?\\s)';
 const OTHERS_SAY = new RegExp(`${BY_SPEAKER}\\b${SAYS}\\b`, 'i');
 
 /** Work on a text: which words of a message are that text cannot be told, unless it is quoted or stands in the request itself. */
@@ -44,7 +44,7 @@ const MAX_VALUE_WORDS = 4;
 /** A label, as in "Bob: ..." or "Translate this: ...". */
 const LABEL = /([^\n:.!?]{1,80}):\**(?=\s|$)/g;
 const OWN_LABEL =
-  /^\W*(?:I\b|we\b|me\W*$|note|nb\b|fyi|btw|by the way|p\.?s\b|(?:\w+ )?update|correction|remember|reminder|important|also|first|second|third|finally|one (?:more )?thing|ok(?:ay)?\b|yes|no\b|well|so\b|listen|look|actually|hi\b|hello|hey)|\babout (?:me|myself|us)\b|\bmy (?:\w+ )?(?:details|profile|preferences?|info(?:rmation)?|facts|answers?|needs|situation|set-?up|background|context)\b/i;
+  /^\W*(?:I\b|we\b|me\W*$|note|nb\b|fyi|btw|by the way|p\.?s\b|(?:good|great|bad|sad) news\b|(?:\w+ )?update|correction|remember|reminder|important|also|first|second|third|finally|one (?:more )?thing|ok(?:ay)?\b|yes|no\b|well|so\b|listen|look|actually|hi\b|hello|hey)|\babout (?:me|myself|us)\b|\bmy (?:\w+ )?(?:details|profile|preferences?|info(?:rmation)?|facts|answers?|needs|situation|set-?up|background|context)\b/i;
 
 /** The lines that a mail, a letter or a copied chat begins with: all that follows is someone else's. */
 const PASTED =
@@ -165,7 +165,7 @@ export const DAYS =
 export const MONTHS = 'january|february|march|april|may|june|july|august|september|october|november|december';
 /** What may stand before something that is said plainly: greetings, little words, reminders, times and reasons. */
 const PLAIN_OPENING = new RegExp(
-  `^(?:[\\s,;:.!*•–—-]|\\d+[.)]|\\b(?:hi|hello|hey|dear|oh|ah|hmm|um|well|so|ok(?:ay)?|yes|yeah|yep|no|nope|thanks|thank you|sure|great|correct|right|exactly|sorry|wait|hold on|I mean|scratch that|please|and|but|also|then|now|actually|currently|finally|recently|lately|nowadays|anyway|today|yesterday|honestly|btw|fyi|nb|ps|note|update|correction|reminder|because|though|although|the truth is|I (?:should|must|have to|want(?:ed)? to) (?:tell you|let you know|mention)|in fact|in short|to be clear|for (?:the record|context|your information)|by the way|just so you know|just to let you know|as (?:I (?:said|told you|mentioned)|you know)|(?:you|everyone) (?:should |must )?knows?|know|remember|keep in mind|do(?:n['’]t| not) forget|I(?:['’]ve| have)? (?:just |already )?(?:told|said|mentioned)(?: to)?(?: \\p{L}+)?|that|about me|as of|since|from|(?:last|this|early this|late last) ${DAYS}|on ${DAYS}|(?:(?:early|late|back) )?in (?:(?:${MONTHS})(?: \\d{4})?|\\d{4})|(?:a|an|one|two|three|four|five|six|seven|eight|nine|ten|\\d+) (?:days?|weeks?|months?|years?) ago|(?:after|since|because of|due to|thanks to) (?:my|our|the|a|an) (?:\\p{L}+ ?){1,3}|after (?:[\\p{L}\\d]+ ){1,3}(?:in|at|with) \\p{L}+)\\b)*$`,
+  `^(?:[\\s,;:.!*•–—-]|\\d+[.)]|\\b(?:hi|hello|hey|dear|oh|ah|hmm|um|well|so|ok(?:ay)?|yes|yeah|yep|no|nope|thanks|thank you|sure|great|correct|right|exactly|sorry|wait|hold on|I mean|scratch that|please|and|but|also|then|now|actually|currently|finally|recently|lately|nowadays|anyway|today|yesterday|honestly|btw|fyi|nb|ps|(?:(?:good|great|bad|sad|quick|small|short) )?(?:news|update|note)(?: (?:on|about) (?:my|our) \\p{L}+)?|correction|reminder|funny|sadly|luckily|fortunately|unfortunately|because|though|although|the truth is|I (?:should|must|have to|want(?:ed)? to) (?:tell you|let you know|mention)|in fact|in short|to be clear|for (?:the record|context|your information)|by the way|just so you know|just to let you know|as (?:I (?:said|told you|mentioned)|you know)|(?:you|everyone) (?:should |must )?knows?|know|remember|keep in mind|do(?:n['’]t| not) forget|I(?:['’]ve| have)? (?:just |already )?(?:told|said|mentioned)(?: to)?(?: \\p{L}+)?|that|about me|as of|(?:since|from)(?: (?:early |late )?(?:${MONTHS}))?|(?:last|this|early this|late last) ${DAYS}|on ${DAYS}|(?:(?:early|late|back) )?in (?:(?:${MONTHS})(?: \\d{4})?|\\d{4})|(?:a|an|one|two|three|four|five|six|seven|eight|nine|ten|\\d+) (?:days?|weeks?|months?|years?) ago|(?:after|since|because of|due to|thanks to) (?:my|our|the|a|an) (?:\\p{L}+ ?){1,3}|after (?:[\\p{L}\\d]+ ){1,3}(?:in|at|with) \\p{L}+)\\b)*$`,
   'iu',
 );
 /** Bounds the ways in which an opening can be put together. */
