@@ -34,6 +34,10 @@ export class FolderObjects implements ObjectStore {
     });
   }
 
+  replace(name: string, bytes: Uint8Array): Promise<void> {
+    return this.put(name, bytes); // a rename takes the place of what is there
+  }
+
   get(name: string, { from, to }: { readonly from: number; readonly to: number }): Promise<Uint8Array | undefined> {
     return attempt(`read the object ${name}`, async () => {
       const file = await open(join(this.#folderOf(name), name), 'r').catch(undefinedIfAbsent);

@@ -7,6 +7,8 @@ export interface ObjectStore {
   put(name: string, bytes: Uint8Array): Promise<void>;
   /** The bytes from `from` up to `to`, which is exclusive; undefined if there is no such object, or it is shorter. */
   get(name: string, range: { readonly from: number; readonly to: number }): Promise<Uint8Array | undefined>;
+  /** Puts other bytes in place of an object, all at once. Without it, what was deleted stays in an object while any of it is in use. */
+  replace?(name: string, bytes: Uint8Array): Promise<void>;
   /** Also if it is not there. */
   delete(name: string): Promise<void>;
   list(): AsyncIterable<StoredObject>;

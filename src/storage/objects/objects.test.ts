@@ -71,6 +71,25 @@ storageContract('withObjects(sqlite, a folder)', {
   },
 });
 
+async function listAll(objects: ObjectStore): Promise<StoredObject[]> {
+  const listed: StoredObject[] = [];
+  for await (const object of objects.list()) listed.push(object);
+  return listed;
+}
+
+/** The same objects, and all of them seem to be old. */
+function aged(objects: ObjectStore): ObjectStore {
+  return {
+    put: (...given) => objects.put(...given),
+    get: (...given) => objects.get(...given),
+    delete: (...given) => objects.delete(...given),
+    replace: async (...given) => objects.replace?.(...given),
+    async *list() {
+      for await (const object of objects.list()) yield { ...object, modifiedMs: Date.now() - AGE_MS };
+    },
+  };
+}
+
 const image = (seed: number) => Uint8Array.from({ length: 200_000 }, (_, n) => (n * (seed + 7)) % 251);
 
 describe.each(['folder', 's3'])('in a %s', (kind) => {
@@ -96,8 +115,7 @@ describe.each(['folder', 's3'])('in a %s', (kind) => {
     const first = await session.save();
     session.state.note = 'other';
     const second = await session.save();
-    const listed: StoredObject[] = [];
-    for await (const object of objects.list()) listed.push(object);
+    const listed = await listAll(objects);
     expect(listed).toMatchObject([{ name: expect.stringMatching(/^[0-9a-f]{64}-/), bytes: expect.any(Number) }]);
     expect(listed[0]?.bytes).toBeGreaterThan(200_000);
     expect((await inner.stats()).bytes).toBeLessThan(50_000);
@@ -108,6 +126,30 @@ describe.each(['folder', 's3'])('in a %s', (kind) => {
     expect((await manager.verify()).status).toBe('clean');
     const copy = new InMemoryCheckpointStorage();
     expect(await backup(withObjects(inner, objects), copy)).toMatchObject({ status: 'complete', checkpoints: 2 });
+  });
+
+  test('[objects.2] what was deleted does not live on in an object that others still need', async () => {
+    const objects = await create();
+    const storage = withObjects(new InMemoryCheckpointStorage(), aged(objects));
+    const manager = new CheckpointManager({ storage });
+    const ann = await manager.session('ann', { initial: { shared: image(1), own: image(2) } });
+    await ann.save();
+    const [object] = await listAll(objects);
+    const bob = await manager.session('bob', { initial: { shared: image(1) } });
+    const kept = await bob.save();
+    const read = async () =>
+      Buffer.from((await objects.get(object?.name ?? '', { from: 0, to: object?.bytes ?? 0 })) ?? []);
+    const own = Buffer.from(image(2).subarray(30_000, 30_300)).toString('base64');
+    expect((await read()).includes(own)).toBe(true);
+    await manager.deleteSession('ann');
+    await manager.gc();
+    expect((await read()).includes(own)).toBe(false);
+    expect(await new CheckpointManager({ storage }).load(kept)).toEqual({ shared: image(1) });
+    await manager.gc();
+    expect((await manager.verify()).status).toBe('clean');
+    await manager.deleteSession('bob');
+    await manager.gc();
+    expect(await listAll(objects)).toEqual([]);
   });
 });
 

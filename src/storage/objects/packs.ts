@@ -4,10 +4,13 @@ import { CorruptError } from '../../core/errors.ts';
 import { type Chunk, type Digest, formatChunk } from '../../core/tree/chunk.ts';
 import { mapBounded } from '../file/bounded.ts';
 import { isNamed, nameCheck } from '../named-bytes.ts';
-import type { ObjectStore } from './object-store.ts';
+import type { ObjectStore, StoredObject } from './object-store.ts';
 
-/** A piece of an object that a chunk's text is in. */
-type PackedSpan = { readonly object: string; readonly from: number; readonly to: number };
+/** A piece of an object. */
+export type Span = { readonly from: number; readonly to: number };
+
+/** The piece that a chunk's text is in. */
+type PackedSpan = Span & { readonly object: string };
 
 const STUB = /^@([0-9a-f-]+)\.(\d+)\.(\d+)\.[0-9a-f]{16}$/;
 /** What lies between two wanted pieces is read along if it is no longer than this: that is faster than a second request. */
@@ -114,4 +117,26 @@ async function readRun(objects: ObjectStore, run: readonly Wanted[]): Promise<[D
       });
     return [digest, text];
   });
+}
+
+/** Makes zeros of what lies between the pieces of an object that are in use: what was deleted must not live on beside what was not. */
+export async function blankUnused(objects: ObjectStore, object: StoredObject, used: readonly Span[]): Promise<void> {
+  if (objects.replace === undefined || used.some(({ to }) => to > object.bytes)) return; // more than is there is used: verify says so
+  const gaps = gapsBetween(used, object.bytes);
+  if (gaps.length === 0) return;
+  const bytes = await objects.get(object.name, { from: 0, to: object.bytes });
+  if (bytes === undefined || gaps.every(({ from, to }) => bytes.subarray(from, to).every((byte) => byte === 0))) return;
+  const kept = new Uint8Array(bytes);
+  for (const { from, to } of gaps) kept.fill(0, from, to);
+  await objects.replace(object.name, kept);
+}
+
+function gapsBetween(used: readonly Span[], end: number): Span[] {
+  const gaps: Span[] = [];
+  let from = 0;
+  for (const span of [...used].sort((a, b) => a.from - b.from)) {
+    if (span.from > from) gaps.push({ from, to: span.from });
+    from = Math.max(from, span.to);
+  }
+  return end > from ? [...gaps, { from, to: end }] : gaps;
 }

@@ -81,6 +81,10 @@ export class S3Objects implements ObjectStore {
     await this.#send('PUT', { name, body, headers: { 'if-none-match': '*' }, statuses: [200, 412] });
   }
 
+  async replace(name: string, body: Uint8Array): Promise<void> {
+    await this.#send('PUT', { name, body, statuses: [200] });
+  }
+
   async get(
     name: string,
     { from, to }: { readonly from: number; readonly to: number },

@@ -5,7 +5,7 @@ import type { Chunk, Digest } from '../../core/tree/chunk.ts';
 import type { ChunkStorage, CollectResult, Commit, CommitResult } from '../contract.ts';
 import { EncryptedStorage } from '../encryption/encrypted-storage.ts';
 import type { ObjectStore, StoredObject } from './object-store.ts';
-import { packChunks, readStub, unpackChunks } from './packs.ts';
+import { blankUnused, packChunks, readStub, type Span, unpackChunks } from './packs.ts';
 
 /** Which values live in objects. */
 export type ObjectsOptions = {
@@ -118,16 +118,22 @@ class ObjectTier implements Pick<ChunkStorage, 'commit' | 'readChunks' | 'readRe
     return unpackChunks(this.#objects, await this.#storage.readReachable(digests));
   }
 
-  /** First the storage; then the objects that are old and that no chunk is in. What a commit refers to later is never old. */
+  /**
+   * First the storage; then the objects that are old and that no chunk is in, and of the others what no chunk is in. What a commit refers
+   * to later is never old.
+   */
   async collect(options: { readonly signal?: AbortSignal } = {}): Promise<CollectResult> {
     const collected = await this.#storage.collect(options);
     const old = await this.#findOld();
-    if (old.size > 0) for (const object of await this.#findUsed(options.signal)) old.delete(object);
+    const used = old.size > 0 ? await this.#findUsed(options.signal) : undefined;
     let { bytes } = collected;
     for (const object of old.values()) {
       options.signal?.throwIfAborted();
-      await this.#objects.delete(object.name);
-      bytes += object.bytes;
+      const spans = used?.get(object.name);
+      if (spans === undefined) {
+        await this.#objects.delete(object.name);
+        bytes += object.bytes;
+      } else await blankUnused(this.#objects, object, spans);
     }
     return { ...collected, bytes };
   }
@@ -139,14 +145,18 @@ class ObjectTier implements Pick<ChunkStorage, 'commit' | 'readChunks' | 'readRe
     return old;
   }
 
-  async #findUsed(signal: AbortSignal | undefined): Promise<Set<string>> {
-    const used = new Set<string>();
+  async #findUsed(signal: AbortSignal | undefined): Promise<Map<string, Span[]>> {
+    const used = new Map<string, Span[]>();
     for (let after: Digest | undefined; ; ) {
       signal?.throwIfAborted();
       const page = await this.#storage.listChunks({ limit: PAGE, ...(after !== undefined && { after }) });
       for (const chunk of await this.#storage.readChunks(page)) {
         const place = chunk && readStub(chunk);
-        if (place !== undefined) used.add(place.object);
+        if (place === undefined) continue;
+        const { object, from, to } = place;
+        const spans = used.get(object);
+        if (spans === undefined) used.set(object, [{ from, to }]);
+        else spans.push({ from, to });
       }
       after = page.at(-1);
       if (page.length < PAGE) return used;
