@@ -132,8 +132,22 @@ export class Work implements Effects {
 
   /** The keys of calls of other works that this attempt asked for. */
   get used(): readonly string[] {
-    const isTaken = (call: Identity): boolean => this.#taken.get(idOf(call))?.has(call.nth) === true;
-    return [...this.#recalled.values()].filter(isTaken).map(({ key }) => key);
+    return [...this.#recalled.values()].filter((call) => this.#isTaken(call)).map(({ key }) => key);
+  }
+
+  /** The keys of the calls that have ended and that this attempt asked for. */
+  get asked(): ReadonlySet<string> {
+    const taken = [...this.#done.values()].filter((call) => this.#isTaken(call));
+    return new Set(taken.map((call) => this.#keyAt(call)));
+  }
+
+  #isTaken(call: Identity): boolean {
+    return this.#taken.get(idOf(call))?.has(call.nth) === true;
+  }
+
+  /** What an input is known by. Refuses what cannot be saved. */
+  digestOf(value: unknown): InputDigest {
+    return this.#session.digestOf(value);
   }
 
   /** The calls of other works whose keys are not among these: nobody asked for them yet. */

@@ -1,7 +1,7 @@
 import { ClosedError } from '../../../core/errors.ts';
 import { type MadeCall, newWork, type OpenWork, recallInto, Work, type WorkSession } from '../../run/work.ts';
 import type { AgentTask, Job } from '../state/agent-state.ts';
-import { withoutRolledBack } from './operation.ts';
+import { isNoteOfCall, withoutRolledBack } from './operation.ts';
 
 type NamedCall = Pick<MadeCall, 'name' | 'label'>;
 
@@ -90,7 +90,7 @@ export class OpenWorks {
   recall({ recorded, held }: Undone, { current, ...next }: RecalledWork): UndoneCalls {
     current?.again();
     const messages = [...this.#works.values()].filter(({ name }) => name.startsWith(MESSAGE));
-    const open = messages.map((work) => work.afterDrift());
+    const open = messages.map((work) => withoutNotes(work.afterDrift()));
     const [last] = this.#tasks;
     const known = held.flatMap((work) => Work.open(this.#session, work).made);
     const made = this.#standing([...known, ...recorded, ...(last?.made ?? [])]);
@@ -119,13 +119,18 @@ export class OpenWorks {
     const owners = new Set([...known.values()].map(({ work }) => ownerOf(work)));
     return [...owners].flatMap((owner) => {
       const own = [...known.values()].filter(({ work }) => ownerOf(work) === owner);
-      return withoutRolledBack(own, (value) => this.#session.digestOf(value));
+      const standing = withoutRolledBack(own, (value) => this.#session.digestOf(value));
+      return standing.filter((call) => !isNoteOfCall(call));
     });
   }
 }
 
 const MESSAGE = 'message ';
 const TASK = 'task ';
+
+function withoutNotes({ kept, dropped }: ReturnType<Work['afterDrift']>): Omit<UndoneCalls, 'past'> {
+  return { kept: kept.filter((call) => !isNoteOfCall(call)), dropped };
+}
 
 /** What the works of all turns at a task have in common. */
 function taskOwner(task: AgentTask | null): string {

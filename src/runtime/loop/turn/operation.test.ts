@@ -376,6 +376,74 @@ test.each(['at-least-once', 'at-most-once'] as const)(
   },
 );
 
+test('[loop.17] an attempt that fails without the calls of one that died in the operation undoes them, too', async () => {
+  const world = new World();
+  const outside: string[] = [];
+  let outcome: OperationOutcome<unknown> | undefined;
+  let isFirst = true;
+  const createAgent = guarding(outside, async (turn) => {
+    await turn.call('copy', 'b'); // like one of the operation, and none of it
+    outcome = await turn.guard('deploy', async (operation) => {
+      if (!isFirst) await operation.call('move', 2);
+      if (!isFirst) throw new Error('no stock');
+      for (const [tool, input] of [
+        ['copy', 'a'],
+        ['copy', 'b'],
+        ['move', 2],
+      ] as const)
+        await operation.call(tool, input);
+      await new Promise(() => undefined);
+    });
+  });
+  const life = await world.start({ createAgent });
+  await life.loop.deliver({ id: 'm1', body: null });
+  await world.clock.settle();
+  life.die();
+  isFirst = false;
+  await world.start({ createAgent });
+  await world.clock.settle();
+  const [made, undoes] = [outside.slice(0, 4), outside.slice(4)];
+  expect(made).toEqual(['copy b', 'copy a', 'copy b', 'move 2']);
+  expect(undoes).toEqual(['undo move 2 move-2', 'undo copy b copy-b', 'undo copy a copy-a']);
+  const undone = ['move', 'copy', 'copy'].map((tool) => ({ tool, status: 'undone' }));
+  expect(outcome).toMatchObject({ status: 'rolled_back', undone });
+});
+
+test('[loop.17] a call of an attempt that died stands, and is told, if its tool is gone', async () => {
+  const world = new World();
+  const outside: string[] = [];
+  let outcome: OperationOutcome<unknown> | undefined;
+  let tools = toolsOn(outside);
+  const createAgent = (): LoopAgent => ({
+    tools,
+    async handle(_, turn) {
+      outcome = await turn.guard('deploy', async (operation) => {
+        await operation.call('copy', 'a');
+        await new Promise(() => undefined);
+      });
+    },
+  });
+  const life = await world.start({ createAgent });
+  await life.loop.deliver({ id: 'm1', body: null });
+  await world.clock.settle();
+  life.die();
+  tools = {};
+  await world.start({ createAgent });
+  await world.clock.settle();
+  expect(outcome).toMatchObject({ status: 'rolled_back', undone: [{ tool: 'copy', status: 'kept' }] });
+});
+
+test('[loop.16] an operation whose value cannot be saved has failed, and its calls are undone', async () => {
+  const { outside, outcome } = await guardOnce(toolsOn, (turn) =>
+    turn.guard('deploy', async (operation) => {
+      await operation.call('copy', 1);
+      return () => 1;
+    }),
+  );
+  expect(outside).toEqual(['copy 1', 'undo copy 1 copy-1']);
+  expect(outcome).toMatchObject({ status: 'rolled_back', error: { code: 'INVALID_INPUT' } });
+});
+
 test('[loop.16] an undo is called as the method of its tool', async () => {
   class Shelf {
     readonly #outside: string[];

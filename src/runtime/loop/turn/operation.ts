@@ -37,7 +37,11 @@ export type GuardParts = {
   readonly work: Work;
   /** A name for the operation, unique in its attempt. */
   readonly nextKey: () => string;
-  readonly step: <Result>(key: string, run: (attempt: StepAttempt) => Promise<Result>) => Promise<Result>;
+  readonly step: <Result>(
+    key: string,
+    run: (attempt: StepAttempt) => Promise<Result>,
+    input?: unknown,
+  ) => Promise<Result>;
   readonly call: Turn['call'];
   readonly findTool: (name: string) => LoopTool | undefined;
   /** The first place of a value where a secret was left out. */
@@ -73,6 +77,8 @@ type Ending<Result> = {
 
 /** What the names of the steps begin with that hold how operations ended. */
 export const GUARD_PREFIX = 'guard ';
+/** What stands between the name of an operation and the tool it is about to call. */
+const NOTED = ': call ';
 
 const GUARD: OptionChecks<GuardOptions> = { onFailure: oneOf('rollback', 'rethrow') };
 
@@ -123,24 +129,65 @@ type Running<Result> = {
 
 /** What was begun is waited for, also when something else has failed: only then is it known what there is to take back. */
 async function runOperation<Result>(
-  { name, call, isStopping, throwIfDrifting, log, work: { attempt } }: GuardParts,
+  parts: GuardParts,
   key: string,
   { run, onError, onFailure }: Running<Result>,
 ): Promise<Ending<Result>> {
+  const { name, isStopping, throwIfDrifting, log, work } = parts;
+  const { attempt } = work;
   const before = await log.begin({ name, key });
-  const calls = new OpenCalls(call);
+  const calls = new OpenCalls((tool, input) => callNoted(parts, key, { tool, input }));
   try {
     const value = await run({ call: calls.call });
     await calls.end();
     throwIfDrifting();
+    work.digestOf(value); // what cannot be saved is a failure like any other
     return { status: 'done', value, attempt, before };
   } catch (error) {
     if (isStopping()) throw error;
     onError(error);
     const made = await calls.end();
-    const undoable = onFailure === 'rollback' ? made : []; // what is rethrown takes nothing back
+    // What is rethrown takes nothing back.
+    const undoable = onFailure === 'rollback' ? [...(await callsLeft(work, key)), ...made] : [];
     return { status: 'failed', error: errorText(error), calls: undoable, attempt, before };
   }
+}
+
+/** Makes a call, and notes before that there is one to be undone: the attempt that fails may be another, which does not make it. */
+async function callNoted(
+  { findTool, step, call }: GuardParts,
+  key: string,
+  noted: Pick<FinishedCall, 'tool' | 'input'>,
+): Promise<unknown> {
+  const { tool, input } = noted;
+  const isUndoable = findTool(tool)?.undo !== undefined;
+  if (isUndoable) await step(`${key}${NOTED}${tool}`, async () => noted, { operation: key, input });
+  return call(tool, input);
+}
+
+/** The calls of an attempt that died in the operation which ended, and which this attempt did not ask for. */
+async function callsLeft(work: Work, key: string): Promise<FinishedCall[]> {
+  await work.recall();
+  const digestOf = (value: unknown): InputDigest => work.digestOf(value);
+  const { asked } = work;
+  const left = withoutRolledBack(work.made, digestOf).filter((call) => call.isOver && !asked.has(call.key));
+  const found = new Set<MadeCall>();
+  return left.flatMap(({ name, result }) => {
+    if (!name.startsWith(`${key}${NOTED}`)) return [];
+    const { tool, input } = result as FinishedCall;
+    const digest = digestOf(input);
+    const isIt = (one: MadeCall): boolean =>
+      one.name === tool && one.digest !== null && isSameInput(one.digest, digest) && !found.has(one);
+    const call = left.find(isIt);
+    if (call === undefined) return [];
+    found.add(call);
+    return [{ tool, input, result: call.result }];
+  });
+}
+
+/** Whether a call is no call of the agent, but notes that an operation is about to make one. */
+export function isNoteOfCall({ name }: Pick<MadeCall, 'name'>): boolean {
+  return name.startsWith(GUARD_PREFIX) && name.includes(NOTED);
 }
 
 /** Finishes rollbacks that an attempt died in; one whose undo ended the process as often as `maxAttempts` is left to a person. */

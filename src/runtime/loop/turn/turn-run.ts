@@ -298,8 +298,8 @@ export class TurnRun implements Turn {
       findLeftOut: (value: unknown) => findLeftOut(value, leftOut),
       log: operations,
       isStopping,
-      step: <Value>(key: string, act: (attempt: StepAttempt) => Promise<Value>) =>
-        this.#once({ name: key, input: { operation: key } }, 'operation', act),
+      step: <Value>(key: string, act: (attempt: StepAttempt) => Promise<Value>, input: unknown = { operation: key }) =>
+        this.#once({ name: key, input }, 'operation', act),
     };
   }
 
