@@ -1,4 +1,5 @@
 import { InvalidInputError } from '../../core/errors.ts';
+import { digestText } from '../../core/tree/chunk.ts';
 import { addTotals } from '../agent/agent-state.ts';
 import { PERSON } from '../agent/chat-message.ts';
 import { checkNoValue, findOwn, type GivenAnswer, REJECT } from '../run/request-answers.ts';
@@ -89,13 +90,14 @@ export const FLEET: TeamKind<FleetTypes> = {
     const hasDeadline = approvalTimeoutMs !== null && question.kind !== 'reply';
     return {
       ...question,
+      id: requestId(question, record),
       askedAtMs,
       ...(hasDeadline && { deadlineMs: askedAtMs + approvalTimeoutMs }),
       onTimeout: hasDeadline && autoRejectOnTimeout ? 'reject' : 'wait',
     };
   },
   toAnswer: (given) => given,
-  asks: (fleet, request) => fleet.change({ requests: { ...fleet.record.requests, [request.id]: request } }),
+  asks: (fleet, request) => fleet.change(withRequest(fleet.record, request)),
   answered: (fleet, id, answer) => fleet.change(withoutRequest(fleet.record, id, answer)),
 };
 
@@ -124,10 +126,45 @@ function findLast({ end, messages, taskLedger, task, settings }: FleetRecord) {
   return messages.at(-1) ?? { name: PERSON, content: task };
 }
 
-function withoutRequest({ requests, answers }: FleetRecord, id: string, answer: FleetAnswer) {
-  const { [id]: _, ...rest } = requests;
-  return { requests: rest, answers: { ...answers, [id]: answer } };
+/** A fleet asks one thing at a time: an operation that still waits was asked for by an agent that now does something else. */
+function withRequest({ requests, answers }: FleetRecord, request: FleetRequest) {
+  const stale = Object.values(requests).filter(({ id, kind }) => kind === 'operation' && id !== request.id);
+  const withdrawn = { answer: 'withdrawn', by: request.agent, atMs: request.askedAtMs, about: '' };
+  const kept = Object.entries(requests).filter(([id]) => !stale.some((one) => one.id === id));
+  return {
+    requests: { ...Object.fromEntries(kept), [request.id]: request },
+    answers: { ...answers, ...Object.fromEntries(stale.map(({ id }) => [id, withdrawn])) },
+  };
 }
+
+function withoutRequest({ requests, answers }: FleetRecord, id: string, answer: FleetAnswer) {
+  const { [id]: request, ...rest } = requests;
+  const about = request?.kind === 'operation' && { about: contentOf(request) };
+  return { requests: rest, answers: { ...answers, [id]: { ...answer, ...about } } };
+}
+
+/**
+ * Whoever agreed to an operation agreed to what they were shown. If under its id another one was asked for, because a prompt, a model or the
+ * rules changed in mid-turn, it gets an id of its own, and is asked about.
+ */
+function requestId(question: FleetQuestion, { requests, answers }: FleetRecord): string {
+  const { id, kind } = question;
+  if (kind !== 'operation') return id;
+  const content = contentOf(question);
+  const own = `${id}-${content.slice(0, ID_CHARS)}`;
+  if (Object.hasOwn(requests, own) || Object.hasOwn(answers, own)) return own;
+  const opened = findOwn(requests, id);
+  const known = opened === undefined ? findOwn(answers, id)?.about : contentOf(opened);
+  return known === undefined || known === content ? id : own;
+}
+
+/** The digest of what an operation is and does, whatever its call is called. */
+function contentOf({ agent, message, operation, input }: FleetQuestion): string {
+  const { callId: _, ...call } = Object(input) as { readonly callId?: unknown };
+  return digestText(JSON.stringify([agent, message, operation, call]));
+}
+
+const ID_CHARS = 8;
 
 /** Which answers to a plan need words besides, and for what. */
 const NEEDS_TEXT: Readonly<Record<string, string>> = {

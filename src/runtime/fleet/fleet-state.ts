@@ -40,7 +40,10 @@ export type TaskLedger = { readonly facts: string; readonly plan: string };
 export type FleetPhase = 'new' | 'facts' | 'plan' | 'review' | 'open' | 'progress' | 'speak' | 'answer' | 'ended';
 
 /** What a person said to a request. */
-export type FleetAnswer = RequestAnswer;
+export type FleetAnswer = RequestAnswer & {
+  /** The digest of what was asked: it allows nothing else. */
+  readonly about?: string;
+};
 
 /** What a person is asked: to review a plan, to allow an operation, or to speak for an agent. Plain data, and the same in every run. */
 export type FleetQuestion = {

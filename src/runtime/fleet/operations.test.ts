@@ -173,6 +173,33 @@ describe('operations', () => {
     expect([...crew.calls, ...later.calls]).toHaveLength(1);
   });
 
+  test.each(['before', 'after'])(
+    '[fleet.8] what was allowed %s the prompt changed in mid-turn allows nothing else',
+    async (answered) => {
+      const storage = new InMemoryCheckpointStorage();
+      const speak = ({ system = '', messages }: ModelRequest) =>
+        messages.at(-1)?.role === 'tool'
+          ? 'Done.'
+          : { toolCalls: [{ name: 'look_up', input: { what: system.includes('everything') ? 'everything' : 'tea' } }] };
+      const first = createRunner(createCrew({ ...once, speak }, GATED), { storage }).runner;
+      await first.run(TASK);
+      const answer = { requestId: 'round-1-1', answer: 'approve', by: 'Ann' };
+      if (answered === 'before') await first.answer(answer);
+      const researcher = { systemMessage: 'You look everything up.' };
+      const later = createCrew({ ...once, speak }, { ...GATED, researcher });
+      const { runner } = createRunner(later, { storage });
+      const waiting = await runner.resume({ onDifference: 'accept' });
+      expect(later.calls).toEqual([]);
+      expect(waiting).toMatchObject({ status: 'waiting', request: { input: { input: { what: 'everything' } } } });
+      const pending = await runner.pending();
+      expect(pending).toMatchObject([{ id: expect.stringMatching(/^round-1-1-[0-9a-f]{8}$/) }]);
+      await expect(runner.answer(answer)).rejects.toMatchObject({ code: 'CONFLICT' });
+      await runner.answer({ ...answer, requestId: pending[0]?.id ?? '' });
+      expect(await runner.resume()).toMatchObject({ status: 'ended' });
+      expect(later.calls).toEqual(['everything']);
+    },
+  );
+
   test('[fleet.8] such a person can end it', async () => {
     const crew = createCrew(once, { researcher: { humanInputMode: 'ALWAYS' } });
     const { runner } = createRunner(crew, { ask: async () => ({ answer: 'exit' }) });
