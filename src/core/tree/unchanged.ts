@@ -33,7 +33,10 @@ function isSameContent(value: unknown, before: Shadow): boolean {
 function isSameRecord(value: Fields, { keys, children }: Shadow): boolean {
   let at = 0;
   for (const key in value) {
-    if (key !== keys[at] || !isUnchanged(value[key], children[at])) return false;
+    if (key !== keys[at]) return false;
+    const now = value[key];
+    const then = children[at];
+    if (!Object.is(now, then) && !isUnchanged(now, then)) return false; // nearly all are the same primitive
     at++;
   }
   return at === keys.length;
