@@ -269,7 +269,7 @@ export class Walker {
     const isFrozen = frozen === undefined && Object.isFrozen(source); // of a large object it looks at every key
     let count = 0;
     for (let at = items.length - 1; count < end; at--, count++) {
-      if (keys !== undefined && keys[at] !== old.keys[at + shift]) break;
+      if (keys !== undefined && keys !== old.keys && keys[at] !== old.keys[at + shift]) break;
       if (
         frozen !== undefined
           ? !isSame(items[at], frozen[at + shift])

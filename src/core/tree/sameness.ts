@@ -23,7 +23,7 @@ export function countExactly(a: readonly unknown[], b: readonly unknown[], end: 
 
 /** Whether two primitives or shadows are the same; tells `0` from `-0`. */
 export function isSame(a: unknown, b: unknown): boolean {
-  return a === b ? a !== 0 || Object.is(a, b) : Object.is(a, b);
+  return Object.is(a, b);
 }
 
 export function isSameList(a: readonly unknown[], b: readonly unknown[]): boolean {

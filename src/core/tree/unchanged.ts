@@ -36,7 +36,7 @@ function isSameRecord(value: Fields, { keys, children }: Shadow): boolean {
     if (key !== keys[at]) return false;
     const now = value[key];
     const then = children[at];
-    if (!Object.is(now, then) && !isUnchanged(now, then)) return false; // nearly all are the same primitive
+    if (!isSame(now, then) && !isUnchanged(now, then)) return false; // nearly all are the same primitive
     at++;
   }
   return at === keys.length;
