@@ -36,8 +36,14 @@ export function parseTime(text: string, nowMs: number): Date {
   if (DURATION.test(ago)) return new Date(nowMs - parseDuration(ago));
   const iso = text.trim().replace(' ', 'T');
   const time = new Date(/T/.test(iso) && !/(Z|[+-]\d\d:?\d\d)$/i.test(iso) ? `${iso}Z` : iso);
-  if (Number.isNaN(time.getTime())) {
+  if (Number.isNaN(time.getTime()) || !isDay(iso)) {
     throw new InvalidInputError(`"${text}" is no time. Write 2h ago, yesterday, 2026-01-31 or 2026-01-31T12:00.`);
   }
   return time;
+}
+
+/** Dates that no calendar has, such as the 30th of February, would be read as a day of the next month. */
+function isDay(iso: string): boolean {
+  const [day] = /^\d{4}-\d\d-\d\d/.exec(iso) ?? [];
+  return day === undefined || new Date(`${day}T00:00Z`).toISOString().startsWith(day);
 }
