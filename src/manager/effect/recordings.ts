@@ -1,4 +1,4 @@
-import { CorruptError, NotFoundError } from '../../core/errors.ts';
+import { ConflictError, CorruptError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -24,6 +24,25 @@ type Part = { readonly effects: readonly RecordedEffect[]; readonly dropped?: st
 
 /** Reads the recordings a session may use, in one go, and where its own log goes on. */
 export async function openRecordings(engine: Engine, place: LogPlace, options: ReplayOptions): Promise<OpenedLog> {
+  try {
+    return await readRecordings(engine, place, options);
+  } catch (error) {
+    if (!hasErrorCode(error, 'CORRUPT') || !(await isGone(engine, place))) throw error;
+    const { sessionId } = place;
+    throw new ConflictError(`Session "${sessionId}" was deleted while it was opened. Open it again.`, {
+      details: { sessionId },
+      cause: error,
+    });
+  }
+}
+
+/** Whether others deleted the session since its head was read: what is missing then is no damage. */
+async function isGone({ storage }: Engine, { sessionId, head }: LogPlace): Promise<boolean> {
+  if (head !== undefined) return (await storage.readCheckpoint(head.id)) === undefined;
+  return (await storage.readRefs({ sessionId })).length === 0;
+}
+
+async function readRecordings(engine: Engine, place: LogPlace, options: ReplayOptions): Promise<OpenedLog> {
   const nextOrdinal = await readCount(engine, place);
   const own = await readWhole(engine, place, nextOrdinal);
   const others = await readOthers(engine, place, options);

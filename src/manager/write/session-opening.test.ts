@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { SessionId } from '../../core/record/id.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 
@@ -27,4 +28,37 @@ test('[session.1] opening a session reads as much with many tags as with one', a
   }
   expect(counts[1]).toBe(counts[0]);
   await manager.close();
+});
+
+test.each([true, false])(
+  '[session.5] a session that is deleted while it is opened is no damage (saved: %s)',
+  async (isSaved) => {
+    const storage = new InMemoryCheckpointStorage();
+    const manager = new CheckpointManager({ storage });
+    const session = await manager.session('s');
+    await session.step('call', () => 'result');
+    if (isSaved) await session.save({ n: 1 });
+    await session.step('call', () => 'another');
+    await session.close();
+    const readEffects = storage.readEffects.bind(storage);
+    storage.readEffects = async (filter) => {
+      storage.readEffects = readEffects;
+      await storage.deleteSession('s' as SessionId);
+      return readEffects(filter);
+    };
+    await expect(manager.session('s')).rejects.toMatchObject({ code: 'CONFLICT', details: { sessionId: 's' } });
+    expect((await manager.session('s')).isResumed).toBe(false);
+    await manager.close();
+  },
+);
+
+test('[session.5] a session whose steps a damaged index hides is CORRUPT', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const manager = new CheckpointManager({ storage });
+  const session = await manager.session('s');
+  await session.save({ n: 1 });
+  await session.step('call', () => 'result');
+  await session.close();
+  storage.readEffects = async () => [];
+  await expect(manager.session('s')).rejects.toMatchObject({ code: 'CORRUPT' });
 });
