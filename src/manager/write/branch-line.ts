@@ -191,7 +191,7 @@ export class BranchLine {
   async commit(commit: Commit, lease = this.lease): Promise<CommitResult> {
     if (this.#isClosed)
       throw new ClosedError(
-        `Session "${this.sessionId}" was closed before this step ended, so its outcome is not recorded.`,
+        `Session "${this.sessionId}" was closed or rewound before this step ended, so its outcome is not recorded.`,
       );
     return (lease ?? this.#engine.storage).commit(commit);
   }
