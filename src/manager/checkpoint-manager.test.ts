@@ -129,6 +129,21 @@ describeOn(STORAGES)('CheckpointManager on %s', (_, create) => {
     await manager.close();
   });
 
+  test('[restore.1] after a rewind, what is restored from the current branch is saved there', async () => {
+    const manager = createManager(create().storage);
+    const agent = { agentId: 'x', n: 1 };
+    const first = await manager.save(agent);
+    agent.n = 2;
+    await manager.save(agent);
+    const { branch } = await manager.rewind(first);
+    const back = await manager.restore<{ n: number }>({ sessionId: 'x', at: '@' });
+    back.n = 3;
+    const next = await manager.open(await manager.save(back));
+    expect([next.branch, next.parentId, await manager.currentBranch('x')]).toEqual([branch, first, branch]);
+    expect(await manager.branches('x')).toHaveLength(2);
+    await manager.close();
+  });
+
   test('[session.1] a session is resumed where it was left', async () => {
     const { storage, reopen } = create();
     const manager = createManager(storage);

@@ -117,16 +117,15 @@ export class SessionOpener implements SessionKeeper {
   }
 
   /**
-   * The session to go on in from a checkpoint: on its branch if it is the head there, on a new one otherwise, which is current from then
-   * on. If the whole session was deleted meanwhile it begins anew.
+   * The session to go on in from a checkpoint: on the current branch or its own if it is the head there, on a new one otherwise, which is
+   * current from then on. If the whole session was deleted meanwhile it begins anew.
    */
   async resumeAt(checkpoint: Checkpoint): Promise<SessionWriter> {
     const { id, sessionId } = checkpoint;
     try {
-      const headId = await this.#engine.repository.readRef(sessionId, 'branch', checkpoint.branch);
-      const { branch } = headId === id ? checkpoint : await this.#branching.fork(id);
-      if (branch !== (await this.#engine.currentBranch(sessionId)))
-        await this.#branching.switchBranch(sessionId, branch);
+      const current = await this.#engine.currentBranch(sessionId);
+      const branch = (await this.#findBranchAt(checkpoint, current)) ?? (await this.#branching.fork(id)).branch;
+      if (branch !== current) await this.#branching.switchBranch(sessionId, branch);
       const opening = this.open(sessionId, { branch }, { withState: false });
       this.#shared.set(sessionId, opening);
       return await opening;
@@ -136,6 +135,12 @@ export class SessionOpener implements SessionKeeper {
         throw deletedError(checkpoint);
       return this.shared(sessionId);
     }
+  }
+
+  async #findBranchAt({ id, sessionId, branch: own }: Checkpoint, current: string): Promise<string | undefined> {
+    for (const branch of new Set([current, own]))
+      if ((await this.#engine.repository.readRef(sessionId, 'branch', branch)) === id) return branch;
+    return undefined;
   }
 
   /** The manager's own session of this name: opened once, shared by all objects whose saves go there. */
