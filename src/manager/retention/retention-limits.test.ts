@@ -233,6 +233,22 @@ describeOn(STORAGES)('limits on %s', (_, create) => {
     await manager.close();
   });
 
+  test('[retention.13] a session that begins anew on another branch than main is opened there next', async () => {
+    const { storage } = create();
+    const manager = new CheckpointManager({ storage });
+    const session = await manager.session('s', { initial: { n: 0 } });
+    await session.save({ n: 1 });
+    await session.rewind('@');
+    await session.save({ n: 2 });
+    await manager.deleteSession('s');
+    await session.save({ n: 3 });
+    await session.save({ n: 4 });
+    expect(await manager.currentBranch('s')).toBe(session.branch);
+    const next = await new CheckpointManager({ storage }).session('s', { initial: { n: 0 } });
+    expect([next.state, next.head?.sequence]).toEqual([{ n: 4 }, 2]);
+    await manager.close();
+  });
+
   test('[retention.13] a session that another manager deleted refuses one save, and begins anew with the next', async () => {
     const { storage } = create();
     const manager = new CheckpointManager({ storage });

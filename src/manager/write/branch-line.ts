@@ -3,10 +3,11 @@ import { ClosedError, ConflictError, isOutcomeUnknown } from '../../core/errors.
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Chunk, Digest } from '../../core/tree/chunk.ts';
-import type { Commit, CommitResult } from '../../storage/contract.ts';
+import type { Commit, CommitResult, RefChange } from '../../storage/contract.ts';
 import { isRefused } from '../../storage/refusal.ts';
 import type { EffectLog } from '../effect/effect-log.ts';
 import type { Engine } from '../engine/engine.ts';
+import { DEFAULT_BRANCH, makeCurrent } from '../engine/records.ts';
 import { type DescribedHeader, SAID_FIELD_NAMES } from '../engine/save-options.ts';
 import { inheritUser, type WritePlace, type Writer } from '../engine/writer.ts';
 import { acquireLease, type HeldLease, type Lease, type LeaseOptions } from '../lease/lease.ts';
@@ -57,6 +58,8 @@ export class BranchLine {
   readonly #unstored = new Map<Digest, Chunk>();
   #doubtful: Doubtful[] = [];
   #life = 0;
+  /** Whether the session was deleted since its last checkpoint. */
+  #isAnew = false;
 
   constructor(engine: Engine, start: BranchStart) {
     this.#engine = engine;
@@ -98,6 +101,7 @@ export class BranchLine {
   /** Begins anew: of what was stored before nothing is left. */
   restart(): void {
     this.renew();
+    this.#isAnew = true;
     this.#head = undefined;
     this.#isBranchStored = false;
     this.#unstored.clear();
@@ -111,6 +115,7 @@ export class BranchLine {
 
   /** Stores a checkpoint that was brought, and makes it the head. */
   async store(writer: Writer, pending: PendingSave): Promise<Checkpoint> {
+    const succession = this.#isAnew ? await this.#succeed() : []; // before the look: what it waits for may end the session
     // It was encoded against a state that is gone, so its chunks are not all there are.
     if (pending.life !== this.#life)
       throw new ConflictError(`Session "${this.sessionId}" was deleted meanwhile. Save again to begin it anew.`);
@@ -119,26 +124,33 @@ export class BranchLine {
     const { storedHead } = this;
     if (pending.ifChanged && storedHead !== undefined && isUnchanged(pending, storedHead)) return storedHead;
     try {
-      return await this.#write(writer, pending);
+      return await this.#write(writer, pending, succession);
     } catch (error) {
       if (!this.#isOwn(error)) throw error;
       await this.settleDoubt(writer); // it arrived after the look
-      return this.#write(writer, pending);
+      return this.#write(writer, pending, succession);
     }
   }
 
   /** Where the next checkpoint goes: after the last of this line, with nothing that another recorded since; no new branch hides a tag. */
-  #next({ effects, log }: PendingSave) {
+  #next({ effects, log }: PendingSave, succession: readonly RefChange[]) {
     const { sessionId, branch, lease, storedHead } = this;
     const parent = this.#head;
     const id = this.#engine.ports.nextId(parent?.id);
-    const refs = storedHead === undefined ? [...log.checks, checkFree('tag', branch)] : log.checks;
+    const refs = [...log.checks, ...(storedHead === undefined ? [checkFree('tag', branch)] : []), ...succession];
     return { sessionId, branch, parent, id, effects, lease, expect: storedHead?.id ?? null, refs };
   }
 
-  async #write(writer: Writer, pending: PendingSave): Promise<Checkpoint> {
+  /** If a deleted session begins anew on another branch than `main`, that is the one to open next. */
+  async #succeed(): Promise<RefChange[]> {
+    const { sessionId, branch } = this;
+    const branches = await this.#engine.repository.readRefs({ sessionId, kind: 'branch' });
+    return branches.length === 0 && branch !== DEFAULT_BRANCH ? [makeCurrent(branch)] : [];
+  }
+
+  async #write(writer: Writer, pending: PendingSave, succession: readonly RefChange[]): Promise<Checkpoint> {
     const { described, encoded } = pending;
-    const place = this.#next(pending);
+    const place = this.#next(pending, succession);
     const { id, branch, parent } = place;
     const chunks = [...this.#unstored.values()];
     try {
@@ -157,6 +169,7 @@ export class BranchLine {
     for (const { digest } of chunks) this.#unstored.delete(digest);
     this.#doubtful = [];
     this.#head = checkpoint;
+    this.#isAnew = false;
     this.#isBranchStored = checkpoint.branch === this.#branch;
   }
 
