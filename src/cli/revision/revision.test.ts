@@ -19,9 +19,12 @@ describe('times', () => {
     expect(parseTime(text, NOW_MS).toISOString()).toBe(iso);
   });
 
-  test.each(['', 'soon', '5 fortnights', '-2h', '2026-13-40', '2026-02-30', '2026-02-29 12:00'])('[cli.4] "%s" is no time', (text) => {
-    expect(() => parseTime(text, NOW_MS)).toThrow(/is no (time|duration)/);
-  });
+  test.each(['', 'soon', '5 fortnights', '-2h', '2026-13-40', '2026-02-30', '2026-02-29 12:00'])(
+    '[cli.4] "%s" is no time',
+    (text) => {
+      expect(() => parseTime(text, NOW_MS)).toThrow(/is no (time|duration)/);
+    },
+  );
 
   test('[cli.14] durations', () => {
     expect(['30d', '2 weeks', '45s', '1 hour'].map(parseDuration)).toEqual([
