@@ -1,5 +1,7 @@
 // Puts the counts of a full run of the fault loops into docs/GUARANTEES.md.
 //   npm run test:faults 2>&1 | tee faults.log && node scripts/guarantees.mjs faults.log
+//   npx vitest run --reporter=json --outputFile=cases.json && node scripts/guarantees.mjs cases.json
+// The second fills the rows of promises that have no loop with the cases of the tests that they name.
 // Reads the lines `FAULTS <what>: n=... failures=... bound95=...`. Rows that the log does not speak of stay, with the day they have.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -31,7 +33,12 @@ const LOOPS = {
   S4: /^cross-tenant/,
   S7: /^saves encrypted/,
   S11: /^hostile sizes/,
+  S13: /^fuzz, mcp/,
 };
+/** Their trials are of one run, so that no rate follows from them. */
+const ONE_RUN = /^soak|^sync before|^writers, prune/;
+const NO_RATE = 'none: of one run, not independent';
+const CASES = ' cases of the tests, ';
 
 /** The rows of a log; of a loop that ran more than once in it, the last. */
 export function readLog(log, day) {
@@ -44,23 +51,40 @@ export function readLog(log, day) {
   return rows;
 }
 
+/** How many cases each test file has, and how many of them failed, by the report of a run of the tests. */
+export function readCases(report) {
+  return report.testResults.map(({ name, assertionResults }) => {
+    const count = (status) => assertionResults.filter((result) => result.status === status).length;
+    return { file: name.replaceAll('\\', '/'), cases: count('passed') + count('failed'), failures: count('failed') };
+  });
+}
+
 /** The page with the rows in its table of counts, in the order of their names, and what they add up to for each promise. */
-export function replaceRows(page, rows) {
+export function replaceRows(page, rows, cases = []) {
   const counts = new Map(readTable(page, '## Counts of a full run', HEAD).map((row) => [row[0], row]));
-  for (const [what, row] of rows) counts.set(what, withNote(row, counts.get(what)));
+  for (const [what, row] of rows) counts.set(what, withNote(row));
   const table = [...counts.values()].sort(([a], [b]) => (a < b ? -1 : 1));
-  const promises = readTable(page, '## Promises by number', PROMISE_HEAD).map(([id, ...rest]) => [
+  const promises = readTable(page, '## Promises by number', PROMISE_HEAD).map(([id, short, shown, before]) => [
     id,
-    ...rest.slice(0, 2),
-    id in LOOPS ? addUp(table.filter(([what]) => LOOPS[id].test(what))) : 'the cases of the tests',
+    short,
+    shown,
+    id in LOOPS ? addUp(table.filter(([what]) => LOOPS[id].test(what))) : addUpCases(shown, cases, before),
   ]);
   const counted = writeTable(page, ['## Counts of a full run', HEAD], table);
   return writeTable(counted, ['## Promises by number', PROMISE_HEAD], promises);
 }
 
-/** Where a bound means nothing, such as for saves of one run, the page says so, and keeps saying it. */
-function withNote(row, before) {
-  return before?.[3]?.startsWith('none') && row[2] === '0' ? row.with(3, before[3]) : row;
+function withNote(row) {
+  return ONE_RUN.test(row[0]) && row[2] === '0' ? row.with(3, NO_RATE) : row;
+}
+
+/** Only if the run had all the files: otherwise what was there stays. */
+function addUpCases(shown, cases, before) {
+  const files = [...shown.matchAll(/`([^`]+\.test\.ts)`/g)].map(([, file]) => file);
+  const found = files.flatMap((file) => cases.filter((one) => one.file.endsWith(`/${file}`)));
+  if (found.length < files.length) return before;
+  const sum = (key) => found.reduce((total, one) => total + one[key], 0);
+  return `${sum('cases')}${CASES}${sum('failures')}`;
 }
 
 /** The bound is that of the loop with the fewest trials: loops differ, so that their trials do not make one number. */
@@ -102,8 +126,10 @@ function writeTable(page, [title, head], rows) {
 const [, program, path] = process.argv;
 if (program === import.meta.filename) {
   if (path === undefined) throw new Error('Which log? node scripts/guarantees.mjs faults.log');
-  const rows = readLog(readFileSync(path, 'utf8'), new Date().toISOString().slice(0, 10));
-  if (rows.size === 0) throw new Error(`${path} has no line that begins with FAULTS.`);
-  writeFileSync(PAGE, replaceRows(readFileSync(PAGE, 'utf8'), rows));
-  console.log(`${rows.size} rows of docs/GUARANTEES.md are those of ${path}.`);
+  const text = readFileSync(path, 'utf8');
+  const cases = path.endsWith('.json') ? readCases(JSON.parse(text)) : [];
+  const rows = readLog(cases.length === 0 ? text : '', new Date().toISOString().slice(0, 10));
+  if (rows.size + cases.length === 0) throw new Error(`${path} has no line that begins with FAULTS, and no cases.`);
+  writeFileSync(PAGE, replaceRows(readFileSync(PAGE, 'utf8'), rows, cases));
+  console.log(`${rows.size} loops and ${cases.length} files of tests of docs/GUARANTEES.md are those of ${path}.`);
 }

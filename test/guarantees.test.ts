@@ -9,7 +9,8 @@ const page = read('docs/GUARANTEES.md');
 
 type Script = {
   readonly readLog: (log: string, day: string) => Map<string, string[]>;
-  readonly replaceRows: (page: string, rows: Map<string, string[]>) => string;
+  readonly readCases: (report: unknown) => readonly object[];
+  readonly replaceRows: (page: string, rows: Map<string, string[]>, cases?: readonly object[]) => string;
 };
 const script = (): Promise<Script> => import(join(ROOT, 'scripts/guarantees.mjs')) as Promise<Script>;
 
@@ -43,6 +44,30 @@ describe('docs/GUARANTEES.md', () => {
     expect(after.split('\n').length).toBe(page.split('\n').length + 1);
     expect(replaceRows(after, new Map())).toBe(after);
   });
+});
+
+test('a promise without a loop has the number of cases of its tests, if the run had all of them', async () => {
+  const { readCases, replaceRows } = await script();
+  const result = (name: string, ...statuses: string[]) => ({
+    name: `/home/somebody/${name}`,
+    assertionResults: statuses.map((status) => ({ status })),
+  });
+  const cases = (...results: object[]) => replaceRows(page, new Map(), readCases({ testResults: results }));
+  const lineOf = (text: string, id: string) => text.split('\n').find((line) => line.startsWith(`| ${id} |`)) ?? '';
+  const guarded = cases(result('src/server/guards.test.ts', 'passed', 'failed', 'skipped'));
+  expect(lineOf(guarded, 'S8')).toMatch(/\| 2 cases of the tests, 1 \|$/);
+  expect(lineOf(cases(result('src/core/secret/redaction.test.ts', 'passed')), 'S5')).toBe(lineOf(page, 'S5'));
+});
+
+test('every loop that a promise counts is one that a test prints, and a soak has no rate', async () => {
+  const { readLog, replaceRows } = await script();
+  const log = ['clocks that jump', 'soak', 'hostile filters on sqlite', 'hostile sizes over http', 'fuzz, mcp']
+    .map((name) => `FAULTS ${name}: n=50 failures=0 bound95=6%`)
+    .join('\n');
+  const after = replaceRows(page, readLog(log, '2030-01-02'));
+  const lineOf = (id: string) => after.split('\n').find((line) => line.startsWith(`| ${id} |`)) ?? '';
+  for (const id of ['D8', 'D16', 'S3', 'S11', 'S13']) expect(lineOf(id), id).toContain(' 50 in 1 loop, 0');
+  expect(lineOf('D16')).toMatch(/\| 50 in 1 loop, 0 \|$/);
 });
 
 describe('the configuration of the fault loops', () => {
