@@ -57,11 +57,15 @@ async function clean(round) {
 /** Somebody who looks: at lists and states, and for a moment at what happens. */
 async function look(url, token) {
   const headers = { authorization: `Bearer ${token}` };
-  const { items } = await (await fetch(`${url}/v1/sessions?limit=20`, { headers })).json();
+  const get = (path, signal) =>
+    fetch(`${url}${path}`, { headers, signal }).catch((cause) => {
+      throw new Error(`GET ${path} was not answered`, { cause });
+    });
+  const { items } = await (await get('/v1/sessions?limit=20')).json();
   for (const { headId } of items.slice(0, 5))
-    if (headId !== undefined) await (await fetch(`${url}/v1/checkpoints/${headId}/state`, { headers })).text();
+    if (headId !== undefined) await (await get(`/v1/checkpoints/${headId}/state`)).text();
   const leaving = new AbortController();
-  const events = await fetch(`${url}/v1/events`, { headers, signal: leaving.signal });
+  const events = await get('/v1/events', leaving.signal);
   const reader = events.body.getReader();
   await Promise.race([reader.read(), sleep(50)]);
   leaving.abort();
