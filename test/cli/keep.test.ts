@@ -172,6 +172,19 @@ describe.concurrent('redact', () => {
     expect(existsSync(join(folder, '.state'))).toBe(false);
   });
 
+  test('[cli.16] says in which names, which stay, the text still is', async () => {
+    const { folder } = await chat.copy();
+    const env = { LEAKED: 'order 1042' };
+    await ok(['tag', 'about order 1042', '@'], { folder });
+    await ok(['branch', 'order 1042 again', '@~1'], { folder });
+    expect(await json('redact', ['--env', 'LEAKED', '--dry-run'], { folder, env })).toMatchObject({
+      keptNames: ['branch', 'tag'],
+    });
+    const said = await ok(['redact', '--env', 'LEAKED', '--yes'], { folder, env });
+    expect(said).toContain('Names stay, and these hold it, too: branch, tag.');
+    expect(said).not.toContain('order 1042');
+  });
+
   test('[cli.16] takes a text out of notes, their authors, names of steps, types and keys', async () => {
     const folder = newFolder();
     const path = join(folder, 'agent.db');

@@ -224,6 +224,8 @@ export const OUTPUT_SCHEMAS = {
     effects: count,
     /** How many texts and values were taken out, over all checkpoints. */
     places: count,
+    /** Where names that stay hold it, too. */
+    keptNames: z.array(z.enum(['session', 'branch', 'tag', 'user', 'agent'])),
     collected: z.strictObject({ chunks: count, bytes: count }).optional(),
   }),
   export: z.strictObject({ file: z.string(), sessionId: z.string(), bytes: count }),

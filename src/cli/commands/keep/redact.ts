@@ -1,10 +1,12 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import { LinearPattern } from '../../../core/pattern/linear-pattern.ts';
+import { eachCheckpoint } from '../../../manager/branch/history.ts';
 import { checkSession } from '../../../manager/transfer/import.ts';
 import { replaceSession } from '../../../manager/transfer/replace-session.ts';
 import { rewriteSession } from '../../../manager/transfer/rewrite-session.ts';
+import type { Ref } from '../../../storage/contract.ts';
 import { parseStatePath } from '../../../view/state-path.ts';
-import type { Command, CommandInput, Context } from '../../base/command.ts';
+import type { Command, CommandInput, Context, OpenStorage } from '../../base/command.ts';
 import { readText } from '../../place/read-text.ts';
 import { Redaction, type RedactionRules } from '../../state/redaction-rules.ts';
 import { formatCount, formatSize } from '../../terminal/format.ts';
@@ -22,7 +24,7 @@ export const command: Command = {
     ['--dry-run', 'only count the occurrences'],
   ],
   details: `Rewrites every checkpoint, note and recorded effect of the session: matches become [redacted], and their bytes are removed.
-A number that matches goes whole. Ids, times, branches and tags stay; digests change. No option takes the secret itself, because others could see it.
+A number that matches goes whole. Ids, times, branches and tags stay, and it says which of them hold it, too; digests change. No option takes the secret itself, because others could see it.
 A program that has the session open is refused when it saves (CONFLICT), and must open it again: stop it first. If the command is killed, the next one that opens the storage, or a program that opens the session, finishes it. Copies, backups and exports elsewhere are not touched: run it there, too. Shows the plan and asks first.`,
   examples: [
     ['savestate redact --env LEAKED_KEY -s chat-42', 'a key in a chat'],
@@ -39,11 +41,13 @@ A program that has the session open is refused when it saves (CONFLICT), and mus
     const lines = context.watch(manager.exportSession(sessionId), { noun: 'records', total: undefined });
     const { checkpoints, effects } = await checkSession(manager.engine, rewriteSession(lines, redaction));
     const { places } = redaction;
-    const output = { sessionId, checkpoints, effects, places };
+    const keptNames = await findKeptNames(opened, { sessionId, refs, rules });
+    const output = { sessionId, checkpoints, effects, places, keptNames };
+    const kept = keptNames.length === 0 ? '' : `Names stay, and these hold it, too: ${keptNames.join(', ')}.\n`;
     const found = `${formatCount(places, 'place')} in ${formatCount(checkpoints, 'checkpoint')} of session "${sessionId}"`;
     const question = `This rewrites ${formatCount(checkpoints, 'checkpoint')} of session "${sessionId}" and removes their content in ${formatCount(places, 'place')} for good.`;
     if (places === 0 || !(await context.confirm(question, input)))
-      return context.answer({ isDryRun: true, ...output }, () => `Found in ${found}; nothing was changed.\n`);
+      return context.answer({ isDryRun: true, ...output }, () => `Found in ${found}; nothing was changed.\n${kept}`);
     await replaceSession(manager.engine, {
       sessionId,
       refs,
@@ -52,10 +56,31 @@ A program that has the session open is refused when it saves (CONFLICT), and mus
     const { chunks, bytes } = await manager.gc({ signal: context.signal });
     return context.answer(
       { isDryRun: false, ...output, collected: { chunks, bytes } },
-      () => `Removed from ${found}; ${formatSize(bytes)} freed.\n`,
+      () => `Removed from ${found}; ${formatSize(bytes)} freed.\n${kept}`,
     );
   },
 };
+
+type Searched = { readonly sessionId: string; readonly refs: readonly Ref[]; readonly rules: RedactionRules };
+
+/** Which kinds of names hold what was to be removed: others refer to them, so they stay. The names themselves are not repeated. */
+async function findKeptNames(
+  { manager }: Pick<OpenStorage, 'manager'>,
+  { sessionId, refs, rules }: Searched,
+): Promise<string[]> {
+  const redaction = new Redaction(rules);
+  const kept = new Set<string>();
+  const check = (what: string, name: string | undefined) => {
+    if (redaction.ofOther(name) !== name) kept.add(what);
+  };
+  check('session', sessionId);
+  for (const { kind, name } of refs) if (kind === 'branch' || kind === 'tag') check(kind, name);
+  for await (const { userId, agentId } of eachCheckpoint(manager, { sessionId })) {
+    check('user', userId);
+    check('agent', agentId);
+  }
+  return [...kept];
+}
 
 function readRules(context: Context, input: CommandInput): RedactionRules {
   const texts = [
