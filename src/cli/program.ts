@@ -27,7 +27,9 @@ async function run(args: readonly string[], parts: ProgramParts): Promise<ExitCo
   const row = COMMANDS.find((each) => each.name === name);
   const loaded = row === undefined ? undefined : (await row.load()).command;
   let code: ExitCode = EXIT.ok;
-  const program = createRoot(parts);
+  const said: string[] = [];
+  const isJson = args.includes('--json'); // then whoever runs this tells the error, in one line
+  const program = createRoot(isJson ? { ...parts, note: (text) => void said.push(text) } : parts);
   for (const each of COMMANDS) {
     const commander = program.command(each.name, { hidden: each.isHidden === true });
     describe(commander, each);
@@ -40,7 +42,7 @@ async function run(args: readonly string[], parts: ProgramParts): Promise<ExitCo
       code = (await parts.run(loaded, input, globals)) ?? EXIT.ok;
     });
   }
-  return parse(program, args, () => code);
+  return parse(program, { args, said }, () => code);
 }
 
 /** Commands that are not about one session. */
@@ -63,13 +65,23 @@ function checkSessionUsed(name: string, input: CommandInput): void {
   throw new InvalidInputError(`"${name}"${words} does not take --session. Leave it out.${more}`);
 }
 
-async function parse(program: Commander, args: readonly string[], codeOf: () => ExitCode): Promise<ExitCode> {
+type Parsed = { readonly args: readonly string[]; readonly said: readonly string[] };
+
+async function parse(program: Commander, { args, said }: Parsed, codeOf: () => ExitCode): Promise<ExitCode> {
   try {
     await program.parseAsync(args, { from: 'user' });
     return codeOf();
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage; // commander said it already
-    throw error;
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode === 0) return EXIT.ok;
+    if (said.length > 0)
+      throw new InvalidInputError(
+        said
+          .join('')
+          .replace(/^error: /, '')
+          .trimEnd(),
+      );
+    return EXIT.usage; // commander said it already
   }
 }
 

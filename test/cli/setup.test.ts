@@ -204,6 +204,19 @@ describe.concurrent('the rest', () => {
     for (const name of Object.keys(OUTPUT_SCHEMAS)) expect(document).toMatch(new RegExp(`^\\| \`${name}\` +\\|`, 'm'));
   });
 
+  test.each([['frobnicate'], ['log', '--nope'], ['blame']])(
+    '[cli.2] with --json a command line that is not understood (%s) is one line of JSON, too',
+    async (...args) => {
+      const { folder } = await chat.get();
+      const { code, stderr } = await run([...args, '--json'], { folder });
+      expect(code).toBe(2);
+      expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+      expect(JSON.parse(stderr)).toMatchObject({
+        error: { code: 'INVALID_INPUT', message: expect.stringMatching(/^(unknown|missing)/), exitCode: 2 },
+      });
+    },
+  );
+
   test('[cli.13] doctor tells what works, and exits with 1 if something does not', async () => {
     const { folder } = await chat.get();
     const well = await json('doctor', [], { folder });
