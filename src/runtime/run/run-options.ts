@@ -91,7 +91,7 @@ export function createPolicy(
 ): OperationPolicy {
   if (settings === undefined) return checkedPolicy({ ...NO_POLICY, operations });
   const { enabled = true, ...asked } = withoutUndefined(settings);
-  const policy = checkedPolicy({ ...askedPolicy(asked), operations });
+  const policy = checkedPolicy({ ...NO_POLICY, ...askedPolicy(asked), operations }); // its keys in their order
   return enabled ? policy : { ...NO_POLICY, operations };
 }
 
