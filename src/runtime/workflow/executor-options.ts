@@ -73,7 +73,7 @@ export type EndedStep = StepEnd & { readonly checkpointId?: CheckpointId };
 const MIGRATION: OptionChecks<WorkflowMigration> = {
   workflow: { required: is.filledString },
   from: { required: is.filledString },
-  steps: { required: is.record },
+  steps: { required: is.recordOf(is.orNull(is.filledString)) },
 };
 
 const { owner, ttlMs, waitMs } = LEASE_CHECKS;

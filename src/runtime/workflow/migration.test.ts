@@ -196,6 +196,17 @@ describe('migrations', () => {
     expect(calls).toEqual(['a', 'b', 'c']);
   });
 
+  test.each<[what: string, steps: WorkflowMigration['steps'], problem: string]>([
+    ['to no step', { a: 'alhpa', b: 'beta' }, 'moves step "a" to "alhpa", which the workflow does not have.'],
+    ['onto each other', { a: 'beta', b: 'beta' }, 'moves step "a" to "beta", to which "b" belongs.'],
+    ['to what is no name', { a: 5 as unknown as string }, 'must be a string'],
+  ])('[workflow.10] a migration that moves results %s is refused, and nothing runs', async (_, steps, problem) => {
+    const { process, sessionId, calls } = await stopped();
+    const run = async () => process([{ workflow: 'flow', from, steps }]).run({ workflow: renamed, sessionId });
+    await expect(run()).rejects.toThrow(problem);
+    expect(calls).toEqual([]);
+  });
+
   test('[workflow.10] what a migration does not mention is refused', async () => {
     const { process, sessionId, calls } = await stopped();
     const migration: WorkflowMigration = { workflow: 'flow', from, steps: { b: 'beta' } };

@@ -1,4 +1,4 @@
-import { UnsupportedError } from '../../core/errors.ts';
+import { InvalidInputError, UnsupportedError } from '../../core/errors.ts';
 import type { OnDifference } from '../../manager/agent/agent-saving.ts';
 import type { Difference } from '../run/differences.ts';
 import { type Fingerprint, firstChange, stepOf } from './definition/fingerprint.ts';
@@ -41,7 +41,32 @@ export function adoptChange(request: ChangeRequest): Adopted {
   if (unmapped.length > 0 && onDifference === 'fail') throw refusal(request, unmapped);
   const differences = unmapped.map((path) => describeChange(path, fingerprint));
   if (migration === undefined) return { state: { ...state, fingerprint }, differences };
+  checkTargets(request, migration, [...begun]);
   return { state: migrate(request, migration), differences };
+}
+
+/** A step that a migration loses would run again, and so would one of two that it makes one. */
+function checkTargets(
+  { state, fingerprint }: ChangeRequest,
+  migration: WorkflowMigration,
+  begun: readonly string[],
+): void {
+  const moves = begun.flatMap((path) => {
+    const to = target(migration, path);
+    return to === null ? [] : [{ path, to: to ?? path, isMoved: to !== undefined }];
+  });
+  for (const { path, to, isMoved } of moves) {
+    const other = moves.find((one) => one.to === to && one.path !== path);
+    const isKnown = fingerprint.steps[to] !== undefined;
+    if (!isMoved || (isKnown && other === undefined)) continue;
+    const why = isKnown ? `to which "${other?.path}" belongs` : 'which the workflow does not have';
+    throw new InvalidInputError(
+      `A migration of workflow "${state.workflow}" moves step "${path}" to "${to}", ${why}.`,
+      {
+        details: { workflow: state.workflow, step: path, to },
+      },
+    );
+  }
 }
 
 function describeChange(path: string, { steps }: Fingerprint): Difference {
