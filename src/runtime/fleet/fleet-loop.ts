@@ -205,7 +205,7 @@ export class FleetLoop implements Script {
   async #finish(reason: FleetEndReason, answer: string): Promise<void> {
     const end = { reason, detail: describeEnd(reason, this.#fleet.record), answer };
     for (const agent of this.#fleet.agents) agent.setStatus('completed');
-    this.#settle({ end, ending: null, phase: 'ended', nextSpeaker: null });
+    this.#settle({ end, ending: null, phase: 'ended', nextSpeaker: null, requests: {} });
     await this.#world.save('fleet_end');
   }
 

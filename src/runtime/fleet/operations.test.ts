@@ -200,6 +200,14 @@ describe('operations', () => {
     },
   );
 
+  test('[fleet.8] nothing is asked any more once the fleet has ended, also what the settings do not ask for by now', async () => {
+    const storage = new InMemoryCheckpointStorage();
+    await createRunner(createCrew(once, GATED), { storage }).runner.run(TASK);
+    const { runner } = createRunner(createCrew(once), { storage });
+    expect(await runner.resume({ onDifference: 'accept' })).toMatchObject({ status: 'ended' });
+    expect(await runner.pending()).toEqual([]);
+  });
+
   test('[fleet.8] such a person can end it', async () => {
     const crew = createCrew(once, { researcher: { humanInputMode: 'ALWAYS' } });
     const { runner } = createRunner(crew, { ask: async () => ({ answer: 'exit' }) });
