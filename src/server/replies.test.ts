@@ -104,7 +104,7 @@ async function change({ client }: TestServer): Promise<void> {
     firstDivergence: 0,
     counts: { same: 1, changed: 1, only_b: 0 }, // the problem is the first message, too
   });
-  expect(compared.tools).toContainEqual({ name: 'square', a: 4, b: 0 }); // after the fork
+  expect(compared.tools).toContainEqual(expect.objectContaining({ name: 'square', a: 4, b: 0 })); // after the fork
   expect(compared.b).toMatchObject({ messages: 0, totals: { modelCalls: 0 } });
   const rewound = await client.request('POST /v1/sessions/{session}/rewind', { params: team, body: params });
   await client.request('PUT /v1/sessions/{session}/current', { params: team, body: { branch: 'main' } });

@@ -121,6 +121,37 @@ test('[studio.1] of a session that keeps the last messages only, an earlier chec
   expect(await messages.getByText('Step 9.').count()).toBe(0);
 });
 
+test('[studio.1] compared branches are grouped by agent or tool on request, and every step is listed, however many there are', async () => {
+  const studio = await openStudio();
+  const { manager } = studio;
+  const { page, troubles } = await visit(
+    await browser.open(),
+    studio,
+    '/s/pricing-report/compare?a=main&b=repair-search',
+  );
+  const steps = page.getByRole('region', { name: 'Steps' });
+  await page.getByText('Tool', { exact: true }).click();
+  await page.waitForURL(/by=Tool/);
+  await steps.getByRole('button', { name: /^web_search ×7 to ×2 −71 %/ }).click();
+  await steps.getByText('web_search “Acme list price”').waitFor();
+  await page.reload();
+  await steps.getByRole('button', { name: /^run_tests ×0 to ×1/ }).waitFor();
+  await page.getByText('Agent', { exact: true }).click();
+  await steps.getByRole('button', { name: /^researcher ×14 to ×4/ }).waitFor();
+  const figures = page.getByRole('complementary', { name: 'Figures' });
+  expect(await figures.getByTitle('researcher: web_search').count()).toBe(1);
+  const session = await manager.session('long');
+  const start = await session.save({ messages: [] });
+  const said = Array.from({ length: 2_010 }, (_, n) => ({ role: 'assistant', content: `Step ${n}` }));
+  await session.save({ messages: said });
+  await manager.fork(start, { branch: 'other', edit: () => ({ messages: [], note: 'empty' }) });
+  await page.goto(`${studio.url}/s/long/compare?a=main&b=other&by=Agent`);
+  await steps.getByRole('button', { name: /^assistant ×2000 to ×0/ }).waitFor();
+  await steps.getByRole('button', { name: 'Show more: 10 steps are left' }).click();
+  await steps.getByRole('button', { name: /^assistant ×2010 to ×0/ }).waitFor();
+  expect(troubles).toEqual([]);
+});
+
 test('[studio.1] keys go where they are meant: into the search that was just opened, to the button that has the focus, and not through a dialog', async () => {
   const studio = await openStudio();
   const { page } = await visit(await browser.open(), studio, '/s');

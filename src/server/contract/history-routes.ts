@@ -123,7 +123,9 @@ export const HISTORY_ROUTES = {
       ),
       next: z.string().optional(),
       agents: z.array(z.strictObject({ name: z.string(), a: count, b: count })).describe('Messages by speaker'),
-      tools: z.array(z.strictObject({ name: z.string(), a: count, b: count })).describe('Calls by tool'),
+      tools: z
+        .array(z.strictObject({ name: z.string(), agent: z.string(), a: count, b: count }))
+        .describe('Calls by tool and speaker'),
     }),
     caching: 'tagged',
   },

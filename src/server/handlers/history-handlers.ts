@@ -177,11 +177,10 @@ async function compare({ manager, params, query }: Call<'GET /v1/sessions/{sessi
       ...(inB !== undefined && { b: describeMessage(b, inB) }),
     })),
     ...(to < lines.length && { next: String(to) }),
-    agents: tally(
-      after.a.map(({ speaker }) => speaker),
-      after.b.map(({ speaker }) => speaker),
+    agents: tally(after, (said) => said.map(({ speaker }) => ({ name: speaker }))),
+    tools: tally(after, (said) =>
+      said.flatMap((message) => toolsOf(message).map((name) => ({ name, agent: message.speaker }))),
     ),
-    tools: tally(after.a.flatMap(toolsOf), after.b.flatMap(toolsOf)),
   };
 }
 
@@ -237,11 +236,18 @@ function toolsOf({ calls }: ComparedSide['messages'][number]): string[] {
   return calls.map(({ name }) => name);
 }
 
-/** How often each name is on either side, the greatest difference first. */
-function tally(a: readonly string[], b: readonly string[]) {
-  const names = [...new Set([...a, ...b])];
-  const count = (list: readonly string[], name: string) => list.filter((each) => each === name).length;
-  return names
-    .map((name) => ({ name, a: count(a, name), b: count(b, name) }))
-    .sort((x, y) => Math.abs(y.a - y.b) - Math.abs(x.a - x.b));
+/** How often each is on either side, the greatest difference first. */
+function tally<Named extends object>(
+  after: Readonly<Record<'a' | 'b', ComparedSide['messages']>>,
+  listOf: (said: ComparedSide['messages']) => readonly Named[],
+) {
+  const counts = new Map<string, Named & { a: number; b: number }>();
+  for (const side of ['a', 'b'] as const)
+    for (const each of listOf(after[side])) {
+      const key = JSON.stringify(each);
+      const count = counts.get(key) ?? { ...each, a: 0, b: 0 };
+      count[side]++;
+      counts.set(key, count);
+    }
+  return [...counts.values()].sort((x, y) => Math.abs(y.a - y.b) - Math.abs(x.a - x.b));
 }

@@ -1,4 +1,5 @@
 import { formatCost, formatDuration, formatShort, quoteArgument, shortId } from '../data/format.ts';
+import { AgentSquare } from '../parts/agent.tsx';
 import { CommandLine } from '../parts/command.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { lookOf } from '../parts/status.tsx';
@@ -53,7 +54,7 @@ export function CompareFigures({ compared, sessionId }: { compared: Compared; se
             ))}
           </tbody>
         </table>
-        <Tally title="Calls by tool" items={tools} most={most} />
+        <Tally title="Calls by agent and tool" items={tools} most={most} />
         <Tally
           title="Messages by speaker"
           items={agents}
@@ -108,14 +109,16 @@ function endOf({ end, status }: Run): string {
   return end ?? lookOf(status).word.toLowerCase();
 }
 
-function share(a: number, b: number): string {
+/** How a figure changed, in words for people. */
+export function share(a: number, b: number): string {
   if (a === b) return '0';
   if (a === 0) return `+${formatShort(b)}`;
   const percent = Math.round(((b - a) / a) * 100);
   return `${percent > 0 ? '+' : '−'}${Math.abs(percent)} %`;
 }
 
-type Counted = { readonly name: string; readonly a: number; readonly b: number };
+/** A speaker, or a tool and who called it, and how often on either side. */
+type Counted = { readonly name: string; readonly agent?: string; readonly a: number; readonly b: number };
 
 function Tally({ title, items, most }: { title: string; items: readonly Counted[]; most: number }) {
   if (items.length === 0) return null;
@@ -129,10 +132,13 @@ function Tally({ title, items, most }: { title: string; items: readonly Counted[
       </div>
       <table className="table tight">
         <tbody>
-          {sorted.map(({ name, a, b }) => (
-            <tr key={name}>
-              <td className="mono" title={name}>
-                {name}
+          {sorted.map(({ name, agent, a, b }) => (
+            <tr key={JSON.stringify([name, agent])}>
+              <td title={agent === undefined ? name : `${agent}: ${name}`}>
+                <span className="tally">
+                  <AgentSquare name={agent ?? name} />
+                  <span className={`clip ${agent === undefined ? '' : 'mono'}`}>{name}</span>
+                </span>
               </td>
               <td style={{ width: 96 }}>
                 <div

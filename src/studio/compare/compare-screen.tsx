@@ -1,3 +1,4 @@
+import { useState } from 'react';
 import { quoteArgument } from '../data/format.ts';
 import type { Reply } from '../data/server.ts';
 import type { Timeline } from '../data/timeline.ts';
@@ -12,6 +13,10 @@ import { Crumbs } from '../parts/crumbs.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Loaded } from '../parts/trouble.tsx';
 import { ComparedBranches } from './compared-branches.tsx';
+import { GROUPINGS } from './step-rows.ts';
+
+/** More than so many are not shown: what differs that much is better looked at in parts. */
+const MOST_STEPS = 10_000;
 
 /** Two branches beside each other. */
 export type Compared = Reply<'GET /v1/sessions/{session}/compare'>;
@@ -26,6 +31,15 @@ export function CompareScreen({ sessionId, query }: { sessionId: string; query: 
   const b = query.get('b') ?? names.find((name) => name !== a);
   const request = a === undefined || b === undefined ? undefined : { params: { session: sessionId }, query: { a, b } };
   const compared = useReplyIf('GET /v1/sessions/{session}/compare', request);
+  const [whole, setWhole] = useState<string>();
+  const pair = JSON.stringify([a, b]);
+  const cursor = whole === pair ? compared.value?.next : undefined;
+  const rest = useReplyIf(
+    'GET /v1/sessions/{session}/compare',
+    cursor === undefined || request === undefined
+      ? undefined
+      : { ...request, query: { ...request.query, cursor, limit: MOST_STEPS } },
+  );
   const choice = (side: 'a' | 'b', value: string | undefined) => (
     <BranchSelect
       label={side.toUpperCase()}
@@ -64,15 +78,23 @@ export function CompareScreen({ sessionId, query }: { sessionId: string; query: 
         <Loaded of={compared}>
           {(value) => (
             <ComparedBranches
-              compared={withStatus(value, view.timeline)}
+              key={query.get('by')}
+              compared={withStatus(withSteps(value, rest.value), view.timeline)}
               sessionId={sessionId}
               timeline={view.timeline}
+              by={GROUPINGS.find((name) => name === query.get('by')) ?? 'Step'}
+              onMore={whole === pair ? undefined : () => setWhole(pair)}
             />
           )}
         </Loaded>
       )}
     </>
   );
+}
+
+/** With the steps that were asked for later. */
+function withSteps(compared: Compared, rest: Compared | undefined): Compared {
+  return rest === undefined ? compared : { ...compared, steps: [...compared.steps, ...rest.steps] };
 }
 
 /** A fork that nobody ran is not running, whatever its origin did. */

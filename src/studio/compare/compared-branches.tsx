@@ -8,21 +8,32 @@ import { sessionAddress } from '../frame/place.ts';
 import { AgentSquare } from '../parts/agent.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { lookOf } from '../parts/status.tsx';
-import { CompareFigures } from './compare-figures.tsx';
+import { CompareBar, numberOf } from './compare-bar.tsx';
+import { CompareFigures, share } from './compare-figures.tsx';
 import type { Compared } from './compare-screen.tsx';
-import { type CompareRow, rowsOf, toolsOf } from './step-rows.ts';
+import { type CompareGroup, type CompareRow, type Grouping, groupsOf, rowsOf, toolsOf } from './step-rows.ts';
 
 const ROW_HEIGHT = 28;
 
-type BranchesProps = { compared: Compared; sessionId: string; timeline: Timeline };
+type BranchesProps = {
+  compared: Compared;
+  sessionId: string;
+  timeline: Timeline;
+  by: Grouping;
+  /** Asks for the steps that are not here yet; undefined: they are asked for. */
+  onMore: (() => void) | undefined;
+};
 
 /** The steps of both after the fork, and their figures. */
-export function ComparedBranches({ compared, sessionId, timeline }: BranchesProps) {
-  const { counts, forkPoint, firstDivergence, steps } = compared;
+export function ComparedBranches({ compared, sessionId, timeline, by, onMore }: BranchesProps) {
+  const { counts, firstDivergence, steps } = compared;
   const box = useRef<HTMLDivElement>(null);
-  const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
+  const [opened, setOpened] = useState<ReadonlySet<number | string>>(new Set());
   const [at, setAt] = useState(-1);
-  const lines = useMemo(() => rowsOf(steps, opened), [steps, opened]);
+  const lines = useMemo(
+    () => (by === 'Step' ? rowsOf(steps, opened) : groupsOf(steps, by, opened)),
+    [steps, by, opened],
+  );
   const rows = useVirtualizer({
     count: lines.length,
     getScrollElement: () => box.current,
@@ -40,31 +51,7 @@ export function ComparedBranches({ compared, sessionId, timeline }: BranchesProp
   useKeys({ n: () => jump(1), p: () => jump(-1) });
   return (
     <>
-      <div className="subbar">
-        {forkPoint !== undefined && (
-          <>
-            <span>
-              Fork point <Link href={sessionAddress(sessionId, { at: forkPoint.id })}>#{forkPoint.sequence}</Link>
-            </span>
-            <span className="vr" />
-          </>
-        )}
-        {firstDivergence !== undefined && (
-          <>
-            <span>First divergence {numberOf(steps[firstDivergence])}</span>
-            <span className="vr" />
-          </>
-        )}
-        <span className="t2">
-          {counts.same} alike, {counts.changed} changed, {counts.only_a} only in A, {counts.only_b} only in B
-        </span>
-        <span className="grow" />
-        <Jump word="Previous difference" icon="up" onJump={() => jump(-1)} />
-        <Jump word="Next difference" icon="down" onJump={() => jump(1)} />
-        <span className="t3">
-          <kbd>p</kbd> <kbd>n</kbd>
-        </span>
-      </div>
+      <CompareBar compared={compared} sessionId={sessionId} by={by} onJump={jump} />
       <div className="figures">
         <section className="pane" aria-label="Steps">
           <Sides compared={compared} />
@@ -80,14 +67,16 @@ export function ComparedBranches({ compared, sessionId, timeline }: BranchesProp
                       <Line
                         line={line}
                         isHere={index === at || (at < 0 && line.at === firstDivergence)}
+                        isOpen={'group' in line && opened.has(line.group)}
                         sessionId={sessionId}
-                        onOpen={() => setOpened(new Set([...opened, line.at]))}
+                        onOpen={(name) => setOpened((open) => toggled(open, name))}
                       />
                     )}
                   </div>
                 );
               })}
             </div>
+            <More left={counts.same + counts.changed + counts.only_a + counts.only_b - steps.length} onMore={onMore} />
           </div>
         </section>
         <CompareFigures compared={compared} sessionId={sessionId} />
@@ -96,10 +85,17 @@ export function ComparedBranches({ compared, sessionId, timeline }: BranchesProp
   );
 }
 
-function Jump({ word, icon, onJump }: { word: string; icon: 'up' | 'down'; onJump: () => void }) {
+function toggled(open: ReadonlySet<number | string>, name: number | string): ReadonlySet<number | string> {
+  return open.has(name) ? new Set([...open].filter((each) => each !== name)) : new Set([...open, name]);
+}
+
+/** What is not listed, and not counted in groups either. */
+function More({ left, onMore }: { left: number; onMore: (() => void) | undefined }) {
+  if (left <= 0) return null;
+  if (onMore === undefined) return <p className="band-row">{countOf(left, 'step')} more are not shown here</p>;
   return (
-    <button type="button" className="btn sm icon" aria-label={word} title={word} onClick={onJump}>
-      <Icon name={icon} small />
+    <button type="button" className="band-row" onClick={onMore}>
+      Show more: {countOf(left, 'step')} are left
     </button>
   );
 }
@@ -151,28 +147,31 @@ function Edits({ compared, timeline }: { compared: Compared; timeline: Timeline 
   ));
 }
 
-/** The number of a step, on the side that has it. */
-function numberOf(step: Compared['steps'][number] | undefined): string {
-  const said = step?.a ?? step?.b;
-  return said === undefined ? '' : `#${said.sequence ?? said.index + 1}`;
-}
-
 function kindOf(line: CompareRow | undefined): Compared['steps'][number]['kind'] | undefined {
-  return line === undefined ? undefined : 'step' in line ? line.step.kind : line.steps[0]?.kind;
+  if (line === undefined) return undefined;
+  if ('group' in line) return line.a === line.b ? 'same' : 'changed';
+  return 'step' in line ? line.step.kind : line.steps[0]?.kind;
 }
 
 const SIGNS = { same: '=', changed: '~', only_a: '−', only_b: '+' } as const;
 const WHERE = { same: 'alike', changed: 'changed', only_a: 'only in A', only_b: 'only in B' } as const;
 
-type LineProps = { line: CompareRow; isHere: boolean; sessionId: string; onOpen: () => void };
+type LineProps = {
+  line: CompareRow;
+  isHere: boolean;
+  isOpen: boolean;
+  sessionId: string;
+  onOpen: (name: number | string) => void;
+};
 
-function Line({ line, isHere, sessionId, onOpen }: LineProps) {
+function Line({ line, isHere, isOpen, sessionId, onOpen }: LineProps) {
   const kind = kindOf(line) ?? 'same';
+  if ('group' in line) return <GroupLine line={line} isHere={isHere} isOpen={isOpen} onOpen={onOpen} />;
   if (!('step' in line)) {
     const [first, last] = [line.steps[0], line.steps.at(-1)];
     const tools = toolsOf(line.steps);
     return (
-      <button type="button" className={`band-row ${isHere ? 'is-here' : ''}`} onClick={onOpen}>
+      <button type="button" className={`band-row ${isHere ? 'is-here' : ''}`} onClick={() => onOpen(line.at)}>
         <Icon name="right" small />
         <span className="grow clip">
           {countOf(line.count, 'step')} {WHERE[kind]}
@@ -193,6 +192,28 @@ function Line({ line, isHere, sessionId, onOpen }: LineProps) {
       </div>
       <StepCell said={b} tone={kind === 'only_b' ? 'is-b' : ''} sessionId={sessionId} />
     </div>
+  );
+}
+
+type GroupProps = Pick<LineProps, 'isHere' | 'isOpen' | 'onOpen'> & { line: CompareGroup };
+
+function GroupLine({ line: { group, a, b }, isHere, isOpen, onOpen }: GroupProps) {
+  return (
+    <button
+      type="button"
+      className={`band-row ${isHere ? 'is-here' : ''}`}
+      aria-expanded={isOpen}
+      onClick={() => onOpen(group)}
+    >
+      <Icon name={isOpen ? 'down' : 'right'} small />
+      <span className="grow clip">{group}</span>
+      <span>
+        ×{a} to ×{b}
+      </span>
+      <span className="num t3" style={{ width: 72 }}>
+        {share(a, b)}
+      </span>
+    </button>
   );
 }
 
