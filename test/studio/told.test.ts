@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { openDatabase } from '../../src/storage/database/sqlite-driver.ts';
 import { createCrew, createRunner } from '../fleet/crew.ts';
 import { openStudio, startBrowser, visit } from './studio.ts';
 
@@ -150,6 +151,35 @@ test('[studio.1] compared branches are grouped by agent or tool on request, and 
   await steps.getByRole('button', { name: 'Show more: 10 steps are left' }).click();
   await steps.getByRole('button', { name: /^assistant ×2010 to ×0/ }).waitFor();
   expect(troubles).toEqual([]);
+});
+
+test('[studio.1] what verifying finds is listed on the page, until it is closed', async () => {
+  const studio = await openStudio();
+  const { page } = await visit(await browser.open(), studio, '/storage');
+  await page.getByRole('button', { name: 'Verify now' }).click();
+  await page.getByText(/^Verified: \d+ chunks$/).waitFor();
+  const database = openDatabase(studio.path);
+  const head = (await studio.manager.session('lisbon-trip')).head?.id;
+  database.exec(`UPDATE checkpoint SET root_text = '{}' WHERE id = '${head}'`);
+  database.close();
+  await page.getByRole('button', { name: 'Verify now' }).click();
+  const found = page.getByRole('alert', { name: 'What verifying found' });
+  await found
+    .getByText(head ?? '')
+    .first()
+    .waitFor();
+  expect(await page.getByText(/^Verified/).count()).toBe(0);
+  await found.getByRole('button', { name: 'Close' }).click();
+  expect(await found.count()).toBe(0);
+});
+
+test('[studio.1] a value among messages that is no message is edited as JSON only', async () => {
+  const studio = await openStudio({ isEmpty: true });
+  const session = await studio.manager.session('odd');
+  await session.save({ messages: [{ role: 'user', content: 'Hello' }, 'a text', 42, { content: { deep: 1 } }] });
+  const { page } = await visit(await browser.open(), studio, '/s/odd/fork');
+  await page.getByText('as JSON only').nth(2).waitFor();
+  expect(await page.getByRole('region', { name: 'Edit' }).getByRole('textbox').count()).toBe(1);
 });
 
 test('[studio.1] keys go where they are meant: into the search that was just opened, to the button that has the focus, and not through a dialog', async () => {

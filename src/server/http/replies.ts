@@ -47,7 +47,8 @@ export function toReply(
     ...(tag !== undefined && { etag: tag }),
   };
   // A weak tag means the same here: compressing makes tags weak on the way.
-  const known = request.headers.get('if-none-match')?.replace(/^W\//, '');
-  if (tag !== undefined && known === tag) return new Response(null, { status: 304, headers });
+  const known = request.headers.get('if-none-match')?.split(',') ?? [];
+  if (tag !== undefined && known.some((each) => each.trim().replace(/^W\//, '') === tag))
+    return new Response(null, { status: 304, headers });
   return new Response(text, { headers });
 }

@@ -44,7 +44,7 @@ function TabContent({ diff, sessionId, hasOther, query }: ContentProps) {
         </span>
         {hasOther && (
           <button type="button" className="btn sm quiet" onClick={() => setQuery({ vs: undefined }, { replace: true })}>
-            Compare with the parent
+            With the parent
           </button>
         )}
         <Link

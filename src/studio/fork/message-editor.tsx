@@ -103,7 +103,7 @@ const Field = memo(function Field({ message, isEdited, read, onChange }: FieldPr
   );
 });
 
-/** More than words: the form would flatten it. */
-function isTooRich({ isCut, calls, results, path }: ShownMessage): boolean {
-  return isCut || calls.length > 0 || results.length > 0 || /\.(content|parts)$/.test(path);
+/** More than words, or no message at all: the form would flatten it. */
+function isTooRich({ isCut, calls, results, path, speaker }: ShownMessage): boolean {
+  return isCut || speaker === '' || calls.length > 0 || results.length > 0 || /\.(content|parts)$/.test(path);
 }

@@ -117,6 +117,8 @@ function optionsOf(lines: readonly Line[], { width, isLast, times }: Frame): uPl
 }
 
 const DAY_S = 86_400;
+/** Half of the widest label of a time, in pixels. */
+const HALF_LABEL = 26;
 
 /** Times as people read them on an axis this long. */
 function timesIn(times: readonly number[]): (chart: uPlot, values: number[]) => string[] {
@@ -126,7 +128,12 @@ function timesIn(times: readonly number[]): (chart: uPlot, values: number[]) => 
       ? { day: 'numeric', month: 'short' }
       : { hour: '2-digit', minute: '2-digit', ...(spanS < 600 && { second: '2-digit' }) };
   const format = new Intl.DateTimeFormat('en-GB', form);
-  return (_, values) => values.map((value) => format.format(value * 1_000));
+  return (chart, values) => {
+    const words = values.map((value) => format.format(value * 1_000));
+    // What was said already is said once, and what has no room left is not said.
+    const end = chart.bbox.width / (devicePixelRatio || 1) - HALF_LABEL;
+    return words.map((word, n) => (word === words[n - 1] || chart.valToPos(values[n] ?? 0, 'x') > end ? '' : word));
+  };
 }
 
 /** A band that is lower than this has no room for its name. */

@@ -1,15 +1,14 @@
-import { useState } from 'react';
-import { formatBytes, formatCount, formatDuration } from '../data/format.ts';
-import { ask, type Reply } from '../data/server.ts';
+import { countOf, formatBytes, formatCount, formatDuration } from '../data/format.ts';
+import type { Reply } from '../data/server.ts';
 import { useNow } from '../data/use-now.ts';
 import { useReply } from '../data/use-reply.ts';
 import { Link } from '../frame/link.tsx';
 import { sessionAddress, setQuery } from '../frame/place.ts';
 import { CopyCommand } from '../parts/command.tsx';
-import { Icon } from '../parts/icon.tsx';
-import { Loaded, Trouble } from '../parts/trouble.tsx';
+import { Loaded } from '../parts/trouble.tsx';
 import { GrowthChart } from './growth-chart.tsx';
 import { RetentionSimulator } from './retention-simulator.tsx';
+import { useVerification, VerifyButton, VerifyReport } from './verification.tsx';
 
 const RANGES = [
   ['7', '7 days'],
@@ -25,6 +24,7 @@ export function StorageScreen({ query }: { query: URLSearchParams }) {
   const hour = Math.floor(useNow() / HOUR_MS); // asked again every hour, not every moment
   const from = range === 'all' ? {} : { from: new Date((hour - Number(range) * 24) * HOUR_MS).toISOString() };
   const growth = useReply('GET /v1/storage/growth', { query: from });
+  const verification = useVerification();
   return (
     <>
       <header className="topbar">
@@ -44,9 +44,10 @@ export function StorageScreen({ query }: { query: URLSearchParams }) {
             </label>
           ))}
         </fieldset>
-        <VerifyButton />
+        <VerifyButton verification={verification} />
         <CopyCommand command="savestate stats" />
       </header>
+      <VerifyReport verification={verification} />
       <div className="figures">
         <div className="pane scroll">
           <Loaded of={growth}>{(figures) => <Figures figures={figures} isAll={range === 'all'} />}</Loaded>
@@ -65,7 +66,7 @@ function Figures({ figures, isAll }: { figures: Growth; isAll: boolean }) {
     ['Logical', formatBytes(logicalBytes), 'all states in full'],
     ['Unique', formatBytes(uniqueBytes), shareOf(uniqueBytes, logicalBytes)],
     ['Shared', uniqueBytes === 0 ? '–' : `${(logicalBytes / uniqueBytes).toFixed(1)}×`, 'uses of each byte'],
-    ['Checkpoints', formatCount(checkpoints), `in ${formatCount(sessions.length)} sessions`],
+    ['Checkpoints', formatCount(checkpoints), `in ${countOf(sessions.length, 'session')}`],
     rateOf(growth),
   ];
   return (
@@ -175,42 +176,5 @@ function SharingTable({ sessions }: { sessions: Growth['sessions'] }) {
         </tbody>
       </table>
     </div>
-  );
-}
-
-function VerifyButton() {
-  const [report, setReport] = useState<Reply<'POST /v1/verify'>>();
-  const [error, setError] = useState<Error>();
-  const [isBusy, setBusy] = useState(false);
-  const verify = async () => {
-    setBusy(true);
-    await ask('POST /v1/verify', { body: {} }).then(setReport, setError);
-    setBusy(false);
-  };
-  return (
-    <>
-      {error !== undefined && <Trouble error={error} compact />}
-      {report !== undefined && (
-        <span
-          className={`status ${report.status === 'clean' ? 'ok' : 'danger'}`}
-          title={report.findings.map(({ subject, problem }) => `${subject}: ${problem}`).join('\n')}
-        >
-          <Icon name={report.status === 'clean' ? 'shield' : 'error'} small />
-          {report.status === 'clean'
-            ? `Verified: ${formatCount(report.chunks)} chunks`
-            : `${report.findings.length} findings`}
-        </span>
-      )}
-      <button
-        type="button"
-        className="btn"
-        onClick={verify}
-        disabled={isBusy}
-        title={isBusy ? 'Verifying' : 'Reads and checks everything'}
-      >
-        <Icon name="shield" small />
-        {isBusy ? 'Verifying' : 'Verify now'}
-      </button>
-    </>
   );
 }
