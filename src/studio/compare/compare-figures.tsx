@@ -140,17 +140,17 @@ function Tally({ title, items, most }: { title: string; items: readonly Counted[
                   <span className={`clip ${agent === undefined ? '' : 'mono'}`}>{name}</span>
                 </span>
               </td>
-              <td style={{ width: 96 }}>
+              <td style={{ width: 72 }}>
                 <div
                   className="bar"
                   style={{ width: `${(a / most) * 100}%`, background: 'var(--lane-1)', marginBottom: 2 }}
                 />
                 <div className="bar" style={{ width: `${(b / most) * 100}%` }} />
               </td>
-              <td className="num" style={{ width: 88 }}>
+              <td className="num" style={{ width: 80 }}>
                 ×{a} to ×{b}
               </td>
-              <td className="num t2" style={{ width: 80 }}>
+              <td className="num t2" style={{ width: 72 }}>
                 {share(a, b)}
               </td>
             </tr>

@@ -11,7 +11,7 @@ import { lookOf } from '../parts/status.tsx';
 import { CompareBar, numberOf } from './compare-bar.tsx';
 import { CompareFigures, share } from './compare-figures.tsx';
 import type { Compared } from './compare-screen.tsx';
-import { type CompareGroup, type CompareRow, type Grouping, groupsOf, rowsOf, toolsOf } from './step-rows.ts';
+import { type CompareGroup, type CompareRow, type Grouping, groupsOf, NO_CALL, rowsOf, toolsOf } from './step-rows.ts';
 
 const ROW_HEIGHT = 28;
 
@@ -197,7 +197,7 @@ function Line({ line, isHere, isOpen, sessionId, onOpen }: LineProps) {
 
 type GroupProps = Pick<LineProps, 'isHere' | 'isOpen' | 'onOpen'> & { line: CompareGroup };
 
-function GroupLine({ line: { group, a, b }, isHere, isOpen, onOpen }: GroupProps) {
+function GroupLine({ line: { group, by, a, b }, isHere, isOpen, onOpen }: GroupProps) {
   return (
     <button
       type="button"
@@ -206,7 +206,8 @@ function GroupLine({ line: { group, a, b }, isHere, isOpen, onOpen }: GroupProps
       onClick={() => onOpen(group)}
     >
       <Icon name={isOpen ? 'down' : 'right'} small />
-      <span className="grow clip">{group}</span>
+      {by === 'Agent' && <AgentSquare name={group} />}
+      <span className={`grow clip ${by === 'Tool' && group !== NO_CALL ? 'mono' : ''}`}>{group}</span>
       <span>
         ×{a} to ×{b}
       </span>

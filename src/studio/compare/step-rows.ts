@@ -9,13 +9,20 @@ export type CompareRow =
   | CompareGroup;
 
 /** The head of what one agent said, or of what was done with one tool, and how often on either side. */
-export type CompareGroup = { readonly at: number; readonly group: string; readonly a: number; readonly b: number };
+export type CompareGroup = {
+  readonly at: number;
+  readonly group: string;
+  readonly by: Grouping;
+  readonly a: number;
+  readonly b: number;
+};
 
 /** How the lines are ordered: as they were said, by who said them, or by what was called. */
 export const GROUPINGS = ['Step', 'Agent', 'Tool'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
-const NO_CALL = 'without a call';
+/** The group of what calls nothing. */
+export const NO_CALL = 'without a call';
 
 /** Of a longer run of one kind only the ends are shown. */
 const LONGEST_RUN = 7;
@@ -59,7 +66,7 @@ export function groupsOf(steps: readonly Step[], by: Grouping, opened: ReadonlyS
   }
   return [...groups]
     .sort(([, one], [, two]) => Math.abs(two.a - two.b) - Math.abs(one.a - one.b))
-    .flatMap(([group, { a, b, rows }]) => [{ at: -1, group, a, b }, ...(opened.has(group) ? rows : [])]);
+    .flatMap(([group, { a, b, rows }]) => [{ at: -1, group, by, a, b }, ...(opened.has(group) ? rows : [])]);
 }
 
 function namesOf(said: Step['a'], by: Grouping): readonly string[] {
