@@ -17,7 +17,7 @@ async function talk(manager: Awaited<ReturnType<typeof startServer>>['manager'],
   return session.save(state);
 }
 
-test('[server.1] of a list that was rewritten nobody says which checkpoint brought a message, nor counts what was said after a fork', async () => {
+test('of a list that was rewritten nobody says which checkpoint brought a message, nor counts what was said after a fork', async () => {
   const { client, manager } = await startServer({});
   const session = await manager.session('window');
   const say = (n: number) => ({ role: 'assistant', content: `Step ${n}`, usage_metadata: USED });
