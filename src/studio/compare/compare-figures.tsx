@@ -150,7 +150,7 @@ function Tally({ title, items, most }: { title: string; items: readonly Counted[
               <td className="num" style={{ width: 80 }}>
                 ×{a} to ×{b}
               </td>
-              <td className="num t2" style={{ width: 72 }}>
+              <td className="num t2" style={{ width: 80 }}>
                 {share(a, b)}
               </td>
             </tr>
