@@ -1,4 +1,5 @@
 import type { ManagerPorts } from '../../../manager/engine/engine.ts';
+import { Breather } from '../../../storage/breather.ts';
 
 /** Knows whether anything of a run is under way, so that those who wait for a person can tell that nothing else is left. */
 export class Activity {
@@ -6,6 +7,8 @@ export class Activity {
   readonly #limit: number;
   readonly #queue: (() => void)[] = [];
   readonly #resting = new Set<() => void>();
+  /** For steps that wait for nothing, on a storage that does not either. */
+  readonly #breather = new Breather();
   #running = 0;
   #active = 0;
 
@@ -30,6 +33,7 @@ export class Activity {
       if (this.#running >= this.#limit) await new Promise<void>((resolve) => this.#queue.push(resolve));
       else this.#running++;
       try {
+        await this.#breather.breathe();
         return await work();
       } finally {
         const next = this.#queue.shift();

@@ -47,3 +47,22 @@ test(
     }
   },
 );
+
+test('[workflow.14] a run is aborted also while its steps wait for nothing, on a storage that does not either', async () => {
+  const stop = new AbortController();
+  const executor = new WorkflowExecutor({
+    manager: new CheckpointManager({ storage: new InMemoryCheckpointStorage() }),
+    registry: {
+      functions: {
+        f: () => {
+          throw new Error('again');
+        },
+      },
+    },
+  });
+  const workflow = defineWorkflow({
+    steps: [{ id: 'busy', function: 'f', retry: { max_attempts: 5_000, delay: '0ms' } }],
+  });
+  setTimeout(() => stop.abort(new Error('enough')), 0);
+  await expect(executor.run({ workflow, signal: stop.signal })).rejects.toThrow('enough');
+});
