@@ -47,10 +47,12 @@ describe('changes', () => {
       expect(preview).toMatchObject({ isValid: true, patch: [{ op: 'replace', path: '/plan/tone', value: 'warm' }] });
       const head = await client.request(fork, {
         ...at,
-        body: { ...edit, branch: `try-${n}`, reason: 'warmer', author: 'ann' },
+        body: { ...edit, branch: `try-${n}`, reason: 'warmer', ...(n > 0 && { author: 'ann' }) },
       });
       expect(await manager.load(head.headId)).toMatchObject({ plan: { tone: 'warm' } });
     }
+    const { flags } = await client.request('GET /v1/sessions/{session}/timeline', { params });
+    expect(flags.map((sum) => sum & 2)).toEqual([0, 0, 2, 2, 2]);
     expect(await manager.load(first)).toMatchObject({ plan: { tone: 'cool' } });
     const bad = await client.request('POST /v1/checkpoints/{checkpoint}/fork/preview', {
       ...at,

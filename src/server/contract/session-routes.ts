@@ -135,7 +135,9 @@ export const SESSION_ROUTES = {
       messages: z.array(z.int()).describe('How many messages there were; -1 where checkpoints do not say'),
       flags: z
         .array(z.int())
-        .describe('Sum of: 1 deleted, 2 made by a person, 4 begins a branch, 8 failed, 16 drifting, 32 damaged'),
+        .describe(
+          'Sum of: 1 deleted, 2 made or edited by a person, 4 begins a branch, 8 failed, 16 drifting, 32 damaged',
+        ),
       words: z.record(z.string(), z.string()).describe('Names, notes and reasons, by place'),
       next: z.string().optional(),
     }),

@@ -99,9 +99,9 @@ class Columns {
     if (checkpoint === undefined) return FLAGS.damaged;
     const { branches, parents } = this.#columns;
     const parent = parents[at] ?? NOTHING;
-    const { author, status = '', metadata = {} } = checkpoint.header;
+    const { author, trigger, status = '', metadata = {} } = checkpoint.header;
     const signs: readonly [number, boolean][] = [
-      [FLAGS.byPerson, author !== undefined],
+      [FLAGS.byPerson, author !== undefined || trigger === 'edited'],
       [FLAGS.beginsBranch, parent >= 0 && branches[parent] !== branches[at]],
       [FLAGS.failed, FAILED.has(status)],
       [FLAGS.drifting, metadata.health === 'drifting'],
