@@ -29,7 +29,7 @@ describeOn(FOLDING)('%s', (_, create) => {
       const { manager, first, last } = await saveMany(storage, 600);
       const before = await storage.stats();
       expect(before.tombstones).toBeLessThan(500);
-      await manager.gc();
+      for (let round = 0; round < 2; round++) await manager.gc(); // one folds at most 250 into each
       const { tombstones } = await storage.stats();
       expect(tombstones).toBe(101);
       const path = await manager.pathToRoot(last);
