@@ -26,7 +26,7 @@ export function GraphPane({ sessionId, view, selection, tags, drift, isFolding, 
       <div className="head">
         <h2>Branches</h2>
         <span className="count">{timeline.branchNames.length}</span>
-        <span className="t3">{countOf(timeline.length, 'checkpoint')}</span>
+        <span className="t3">{countOf(timeline.length, isLoading ? 'newest checkpoint' : 'checkpoint')}</span>
         <span className="grow" />
         <button
           type="button"

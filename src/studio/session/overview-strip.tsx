@@ -41,7 +41,7 @@ export function OverviewStrip({ view, selection, path, drift }: Look) {
         <div>
           <span className="strong clip">{branch}</span>
           <span className="t2">
-            {countOf(steps.length, 'checkpoint')}
+            {countOf(steps.length, view.isLoading ? 'newest checkpoint' : 'checkpoint')}
             {steps.length > 1 && `, ${formatDuration(lasted)}`}
           </span>
           {path.range !== undefined && <RangeChip look={{ view, path }} />}
