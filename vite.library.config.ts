@@ -27,10 +27,10 @@ const entries = Object.values(exports)
 /** What a chunk has: these sources and all that they load at once, except what chunks before it have. */
 const CHUNKS: readonly (readonly [name: string, sources: RegExp])[] = [
   ['client', /^server\/client\/index\.ts$/], // runs in browsers, too
-  ['core', /^core\/(?!diff\/(?!align)|expression\/|index\.ts)/],
+  ['base', /^core\/(errors|error-outcomes|defined|safe-json|suggestion)\.ts$/], // all that --help needs of it
+  ['core', /^(core\/(?!diff\/(?!align)|expression\/|index\.ts)|storage\/index\.ts$)/], // what a storage needs is small
   ['diff', /^core\/diff\//],
   ['expression', /^core\/expression\//],
-  ['storage', /^storage\/index\.ts$/],
   ['manager', /^(index|runtime\/config\/operation-name)\.ts$/],
   ['records', /^adapter\/langgraph\/record\/(graph-header|thread-session|write-record)\.ts$/],
   [

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { MODULE_CACHE, WORKERS } from './test/support/workers.ts';
 
 /** Files that kill, damage, cut or draw at random, again and again. */
@@ -23,7 +24,7 @@ export const FAULT_LOOPS = [
 export const SHORTENED = [
   'src/adapter/langgraph/{record/graph-ids,store/savestate-store,store/store-trie}.test.ts',
   'src/adapter/openai-agents/savestate-session.test.ts',
-  'src/core/{codec/near-state,codec/plain-json,codec/state-check,diff/align,pattern/linear-pattern,tree/list-trace,tree/text-pieces}.test.ts',
+  'src/core/{codec/near-state,codec/plain-json,codec/state-check,diff/align,secret/redaction,pattern/linear-pattern,tree/list-trace,tree/text-pieces}.test.ts',
   'src/manager/retention/retention.test.ts',
   'src/runtime/loop/{clock-jumps,recovery,retry,turn/operation,undone-turns}.test.ts',
   'src/runtime/{drift/drift-snapshot,drift/odd-events,repair/intervene,run/work,workspace/ignore-list}.test.ts',
@@ -31,16 +32,47 @@ export const SHORTENED = [
   'test/loop/ordinary-work.test.ts',
 ];
 
+/** What takes longest at its full count begins first, so that the others fill the time beside it. */
+const LONGEST = [
+  'soak',
+  'damage',
+  'simulation',
+  'state-codec.property',
+  'failed-commits',
+  'postgres-failover',
+  'workflow-killed',
+  'saves-killed',
+  'steps-killed',
+  'diff.property',
+  'simulated-week',
+  'backup-killed',
+  'adapters-killed',
+  'fleet-killed',
+  'group-killed',
+  'postgres-lease-stopped',
+  'concurrent',
+] as const;
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const at = LONGEST.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
+      return at === -1 ? LONGEST.length : at;
+    };
+    return files.toSorted((a, b) => rank(a) - rank(b));
+  }
+}
+
 const isFull = process.env.SAVESTATE_TRIALS === 'full';
 
 const shared = {
-  testTimeout: isFull ? 3_600_000 : 300_000,
-  hookTimeout: isFull ? 600_000 : 60_000,
+  // Nothing fails because the machine is busy with other things.
+  testTimeout: isFull ? 3_600_000 : 1_200_000,
+  hookTimeout: 600_000,
   globalSetup: ['test/support/on-demand-global.ts'],
   setupFiles: ['test/support/end-of-file.ts'],
   pool: 'forks' as const,
-  maxWorkers: WORKERS,
-  fileParallelism: !isFull,
+  maxWorkers: isFull ? WORKERS + 1 : WORKERS,
 };
 const env = { SAVESTATE_TRIALS: isFull ? 'full' : 'tenth' };
 
@@ -53,14 +85,14 @@ function leavingSome(): string[] {
 }
 
 /**
- * The loops at their full counts one after the other, with n and failures for docs/GUARANTEES.md; or, for each change, at a tenth. And the
+ * The loops at their full counts, one file more at a time than cores because many wait, with n and failures for docs/GUARANTEES.md; or, for each change, at a tenth. And the
  * tests of `npm test` on the storages on which they do not run there.
  */
 export default defineConfig({
   test: {
-    maxWorkers: WORKERS,
+    maxWorkers: isFull ? WORKERS + 1 : WORKERS,
     experimental: MODULE_CACHE,
-    fileParallelism: !isFull,
+    sequence: isFull ? { sequencer: LongestFirst } : {},
     reporters: isFull ? ['verbose'] : ['default'],
     passWithNoTests: true,
     projects: [

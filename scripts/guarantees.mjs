@@ -1,8 +1,9 @@
 // Puts the counts of a full run of the fault loops into docs/GUARANTEES.md.
-//   npm run test:faults 2>&1 | tee faults.log && node scripts/guarantees.mjs faults.log
+//   npm run test:faults 2>&1 | tee faults.log; node scripts/guarantees.mjs faults.log --whole
 //   npx vitest run --reporter=json --outputFile=cases.json && node scripts/guarantees.mjs cases.json
 // The second fills the rows of promises that have no loop with the cases of the tests that they name.
-// Reads the lines `FAULTS <what>: n=... failures=... bound95=...`. Rows that the log does not speak of stay, with the day they have.
+// Reads the lines `FAULTS <what>: n=... failures=... bound95=...`. Rows that the log does not speak of stay, with the day they have; after
+// `--whole` they go, because the log is of all loops: `node scripts/guarantees.mjs faults.log --whole`.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
@@ -18,12 +19,12 @@ const LOOPS = {
   D4: /^full disks/,
   D5: /^postgres synchronous/,
   D6: /^failing commits|^postgres connections|^simulated/,
-  D7: /^writers stopped|^simulated/,
+  D7: /^writers stopped|^contenders|^simulated/,
   D8: /^clocks/,
   D9: /^random histories/,
   D10: /^random (edit histories|values)/,
   D11: /^writers, prune|^simulated/,
-  D12: /^bit flips|^truncations/,
+  D12: /^bit flips|^truncations|^swaps|^columns/,
   D14: /^steps|^workflow|^agents/,
   D15: /^simulated/,
   D16: /^soak/,
@@ -31,9 +32,13 @@ const LOOPS = {
   S2: /^fuzz/,
   S3: /^hostile filters/,
   S4: /^cross-tenant/,
+  S5: /^planted secrets/,
+  S6: /^changes below/,
   S7: /^saves encrypted/,
+  S8: /^requests of other/,
   S11: /^hostile sizes/,
   S13: /^fuzz, mcp/,
+  S14: /^changes to the chain/,
 };
 /** Their trials are of one run, so that no rate follows from them. */
 const ONE_RUN = /^soak|^sync before|^writers, prune/;
@@ -60,8 +65,9 @@ export function readCases(report) {
 }
 
 /** The page with the rows in its table of counts, in the order of their names, and what they add up to for each promise. */
-export function replaceRows(page, rows, cases = []) {
-  const counts = new Map(readTable(page, '## Counts of a full run', HEAD).map((row) => [row[0], row]));
+export function replaceRows(page, rows, { cases = [], isWhole = false } = {}) {
+  const before = isWhole ? [] : readTable(page, '## Counts of a full run', HEAD);
+  const counts = new Map(before.map((row) => [row[0], row]));
   for (const [what, row] of rows) counts.set(what, withNote(row));
   const table = [...counts.values()].sort(([a], [b]) => (a < b ? -1 : 1));
   const promises = readTable(page, '## Promises by number', PROMISE_HEAD).map(([id, short, shown, before]) => [
@@ -78,11 +84,12 @@ function withNote(row) {
   return ONE_RUN.test(row[0]) && row[2] === '0' ? row.with(3, NO_RATE) : row;
 }
 
-/** Only if the run had all the files: otherwise what was there stays. */
+/** Only if the run had all the files, but those of the fault loops: otherwise what was there stays. */
 function addUpCases(shown, cases, before) {
-  const files = [...shown.matchAll(/`([^`]+\.test\.ts)`/g)].map(([, file]) => file);
+  const named = [...shown.matchAll(/`([^`]+\.test\.ts)`/g)].map(([, file]) => file);
+  const files = named.filter((file) => !file.startsWith('test/faults/'));
   const found = files.flatMap((file) => cases.filter((one) => one.file.endsWith(`/${file}`)));
-  if (found.length < files.length) return before;
+  if (found.length < files.length || files.length === 0) return before;
   const sum = (key) => found.reduce((total, one) => total + one[key], 0);
   return `${sum('cases')}${CASES}${sum('failures')}`;
 }
@@ -123,13 +130,13 @@ function writeTable(page, [title, head], rows) {
   return page.slice(0, start) + lines.join('\n') + page.slice(end);
 }
 
-const [, program, path] = process.argv;
+const [, program, path, whole] = process.argv;
 if (program === import.meta.filename) {
   if (path === undefined) throw new Error('Which log? node scripts/guarantees.mjs faults.log');
   const text = readFileSync(path, 'utf8');
   const cases = path.endsWith('.json') ? readCases(JSON.parse(text)) : [];
   const rows = readLog(cases.length === 0 ? text : '', new Date().toISOString().slice(0, 10));
   if (rows.size + cases.length === 0) throw new Error(`${path} has no line that begins with FAULTS, and no cases.`);
-  writeFileSync(PAGE, replaceRows(readFileSync(PAGE, 'utf8'), rows, cases));
+  writeFileSync(PAGE, replaceRows(readFileSync(PAGE, 'utf8'), rows, { cases, isWhole: whole === '--whole' }));
   console.log(`${rows.size} loops and ${cases.length} files of tests of docs/GUARANTEES.md are those of ${path}.`);
 }

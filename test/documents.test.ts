@@ -25,6 +25,7 @@ const ENTRIES: [RegExp, string][] = [
   [/'savestate\/workflow'/g, 'src/runtime/workflow/index.ts'],
   [/'savestate\/fleet'/g, 'src/runtime/fleet/index.ts'],
   [/'savestate\/memory'/g, 'src/memory/index.ts'],
+  [/'savestate\/encryption'/g, 'src/storage/encryption/index.ts'],
   [/'savestate\/testing'/g, 'src/testing/index.ts'],
   [/'savestate\/langgraph'/g, 'src/adapter/langgraph/index.ts'],
   [/'savestate\/openai-agents'/g, 'src/adapter/openai-agents/index.ts'],
@@ -58,6 +59,7 @@ const DOCUMENTS = [
   'OPENTELEMETRY',
   'MCP',
   'AI-SDK',
+  'ENCRYPTION',
 ].map((name) => `docs/${name}.md`);
 
 /** Documents whose examples need a server, or go on from each other: they are type-checked only. */

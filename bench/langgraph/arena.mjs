@@ -33,7 +33,7 @@ export class Arena {
   /** Answers what the child script measured, with the bytes that were stored. */
   async measure(script, job) {
     this.#runs++;
-    const places = await this.#createPlaces(job.name);
+    const places = await Promise.all(['measured', 'warm_up'].map((use) => this.#createPlace(job.name, use)));
     const [place, warmupPlace] = places;
     try {
       const child = [join(import.meta.dirname, script), JSON.stringify({ ...job, place, warmupPlace })];
@@ -60,17 +60,19 @@ export class Arena {
     return results;
   }
 
-  #createPlaces(name) {
-    return Promise.all(
-      ['measured', 'warm_up'].map(async (use) => {
-        const key = `run_${this.#runs}_${use}`;
-        const folder = join(this.#folder, key);
-        mkdirSync(folder);
-        if (!name.includes('PostgreSQL')) return { folder };
-        await this.#server.createDatabase(key);
-        return { folder, database: key, url: this.#server.url.replace(/[^/]+$/, key) };
-      }),
-    );
+  /** A place that stays until the end. */
+  createPlace(name) {
+    this.#runs++;
+    return this.#createPlace(name, 'kept');
+  }
+
+  async #createPlace(name, use) {
+    const key = `run_${this.#runs}_${use}`;
+    const folder = join(this.#folder, key);
+    mkdirSync(folder);
+    if (!name.includes('PostgreSQL')) return { name, folder };
+    await this.#server.createDatabase(key);
+    return { name, folder, database: key, url: this.#server.url.replace(/[^/]+$/, key) };
   }
 
   async #storedBytes({ folder, database }) {

@@ -36,6 +36,13 @@ export class GrowingThread {
     this.#config = await this.#saver.put(this.#config, checkpoint, metadataOf('input', -1), { __start__: 1 });
   }
 
+  /** A thread that has so many messages already, all of them in its first checkpoint. */
+  async beginWith(count) {
+    await this.begin();
+    this.#messages = Array.from({ length: count - 1 }, (_, at) => createGraphMessage(at, this.#seed));
+    await this.save(this.prepare());
+  }
+
   /** What the next turn will save, made before its clock starts. */
   prepare() {
     const step = this.#messages.length;

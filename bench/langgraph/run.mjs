@@ -1,17 +1,18 @@
 import { createFsyncProbe, interleave } from '../measure.mjs';
+import { installPeers } from '../peers.mjs';
 import { formatMs, Report } from '../report.mjs';
 import { Workbench } from '../workbench.mjs';
 import { Arena } from './arena.mjs';
 import { graph } from './graph.mjs';
-import { installPeers } from './peers.mjs';
+import { limits } from './limits.mjs';
 import { put } from './put.mjs';
 
-const MODES = [put, graph];
+const MODES = [put, limits, graph];
 
 const words = process.argv.slice(2);
 const isQuick = words.includes('--quick');
 const wanted = words.filter((word) => !word.startsWith('--'));
-installPeers();
+installPeers(import.meta.dirname);
 const report = new Report();
 const workbench = new Workbench({ isQuick, report });
 const arena = new Arena(workbench.folder);
@@ -25,11 +26,11 @@ process.once('SIGINT', async () => {
 try {
   await printConditions();
   await arena.start();
-  for (const { id, title, run } of MODES) {
-    if (wanted.length > 0 && !wanted.includes(id)) continue;
+  for (const { id, title, run, parts = [] } of MODES) {
+    if (wanted.length > 0 && ![id, ...parts].some((word) => wanted.includes(word))) continue;
     report.heading(`${id}  ${title}`);
     const start = performance.now();
-    await run({ arena, report, isQuick });
+    await run({ arena, report, isQuick, wanted });
     report.note(`(${((performance.now() - start) / 1000).toFixed(0)} s)`);
   }
   report.summary();

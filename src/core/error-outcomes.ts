@@ -1,7 +1,7 @@
 import type { ErrorCode } from './errors.ts';
 
 /** How an error ends a command, and what status an HTTP reply has. */
-export type ErrorOutcome = { readonly exitCode: number; readonly httpStatus: number };
+type ErrorOutcome = { readonly exitCode: number; readonly httpStatus: number };
 
 /** One row for each code of an error. */
 export const ERROR_OUTCOMES = {
@@ -16,3 +16,8 @@ export const ERROR_OUTCOMES = {
   MODEL: { exitCode: 17, httpStatus: 502 },
   KEY: { exitCode: 18, httpStatus: 423 },
 } as const satisfies Readonly<Record<ErrorCode, ErrorOutcome>>;
+
+/** Whether something is the code of an error of ours, also of another copy of this package. */
+export function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(ERROR_OUTCOMES, code);
+}

@@ -44,7 +44,6 @@ function withoutSecrets(details: ErrorDetails): ErrorDetails {
   return Object.fromEntries(scrubbed);
 }
 
-/** The base of the errors that have a code. */
 function errorWith(code: ErrorCode): new (message: string, options?: ErrorOptions) => SavestateError {
   return class extends SavestateError {
     constructor(message: string, options?: ErrorOptions) {
@@ -90,8 +89,12 @@ export function hasErrorCode(error: unknown, code: ErrorCode): boolean {
 
 /** Whether what was asked for is lost, which must not hold up the rest: it is damaged, or its key was thrown away. */
 export function isLost(error: unknown): boolean {
-  const isShredded = hasErrorCode(error, 'KEY') && (error as SavestateError).details?.reason === 'removed';
-  return isShredded || hasErrorCode(error, 'CORRUPT');
+  return isForgotten(error) || hasErrorCode(error, 'CORRUPT');
+}
+
+/** Whether what was asked for cannot be read because its key was thrown away, which is no damage. */
+export function isForgotten(error: unknown): boolean {
+  return hasErrorCode(error, 'KEY') && (error as SavestateError).details?.reason === 'removed';
 }
 
 /** What went wrong, in words, whatever was thrown. */

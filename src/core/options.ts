@@ -10,10 +10,10 @@ export type OptionCheck = (value: unknown) => string | InnerProblem | undefined;
 type InnerProblem = { readonly at: string; readonly problem: string };
 
 /** An option that has another name, or another place: `policy.keepLast`. */
-export type RenamedOption = { readonly renamedTo: string };
+type RenamedOption = { readonly renamedTo: string };
 
 /** An option that must be given. */
-export type RequiredOption = { readonly required: OptionCheck };
+type RequiredOption = { readonly required: OptionCheck };
 
 /** What each option of a call accepts; `OptionChecks<T>` lists every option of `T`. */
 export type OptionChecks<Options extends object = Record<never, never>> = {
@@ -144,6 +144,11 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether a value is an object of no class. */
+export function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return isRecord(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value));
+}
+
 /** Whether a value is an object of any kind, a list too. */
 export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
@@ -218,11 +223,7 @@ function inside(at: string, problem: string | InnerProblem): InnerProblem {
 export function recordOf(check: OptionCheck): OptionCheck {
   return (value) => {
     if (!isRecord(value)) return `must be an object; found ${describeValue(value)}`;
-    for (const [key, part] of Object.entries(value)) {
-      const problem = part === undefined ? undefined : check(part);
-      if (problem !== undefined) return inside(`[${JSON.stringify(key)}]`, problem);
-    }
-    return undefined;
+    return findInside(Object.entries(value), (part) => (part === undefined ? undefined : check(part)));
   };
 }
 
@@ -230,12 +231,19 @@ export function recordOf(check: OptionCheck): OptionCheck {
 export function listOf(check: OptionCheck): OptionCheck {
   return (value) => {
     if (!Array.isArray(value)) return `must be a list; found ${describeValue(value)}`;
-    for (const [at, item] of value.entries()) {
-      const problem = check(item);
-      if (problem !== undefined) return inside(`[${at}]`, problem);
-    }
-    return undefined;
+    return findInside(value.entries(), check);
   };
+}
+
+function findInside(
+  parts: Iterable<readonly [string | number, unknown]>,
+  check: OptionCheck,
+): InnerProblem | undefined {
+  for (const [key, part] of parts) {
+    const problem = check(part);
+    if (problem !== undefined) return inside(`[${JSON.stringify(key)}]`, problem);
+  }
+  return undefined;
 }
 
 /** Accepts what any of the checks lets through; `allowed` ends the sentence "must be ...". */

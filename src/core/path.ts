@@ -10,6 +10,15 @@ export function formatPath(steps: readonly PathStep[]): string {
   return steps.reduce<string>((text, step) => text + formatStep(step), '$');
 }
 
+/** What is shown of a long path, at its beginning and at its end. */
+const SHOWN_CHARS = 60;
+
+/** The same for a sentence: of a long path the middle is left out. */
+export function formatShortPath(steps: readonly PathStep[]): string {
+  const path = formatPath(steps);
+  return path.length <= 3 * SHOWN_CHARS ? path : `${path.slice(0, SHOWN_CHARS)} … ${path.slice(-SHOWN_CHARS)}`;
+}
+
 function formatStep(step: PathStep): string {
   if (typeof step === 'number') return `[${step}]`;
   if (NOTE.test(step)) return step;

@@ -3,19 +3,29 @@ import * as is from '../core/options.ts';
 import { checkOptions, describeValue, isRecord, type OptionCheck, type OptionChecks } from '../core/options.ts';
 import { givenId, name } from '../core/record/id.ts';
 import { secretsOption } from '../core/secret/redaction.ts';
+import type { AgentFactory } from './agent/agent.ts';
 import type { RestoreOptions } from './agent/agent-saving.ts';
 import { FORK_CHECKS } from './branch/branching.ts';
 import type { ListFilter, ListPage } from './branch/history.ts';
+import type { EngineOptions } from './engine/engine.ts';
 import { SAVE_CHECKS } from './engine/save-options.ts';
 import type { SaveGroupOptions } from './group/group.ts';
 import type { JoinOptions } from './group/group-membership.ts';
 import type { RestoreGroupOptions } from './group/group-restoring.ts';
 import { LEASE_CHECKS, owner } from './lease/lease.ts';
-import type { CheckpointManagerOptions } from './manager-options.ts';
 import type { AbandonedOptions } from './recovery/abandoned.ts';
 import type { Backoff, RecoveryOptions } from './recovery/recovery-options.ts';
+import type { RetentionPolicy } from './retention/retention.ts';
 import { PRUNE_CHECKS, RETENTION_CHECKS } from './retention/retention-policy.ts';
 import { SESSION_CHECKS } from './write/session-options.ts';
+
+/** How a manager is made. Only `storage` is needed. */
+export type CheckpointManagerOptions = EngineOptions & {
+  /** Makes empty agents by type name, for `restore` without `into` or `factory`. */
+  readonly agents?: { readonly [agentType: string]: AgentFactory } | undefined;
+  /** What to keep. Default: routine, the last 3 per agent; pre_operation, until completed; recovery, 7 days or until cleared. */
+  readonly retention?: RetentionPolicy | undefined;
+};
 
 /** A list is read at once. */
 const MAX_LIMIT = 1000;

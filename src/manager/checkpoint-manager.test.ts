@@ -3,8 +3,8 @@ import { describeOn } from '../../test/support/later.ts';
 import { isSameValue } from '../../test/support/same-value.ts';
 import { STORAGES } from '../../test/support/storages.ts';
 import type { ChunkStorage } from '../storage/contract.ts';
+import type { CheckpointManagerOptions } from './call-options.ts';
 import { CheckpointManager } from './checkpoint-manager.ts';
-import type { CheckpointManagerOptions } from './manager-options.ts';
 
 function createManager(storage: ChunkStorage, options: Partial<CheckpointManagerOptions> = {}): CheckpointManager {
   return new CheckpointManager({ storage, ...options });

@@ -6,16 +6,12 @@ import type { CollectResult, StorageStats } from '../storage/contract.ts';
 import { WholeCheckpointStorage } from '../storage/whole/whole-storage.ts';
 import { registerHandle } from './agent/agent.ts';
 import { AgentSaving, type RestoreOptions } from './agent/agent-saving.ts';
-import { Branching, type ForkedBranch, type ForkOptions } from './branch/branching.ts';
+import type { ForkedBranch, ForkOptions } from './branch/branching.ts';
+import * as branching from './branch/branching.ts';
 import { type CheckpointComparison, compare } from './branch/compare.ts';
-import {
-  type BranchHead,
-  type CheckpointPage,
-  History,
-  type ListFilter,
-  type ListPage,
-  type SessionTree,
-} from './branch/history.ts';
+import type { BranchHead, CheckpointPage, ListFilter, ListPage, SessionTree } from './branch/history.ts';
+import * as history from './branch/history.ts';
+import type { CheckpointManagerOptions } from './call-options.ts';
 import { checkCall, takeNoOptions, WITHOUT_OPTIONS } from './call-options.ts';
 import { dropAllRecordings, dropRecordings } from './effect/recording-drop.ts';
 import { Engine } from './engine/engine.ts';
@@ -25,7 +21,6 @@ import type { LineageEntry } from './engine/records.ts';
 import type { StoredCheckpoint } from './engine/repository.ts';
 import type { SaveOptions } from './engine/save-options.ts';
 import { Groups } from './group/group.ts';
-import type { CheckpointManagerOptions } from './manager-options.ts';
 import { deleteSession, type ForgottenUser, forgetUser } from './retention/forgetting.ts';
 import { type PruneOptions, type PruneResult, RetentionRunner } from './retention/retention-runner.ts';
 import { findRevision, type Revision } from './revision/revision.ts';
@@ -35,16 +30,13 @@ import type { ImportResult } from './transfer/import.ts';
 import type { VerifyReport } from './verify/verify.ts';
 import { type Subscription, watchSaves } from './write/remote-saves.ts';
 import { SessionOpener } from './write/session-opener.ts';
-import type { SessionOptions } from './write/session-options.ts';
-import type { StateSchema } from './write/state-schema.ts';
+import type { SessionOptions, StateSchema } from './write/session-options.ts';
 
 /** Saves, restores, forks, compares and forgets what agents know and have done. One manager serves any number of agents and sessions. */
 export class CheckpointManager {
   /** @internal What the rest of this package builds on. */
   readonly engine: Engine;
   readonly #saving: AgentSaving;
-  readonly #history: History;
-  readonly #branching: Branching;
   readonly #sessions: SessionOpener;
   /** @internal What opens sessions. */
   readonly host: SessionHost;
@@ -63,17 +55,10 @@ export class CheckpointManager {
     this.engine.finishing.replacement = async (...given) =>
       (await import('./transfer/replace-session.ts')).finishReplacement(...given);
     this.#retention = RetentionRunner.open(this.engine, options.retention);
-    this.#history = new History(this.engine);
-    this.#branching = new Branching(this.engine);
-    this.#sessions = new SessionOpener(this.engine, this.#branching);
-    this.host = {
-      engine: this.engine,
-      branching: this.#branching,
-      sessions: this.#sessions,
-      retention: this.#retention,
-    };
+    this.#sessions = new SessionOpener(this.engine);
+    this.host = { engine: this.engine, sessions: this.#sessions, retention: this.#retention };
     this.#saving = new AgentSaving(this.engine, this.#sessions, options.agents);
-    this.groups = new Groups({ engine: this.engine, saving: this.#saving }, this.#branching);
+    this.groups = new Groups(this.#saving);
     registerHandle(this);
   }
 
@@ -170,7 +155,7 @@ export class CheckpointManager {
   /** The newest checkpoint that fits. */
   async latest(filter: ListFilter = {}): Promise<Checkpoint | undefined> {
     checkCall(filter, 'a filter of checkpoints');
-    return this.#history.latest(filter);
+    return (await history.list(this.engine, filter, { limit: 1 })).checkpoints[0];
   }
 
   /** The newest checkpoints of a user, 50 unless a limit is given. */
@@ -179,29 +164,29 @@ export class CheckpointManager {
     page: { readonly limit?: number | undefined; readonly offset?: number | undefined } = {},
   ): Promise<readonly Checkpoint[]> {
     checkCall(page, 'listByUser()');
-    return (await this.#history.list({ userId: parseId(userId, 'A user id') }, page)).checkpoints;
+    return (await history.list(this.engine, { userId: parseId(userId, 'A user id') }, page)).checkpoints;
   }
 
   /** A page of checkpoints of all sessions, newest first unless the page says otherwise, that fit the filter. */
   async list(filter: ListFilter = {}, page: ListPage = {}): Promise<CheckpointPage> {
     checkCall(filter, 'a filter of checkpoints');
     checkCall(page, 'list()');
-    return this.#history.list(filter, page);
+    return history.list(this.engine, filter, page);
   }
 
   /** All checkpoints of a session with their children, roots and leaves; deleted ones keep their place. */
   async tree(sessionId: string): Promise<SessionTree> {
-    return this.#history.tree(sessionId);
+    return history.tree(this.engine, sessionId);
   }
 
   /** The checkpoints that were saved on top of this one, oldest first. */
   async children(revision: Revision): Promise<Checkpoint[]> {
-    return this.#history.children(await this.#find(revision));
+    return history.children(this.engine, await this.#find(revision));
   }
 
   /** The checkpoint and all it goes back to, newest first; deleted ones keep their place. */
   async pathToRoot(revision: Revision): Promise<LineageEntry[]> {
-    return this.#history.pathToRoot(await this.#find(revision));
+    return history.pathToRoot(this.engine, await this.#find(revision));
   }
 
   /** The branch that `session()` opens when none is named: `main`, until a rewind or switch makes another one current. */
@@ -212,7 +197,7 @@ export class CheckpointManager {
 
   /** The branches of a session, each with its head. */
   async branches(sessionId: string): Promise<BranchHead[]> {
-    return this.#history.branches(sessionId);
+    return history.branches(this.engine, sessionId);
   }
 
   /** How the second checkpoint differs from the first. */
@@ -225,60 +210,60 @@ export class CheckpointManager {
   /** Makes a branch at a checkpoint, without opening a session on it. */
   async fork<State = unknown>(revision: Revision, options: ForkOptions<State> = {}): Promise<ForkedBranch> {
     checkCall(options, 'fork()');
-    return withCallSite(this.#branching.fork(await this.#find(revision), options));
+    return withCallSite(branching.fork(this.engine, await this.#find(revision), options));
   }
 
   /** Makes a branch at an ancestor of the current one, and makes it current: the next `session()` opens it. */
   async rewind<State = unknown>(revision: Revision, options: ForkOptions<State> = {}): Promise<ForkedBranch> {
     checkCall(options, 'rewind()');
-    return withCallSite(this.#branching.rewind(await this.#find(revision), options));
+    return withCallSite(branching.rewind(this.engine, await this.#find(revision), options));
   }
 
   /** Makes another branch the current one: the next `session(id)` opens it. */
   async switchBranch(sessionId: string, branch: string): Promise<void> {
-    await this.#branching.switchBranch(sessionId, branch);
+    await branching.switchBranch(this.engine, sessionId, branch);
   }
 
   /** Removes the name of a branch; its checkpoints stay until retention drops them. The current one is refused. */
   async deleteBranch(sessionId: string, branch: string): Promise<void> {
-    await this.#branching.deleteBranch(sessionId, branch);
+    await branching.deleteBranch(this.engine, sessionId, branch);
   }
 
   /** Names a checkpoint. A tag does not move, and protects what it names from retention. */
   async tag(revision: Revision, name: string): Promise<CheckpointId> {
-    return this.#branching.tag(await this.#find(revision), name);
+    return branching.tag(this.engine, await this.#find(revision), name);
   }
 
   /** Removes a tag; the checkpoint stays. */
   async untag(sessionId: string, name: string): Promise<void> {
-    await this.#branching.untag(sessionId, name);
+    await branching.untag(this.engine, sessionId, name);
   }
 
   /** The tags of a session, each with its checkpoint. */
   async tags(sessionId: string): Promise<{ readonly name: string; readonly checkpointId: CheckpointId }[]> {
-    return this.#branching.tags(sessionId);
+    return branching.tags(this.engine, sessionId);
   }
 
   /** Protects a checkpoint from retention. */
   async pin(revision: Revision): Promise<CheckpointId> {
-    return this.#branching.pin(await this.#find(revision));
+    return branching.pin(this.engine, await this.#find(revision));
   }
 
   /** Takes the protection of `pin` away. */
   async unpin(revision: Revision): Promise<void> {
-    await this.#branching.unpin(await this.#find(revision));
+    await branching.unpin(this.engine, await this.#find(revision));
   }
 
   // Forgetting
 
   /** Notes that the operation behind a `pre_operation` checkpoint completed; retention may drop it now. */
   async completeOperation(revision: Revision): Promise<void> {
-    await this.#branching.mark(await this.#find(revision), 'completed', this.#retention);
+    await branching.mark(this.engine, await this.#find(revision), { as: 'completed', retention: this.#retention });
   }
 
   /** Notes that a `recovery` checkpoint is not needed any more; retention may drop it now. */
   async clearRecovery(revision: Revision): Promise<void> {
-    await this.#branching.mark(await this.#find(revision), 'cleared', this.#retention);
+    await branching.mark(this.engine, await this.#find(revision), { as: 'cleared', retention: this.#retention });
   }
 
   /** Applies the retention policy, or another one, to everything or to one session; with `dryRun` only says what it would do and why. */

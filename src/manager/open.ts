@@ -1,9 +1,9 @@
 import { InvalidInputError } from '../core/errors.ts';
 import { parseStorageAddress } from '../storage/open/address.ts';
 import { openStorage } from '../storage/open/open.ts';
+import type { CheckpointManagerOptions } from './call-options.ts';
 import { checkCall } from './call-options.ts';
 import { CheckpointManager } from './checkpoint-manager.ts';
-import type { CheckpointManagerOptions } from './manager-options.ts';
 
 /**
  * Opens the storage at an address, and a manager on it: `agent.db` (SQLite), `./folder/` (files), `memory:`, or

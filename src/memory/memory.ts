@@ -10,14 +10,17 @@ import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import { engineOf, type SessionKeeper } from '../manager/engine/engine.ts';
 import {
   type ChangeOptions,
-  Editing,
   type MemoryChange,
   type PromoteOptions,
+  promote,
+  remove,
+  removeAll,
   type ScopeChangeOptions,
+  update,
 } from './edit/editing.ts';
 import { explain, historyOf, type MemoryExplanation, type MemoryHistoryEntry } from './edit/explaining.ts';
 import { countOf, type PurgeResult, purge } from './edit/purging.ts';
-import { Finding, type SearchOptions, type SearchResult, type SelectOptions } from './find/finding.ts';
+import { get, getAll, type SearchOptions, type SearchResult, type SelectOptions, search } from './find/finding.ts';
 import { type RenderOptions, type RenderResult, render } from './find/rendering.ts';
 import { type AddResult, Learning } from './learn/learning.ts';
 import type { AddOptions } from './learn/proposal.ts';
@@ -26,9 +29,8 @@ import type { MemoryExtractor } from './log/extractor.ts';
 import type { MemoryContext } from './log/memory-context.ts';
 import { checkId, type MemoryInput } from './log/memory-input.ts';
 import { ScopeLogs } from './log/scope-log.ts';
-import { noteStanding } from './log/standings.ts';
 import { VectorIndex } from './log/vector-index.ts';
-import { type ViewOptions, Views } from './log/views.ts';
+import { noteStanding, type ViewOptions, Views } from './log/views.ts';
 import type { MemoryRecord, MemoryScope } from './storage/memory-record.ts';
 import type { MemoryStorage } from './storage/memory-storage.ts';
 import { SqliteMemoryStorage } from './storage/sqlite/sqlite-memory-storage.ts';
@@ -61,7 +63,6 @@ const MEMORY_CHECKS: OptionChecks<MemoryOptions> = {
   now: callback,
 };
 
-/** Why memories go with their user. */
 const FORGOTTEN = 'its user was forgotten';
 
 /** Facts about users and earlier work that outlive a run and follow its branches: what a rewind abandons is no longer known. */
@@ -96,7 +97,7 @@ export class Memory {
       extractor,
       codec: codecOf(secrets, manager),
       now,
-      newId: newMemoryId,
+      newId: () => `mem_${formatRandom(random(ID_CHARS))}`,
     };
     this.#learning = new Learning(this.#context);
     if (manager !== undefined) engineOf(manager).keepers.add(this.#keeper);
@@ -113,36 +114,36 @@ export class Memory {
   /** Changes a memory, by adding to its history. */
   async update(id: string, change: string | MemoryChange, options: ChangeOptions = {}): Promise<void> {
     checkId(id, 'update');
-    await new Editing(this.#open).update(id, change, options);
+    await update(this.#open, [id, change], options);
   }
 
   /** Retracts a memory; its history stays. For removing the words themselves there is `purge`. */
   async delete(id: string, options: ChangeOptions = {}): Promise<void> {
     checkId(id, 'delete');
-    await new Editing(this.#open).delete(id, options);
+    await remove(this.#open, id, options);
   }
 
   /** Retracts all that is visible of a scope; returns how many that were. */
   async deleteAll(options: ScopeChangeOptions): Promise<number> {
-    return new Editing(this.#open).deleteAll(options);
+    return removeAll(this.#open, options);
   }
 
   // Looking
 
   /** What answers a question, best first. */
   async search(query: string, options: SearchOptions): Promise<SearchResult> {
-    return new Finding(this.#open).search(query, options);
+    return search(this.#open, query, options);
   }
 
   /** One memory; undefined if it is not visible from there. */
   async get(id: string, options: ViewOptions = {}): Promise<MemoryRecord | undefined> {
     checkId(id, 'get');
-    return new Finding(this.#open).get(id, options);
+    return get(this.#open, id, options);
   }
 
   /** All that is visible of a scope, oldest first. */
   async getAll(options: SelectOptions): Promise<readonly MemoryRecord[]> {
-    return new Finding(this.#open).getAll(options);
+    return getAll(this.#open, options);
   }
 
   /** Everything that happened to a memory, on all branches, oldest first. */
@@ -159,7 +160,7 @@ export class Memory {
 
   /** Fills `{memory}` and `{memory:preferences}` into a prompt: marked as data, within the budget. */
   async render(template: string, options: RenderOptions): Promise<RenderResult> {
-    return render(new Finding(this.#open), template, options);
+    return render(this.#open, template, options);
   }
 
   // Following branches
@@ -167,7 +168,7 @@ export class Memory {
   /** Lets a memory be seen from every branch and session, as it is seen from there. */
   async promote(id: string, options: PromoteOptions = {}): Promise<void> {
     checkId(id, 'promote');
-    await new Editing(this.#open).promote(id, options);
+    await promote(this.#open, id, options);
   }
 
   /** `manager.rewind`, which memory follows: what was learned after the checkpoint is hidden, unless it was promoted. */
@@ -218,10 +219,6 @@ function codecOf(secrets: SecretsOption | undefined, manager: CheckpointManager 
   return isAsManager ? engineOf(manager).codec.withoutClasses() : new StateCodec(redactionOf(secrets));
 }
 
-const ID_CHARS = 14;
 const random = inBulk(randomBytes);
-
 /** Short, because ids are shown in prompts; 70 random bits. */
-function newMemoryId(): string {
-  return `mem_${formatRandom(random(ID_CHARS))}`;
-}
+const ID_CHARS = 14;

@@ -8,8 +8,7 @@ import { startServer, type TestServer } from '../../test/support/server.ts';
 import { STORAGES, temporaryFolder } from '../../test/support/storages.ts';
 import { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../storage/sqlite/sqlite-storage.ts';
-import type { EventsRequest } from './client/client.ts';
-import type { StreamEvent } from './client/read-events.ts';
+import type { EventsRequest, StreamEvent } from './client/client.ts';
 
 /** Reads events one by one; ends with the test. */
 function follow({ client }: TestServer, request: EventsRequest = {}) {

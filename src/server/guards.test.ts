@@ -87,6 +87,13 @@ describe('guards, attacked over HTTP', () => {
       expect((await attack(started, { headers: { host, authorization: `Bearer ${started.token}` } })).status).toBe(200);
   });
 
+  test.each(['', ' ', 'agents.example:8080', 'https://agents.example'])(
+    '[2] the name %j, under which nobody could come, is refused',
+    async (host) => {
+      await expect(startServer({ hosts: [host] })).rejects.toThrow('must be a host name without scheme and port');
+    },
+  );
+
   test('[3] nothing is answered without the token, or with one that is nearly right', async () => {
     const started = await startServer();
     const { token } = started;

@@ -180,6 +180,14 @@ test('search looks at every branch, and a match says on which it is; what branch
   expect(await find('acme asks', { at: other })).toEqual([['other', other]]);
 });
 
+test('search looks into subgraphs of a thread, too', async () => {
+  const { client, manager } = await startServer({});
+  for (const [sessionId, content] of Object.entries({ 'lg/trip': 'Book a flight.', 'lg/trip/book': 'A window seat.' }))
+    await (await manager.session(sessionId)).save({ messages: [{ role: 'user', content }] });
+  const { items } = await client.request('GET /v1/search', { query: { text: 'window' } });
+  expect(items.map(({ sessionId }) => sessionId)).toEqual(['lg/trip/book']);
+});
+
 test('one damaged checkpoint takes the words of no other', async () => {
   const path = join(temporaryFolder(), 'damaged.db');
   const { client, manager } = await startServer({ storage: new SqliteCheckpointStorage({ path }) });

@@ -2,6 +2,7 @@ import {
   accepts,
   callback,
   checkOptions,
+  filledString,
   flag,
   having,
   listOf,
@@ -44,11 +45,16 @@ export type ServerOptions = {
 
 const textOrFalse = accepts('a string, or false', (value) => value === false || typeof value === 'string');
 
+/** As a request names it, without the port. */
+const HOST = accepts('a host name without scheme and port, such as "agents.example"', (value) => {
+  return typeof value === 'string' && /^([^\s/:]+|\[[\da-f:.]+\])$/i.test(value);
+});
+
 const CHECKS: OptionChecks<ServerOptions> = {
   token: textOrFalse,
   readOnly: flag,
-  hosts: listOf(string),
-  origins: listOf(string),
+  hosts: listOf(HOST),
+  origins: listOf(filledString),
   memory: having('search', 'why'),
   team: having('run'),
   label: string,

@@ -116,6 +116,13 @@ export type CheckpointQuery = {
   readonly include?: 'live' | 'all';
 };
 
+/** The checkpoints of a session that fit a query: how many, and of how many the key was removed. */
+export type ForgottenCount = {
+  readonly sessionId: SessionId;
+  readonly checkpoints: number;
+  readonly forgotten: number;
+};
+
 /** A checkpoint to turn into a tombstone, and the text that stays. */
 export type Deletion = { readonly id: CheckpointId; readonly body: string };
 
@@ -134,6 +141,18 @@ export type EffectDrop = {
   readonly before: number;
   readonly limit: number;
 };
+
+/** A part of a list: what comes after a place in its order. */
+export type Page<Cursor> = { readonly after?: Cursor; readonly limit: number };
+
+/** Which refs are wanted; a field that is absent does not filter. */
+export type RefFilter = { readonly sessionId?: string; readonly kind?: RefKind; readonly name?: string };
+
+/** What is due before a text, and how much of it. */
+export type DuePage = { readonly before: string; readonly limit: number };
+
+/** Which effects of a session are wanted. */
+export type EffectFilter = { readonly sessionId: string; readonly branch?: string; readonly fromOrdinal?: number };
 
 /** What a collection removed. `bytes` counts what the storage gave back to the disk or to memory. */
 export type CollectResult = { readonly chunks: number; readonly bytes: number };
@@ -178,18 +197,16 @@ export interface ChunkStorage {
   readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined>;
   /** Never reads states. Without `sessionId` damaged rows are left out; with it, damage of that session may be a CorruptError. */
   listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]>;
+  /** What lists leave out because its key was removed: the sessions with such checkpoints among those that fit. Absent where there are no keys. */
+  countForgotten?(query: Omit<CheckpointQuery, 'limit' | 'after' | 'offset'>): Promise<ForgottenCount[]>;
   /** All refs (sessions whose refs cannot be trusted are left out), or those of a session, a kind, a name; ordered by session, kind, name. */
-  readRefs(filter?: { readonly sessionId?: string; readonly kind?: RefKind; readonly name?: string }): Promise<Ref[]>;
+  readRefs(filter?: RefFilter): Promise<Ref[]>;
   /** Refs of kind `due` whose targets sort before this text, least first: what should have been renewed by now, longest ago first. */
-  readDue(page: { readonly before: string; readonly limit: number }): Promise<Ref[]>;
+  readDue(page: DuePage): Promise<Ref[]>;
   /** The whole effect log of a branch, or from an ordinal on, ordered by branch and ordinal, in one read. */
-  readEffects(filter: {
-    readonly sessionId: string;
-    readonly branch?: string;
-    readonly fromOrdinal?: number;
-  }): Promise<EffectRow[]>;
+  readEffects(filter: EffectFilter): Promise<EffectRow[]>;
   /** Sessions in order of their ids; `after` is exclusive. */
-  listSessions(page: { readonly after?: string; readonly limit: number }): Promise<SessionId[]>;
+  listSessions(page: Page<string>): Promise<SessionId[]>;
   /**
    * Turns checkpoints into tombstones in one transaction, except those that a branch, tag or pin of their session points at, which
    * are left alone unless `force`. Removes every ref of the session that points at a deleted one, and the log that has its id for a
@@ -214,7 +231,7 @@ export interface ChunkStorage {
    */
   collect(options?: { readonly signal?: AbortSignal }): Promise<CollectResult>;
   /** Digests of all stored chunks, page by page, in an order of the storage's own; for verify. */
-  listChunks(page: { readonly after?: Digest; readonly limit: number }): Promise<Digest[]>;
+  listChunks(page: Page<Digest>): Promise<Digest[]>;
   /** What the backend's own checks find damaged, in plain words; empty if nothing. */
   checkIntegrity(): Promise<string[]>;
   stats(): Promise<StorageStats>;

@@ -100,7 +100,6 @@ export function readOrUndefined<T>(read: () => T): T | undefined {
   }
 }
 
-/** Names each column that differs from the record. */
 function findMisfiled(filed: FiledColumns, header: CheckpointHeader): string[] {
   const isTombstone = 'deletedAtMs' in header;
   const pairs: [what: string, column: unknown, recorded: unknown][] = [

@@ -3,10 +3,19 @@ import type { CheckpointHeader } from '../core/record/checkpoint-header.ts';
 import type { SessionId } from '../core/record/id.ts';
 import type { JsonValue } from '../core/value/json.ts';
 import { Breather } from './breather.ts';
-import type { CheckpointQuery, CheckpointRow, ChunkStorage, EffectRow, Ref, RefKind } from './contract.ts';
+import type {
+  CheckpointQuery,
+  CheckpointRow,
+  ChunkStorage,
+  EffectFilter,
+  EffectRow,
+  Page,
+  Ref,
+  RefFilter,
+} from './contract.ts';
 
 /** The header fields a query compares by equality; each has a column in SQL storages. */
-const EQUALITY_FIELDS = ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const;
+export const EQUALITY_FIELDS = ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const;
 
 /** Whether a header passes the filters of a query (not its paging). The reference that SQL storages must agree with. */
 export function matchesQuery(header: CheckpointHeader, query: CheckpointQuery): boolean {
@@ -79,10 +88,7 @@ export function withoutHeader({ id, sessionId, digest, body, isDeleted }: Indexe
 }
 
 /** Answers `readRefs` from all refs of each session asked for, in the order of their ids, with turns of the event loop in between. */
-export async function selectRefs(
-  sessions: Iterable<Iterable<Ref>>,
-  { kind, name }: { readonly kind?: RefKind; readonly name?: string },
-): Promise<Ref[]> {
+export async function selectRefs(sessions: Iterable<Iterable<Ref>>, { kind, name }: RefFilter): Promise<Ref[]> {
   const found: Ref[] = [];
   const breather = new Breather();
   for (const refs of sessions) {
@@ -99,7 +105,7 @@ export async function selectRefs(
 /** Answers `readEffects` from all effects of a session. */
 export function selectEffects(
   rows: readonly EffectRow[],
-  { branch, fromOrdinal = 0 }: { branch?: string; fromOrdinal?: number },
+  { branch, fromOrdinal = 0 }: Omit<EffectFilter, 'sessionId'>,
 ): EffectRow[] {
   return rows
     .filter((row) => (branch ?? row.branch) === row.branch && row.ordinal >= fromOrdinal)
@@ -117,6 +123,11 @@ export async function findSession(
     if (!hasErrorCode(error, 'CORRUPT')) throw error;
     return undefined;
   }
+}
+
+/** A page of keys that are in order. */
+export function pageOf<Key extends string>(sorted: readonly Key[], { after, limit }: Page<string>): Key[] {
+  return sorted.filter((key) => after === undefined || key > after).slice(0, limit);
 }
 
 /** The order of ids and names: by their UTF-16 units. */

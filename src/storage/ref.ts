@@ -1,7 +1,7 @@
 import { CorruptError } from '../core/errors.ts';
 import { groupBy } from '../core/group-by.ts';
 import { digestText } from '../core/tree/chunk.ts';
-import type { Ref } from './contract.ts';
+import type { DuePage, Ref } from './contract.ts';
 
 type RefContent = Omit<Ref, 'check'>;
 
@@ -33,19 +33,24 @@ export function isProtecting(kind: string): boolean {
 type Name = Pick<Ref, 'kind' | 'name' | 'target'>;
 
 /** What points at each checkpoint. The refs of a session are read once, however many of its checkpoints are to be deleted. */
-export class Holders<Session> {
-  readonly #readRefs: (session: Session) => Iterable<Name>;
-  readonly #sessions = new Map<Session, Map<string, Name[]>>();
+export class Holders<Session, Held extends Name> {
+  readonly #readRefs: (session: Session) => Iterable<Held>;
+  readonly #sessions = new Map<Session, Map<string, Held[]>>();
 
-  constructor(readRefs: (session: Session) => Iterable<Name>) {
+  constructor(readRefs: (session: Session) => Iterable<Held>) {
     this.#readRefs = readRefs;
   }
 
-  /** The refs that go with a checkpoint when it is deleted; undefined if one of them protects it. With `force` nothing protects. */
-  release(session: Session, id: string, force: boolean): readonly Name[] | undefined {
-    const byTarget = this.#sessions.get(session) ?? groupBy(this.#readRefs(session), ({ target }) => target);
-    this.#sessions.set(session, byTarget);
-    const holders = byTarget.get(id) ?? [];
+  /**
+   * The refs that go with a checkpoint when it is deleted, that of the log which has its name too; undefined if one of them protects it.
+   * With `force` nothing protects.
+   */
+  release(session: Session, id: string, force: boolean): readonly Held[] | undefined {
+    const byId =
+      this.#sessions.get(session) ??
+      groupBy(this.#readRefs(session), ({ kind, name, target }) => (kind === 'log' ? name : target));
+    this.#sessions.set(session, byId);
+    const holders = byId.get(id) ?? [];
     return !force && holders.some(({ kind }) => isProtecting(kind)) ? undefined : holders;
   }
 }
@@ -58,10 +63,7 @@ export function areSameRefs(found: readonly Name[], expected: readonly Name[]): 
 }
 
 /** Answers `readDue` for a storage that has no index for it: from all refs of kind `due`. */
-export function selectDue(
-  refs: readonly Ref[],
-  { before, limit }: { readonly before: string; readonly limit: number },
-): Ref[] {
+export function selectDue(refs: readonly Ref[], { before, limit }: DuePage): Ref[] {
   return refs
     .filter(({ kind, target }) => kind === 'due' && target < before)
     .sort((a, b) => (a.target < b.target ? -1 : 1))

@@ -1,7 +1,7 @@
 import { ConflictError, hasErrorCode, type SavestateError } from '../core/errors.ts';
 import type { CheckpointId } from '../core/record/id.ts';
 import type { Digest } from '../core/tree/chunk.ts';
-import type { CheckpointRow, Commit, NewEffect, RefChange } from './contract.ts';
+import type { CheckpointRow, ChunkStorage, Commit, NewEffect, RefChange } from './contract.ts';
 
 /** Refuses a commit that brings an id which a checkpoint or tombstone already has. */
 export function taken(id: string): ConflictError {
@@ -76,6 +76,17 @@ function whyRefused({ details }: SavestateError): Refusal | undefined {
   if (details.missing !== undefined) return 'gone';
   if (details.ordinal !== undefined) return 'replaced';
   return details.id === undefined ? undefined : 'taken';
+}
+
+/** Commits, unless something is not as the commit expects; returns whether it did. */
+export async function tryCommit(storage: Pick<ChunkStorage, 'commit'>, commit: Commit): Promise<boolean> {
+  try {
+    await storage.commit(commit);
+    return true;
+  } catch (error) {
+    if (hasErrorCode(error, 'CONFLICT')) return false;
+    throw error;
+  }
 }
 
 /** Throws unless every ref and effect of a commit is as it expects: at this target, of this digest. */

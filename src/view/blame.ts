@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { isPlainObject } from '../core/options.ts';
 import { formatPath, type PathStep } from '../core/path.ts';
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
@@ -48,6 +49,6 @@ export async function blame(
 
 function pathsBelow(path: readonly PathStep[], value: unknown): PathStep[][] {
   if (Array.isArray(value)) return value.map((_, at) => [...path, at]);
-  const isPlain = typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
-  return isPlain && Object.keys(value).length > 0 ? Object.keys(value).map((key) => [...path, key]) : [[...path]];
+  const keys = isPlainObject(value) ? Object.keys(value) : [];
+  return keys.length > 0 ? keys.map((key) => [...path, key]) : [[...path]];
 }

@@ -1,9 +1,11 @@
+import { withoutUndefined } from '../core/defined.ts';
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../core/record/id.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import type { ChunkStorage, RefKind } from '../storage/contract.ts';
 import { checkRef } from '../storage/ref.ts';
 import { toJsonForm } from './json-form.ts';
+import type { checkpoint, Shape } from './shapes.ts';
 
 /** What a checkpoint may say of itself. */
 export const SAID = [
@@ -18,15 +20,10 @@ export const SAID = [
   'agentType',
   'userId',
 ] as const;
+type Said = (typeof SAID)[number];
 
 /** A checkpoint as commands and the server give it. */
-export type CheckpointOutput = Pick<Checkpoint, 'id' | 'sessionId' | 'branch' | 'sequence' | 'type' | 'stateBytes'> &
-  Partial<Pick<Checkpoint, (typeof SAID)[number] | 'metadata'>> & {
-    readonly savedAt: string;
-    /** Branches whose head it is. */
-    readonly heads?: readonly string[];
-    readonly tags?: readonly string[];
-  };
+export type CheckpointOutput = Shape<typeof checkpoint>;
 
 /** The branches and tags that point at checkpoints of a session. */
 export type Names = {
@@ -68,19 +65,9 @@ export async function readProtecting(
 /** A checkpoint as JSON for programs. */
 export function toOutput(checkpoint: Checkpoint, names: Names = NO_NAMES): CheckpointOutput {
   const { id, sessionId, branch, sequence, timestamp, type, stateBytes, metadata } = checkpoint;
-  const [heads, tags] = [names.heads.get(id), names.tags.get(id)];
-  const said = SAID.flatMap((field) => (checkpoint[field] === undefined ? [] : [[field, checkpoint[field]]]));
-  return {
-    id,
-    sessionId,
-    branch,
-    sequence,
-    savedAt: timestamp.toISOString(),
-    type,
-    ...(Object.fromEntries(said) as Partial<CheckpointOutput>),
-    ...(metadata !== undefined && { metadata: toJsonForm(metadata) as Record<string, unknown> }),
-    stateBytes,
-    ...(heads !== undefined && { heads: [...heads] }),
-    ...(tags !== undefined && { tags: [...tags] }),
-  };
+  const place = { id, sessionId, branch, sequence, savedAt: timestamp.toISOString(), type };
+  const said = Object.fromEntries(SAID.map((field) => [field, checkpoint[field]])) as Pick<Checkpoint, Said>;
+  const form = metadata && (toJsonForm(metadata) as Record<string, unknown>);
+  const more = { metadata: form, stateBytes, heads: names.heads.get(id), tags: names.tags.get(id) };
+  return withoutUndefined({ ...place, ...said, ...more });
 }

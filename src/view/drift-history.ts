@@ -11,43 +11,14 @@ import type { DriftEvent } from '../runtime/drift/step/drift-event.ts';
 import { learn, novelty, sketchText } from '../runtime/drift/step/text-sketch.ts';
 import type { Watch } from './history.ts';
 import { type MessageCall, readParts, roleOf } from './messages.ts';
+import type { drift, driftPoint, Shape } from './shapes.ts';
 import { readMetadata, totalsIn } from './usage.ts';
 
-type Status = DriftAssessment['status'];
-type Evidence = {
-  readonly signal: string;
-  readonly kind: string;
-  readonly agent: string;
-  readonly nats: number;
-  readonly reason: string;
-};
-
-/** How strong the signs were after a checkpoint that brought messages; a score of 1 is the alarm. */
-export type DriftPoint = {
-  readonly checkpointId: string;
-  readonly sequence: number;
-  readonly savedAt: string;
-  readonly status: Status;
-  readonly scores: Readonly<Record<string, number>>;
-  /** How much the calls so far repeat earlier ones, 0 to 1. */
-  readonly repetition: number;
-  /** How much of what was said and found was not known before, 0 to 1; absent if nothing was. */
-  readonly news?: number;
-  /** Tokens that models were given for what is new, where that is recorded. */
-  readonly inputTokens?: number;
-};
-
 /** What a detector says of a history: at its end, and after each checkpoint that brought messages. */
-export type DriftHistory = {
-  readonly status: Status;
-  readonly kinds: readonly string[];
-  readonly agent: string | null;
-  /** The checkpoint with which it began. */
-  readonly onset: string | null;
-  readonly summary: string;
-  readonly evidence: readonly Evidence[];
-  readonly points: readonly DriftPoint[];
-};
+export type DriftHistory = Shape<typeof drift>;
+type DriftPoint = Shape<typeof driftPoint>;
+type Status = DriftHistory['status'];
+type Evidence = DriftHistory['evidence'][number];
 
 /** Shows the messages of a history, or the calls of a loop, to a detector, in the order in which they came. */
 export async function observeHistory(

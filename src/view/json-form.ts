@@ -7,7 +7,10 @@ export function toJsonForm(value: unknown): unknown {
   if (typeof value === 'number' && !Number.isFinite(value)) return String(value);
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => toJsonForm(item) ?? null);
-  return formatSpecial(value) ?? mapFields(value);
+  // fromEntries makes own fields, also of one that is called `__proto__`.
+  return (
+    formatSpecial(value) ?? Object.fromEntries(Object.entries(value).map(([key, item]) => [key, toJsonForm(item)]))
+  );
 }
 
 /** What is best shown as the text it gives. */
@@ -26,11 +29,6 @@ function formatSpecial(value: object): unknown {
 function formatMap(map: ReadonlyMap<unknown, unknown>): unknown {
   const entries = [...map].map(([key, item]): [unknown, unknown] => [toJsonForm(key), toJsonForm(item)]);
   return entries.every(([key]) => typeof key === 'string') ? Object.fromEntries(entries) : entries;
-}
-
-function mapFields(value: object): unknown {
-  // fromEntries makes own fields, also of one that is called `__proto__`.
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, toJsonForm(item)]));
 }
 
 /** A value on one line. */

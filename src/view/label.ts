@@ -5,16 +5,7 @@ import { joinItem, readItem } from '../manager/revision/item-messages.ts';
 import { fieldsOf, listMessages } from '../manager/revision/transcript.ts';
 import { formatValue } from './json-form.ts';
 import { describeCall, readParts, roleOf } from './messages.ts';
-
-/** What a checkpoint did, in a few words. */
-export type CheckpointLabel = {
-  readonly id: string;
-  readonly speaker?: string;
-  readonly text: string;
-  readonly tools: string[];
-  /** How many places of the state it changed. */
-  readonly changes: number;
-};
+import type { label, Shape } from './shapes.ts';
 
 const MAX_CHARS = 160;
 const MESSAGE = /^\$(\.(chat|fleet|channel_values))?\.messages\[\d+\]$/;
@@ -86,7 +77,7 @@ export function unlessDamaged(error: unknown): undefined {
 }
 
 /** Tells what a checkpoint brought. */
-export async function labelOf(manager: CheckpointManager, checkpoint: Checkpoint): Promise<CheckpointLabel> {
+export async function labelOf(manager: CheckpointManager, checkpoint: Checkpoint): Promise<Shape<typeof label>> {
   const { message, run, changedFields } = await findBrought(manager, checkpoint);
   const { id, name, note, reason, trigger, type } = checkpoint;
   const changes = changedFields.length;

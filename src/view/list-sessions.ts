@@ -1,6 +1,6 @@
 import { placeOf, sessionOf } from '../adapter/langgraph/record/thread-session.ts';
 import { withoutUndefined } from '../core/defined.ts';
-import { hasErrorCode, isLost } from '../core/errors.ts';
+import { hasErrorCode, isForgotten, isLost } from '../core/errors.ts';
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import { type CheckpointId, formatCheckpointId, type SessionId } from '../core/record/id.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
@@ -9,15 +9,9 @@ import type { Engine } from '../manager/engine/engine.ts';
 import { eachSession, findCurrentBranch } from '../manager/engine/records.ts';
 import { isAnswerBranch } from '../manager/revision/ref-name.ts';
 import { checkRef } from '../storage/ref.ts';
+import type { Shape, session } from './shapes.ts';
 
 type Heads = ReadonlyMap<string, CheckpointId>;
-
-/** Which sessions are listed. */
-export type SessionListing = {
-  readonly limit: number;
-  readonly isWhole: boolean;
-  readonly onDamage: (sessionId: SessionId) => void;
-};
 
 /** A session, its heads by branch, and the newest of them. One without a checkpoint stands where its last step would. */
 export type RankedSession = {
@@ -31,17 +25,6 @@ export type RankedSession = {
 /** The steps of a session that saved no checkpoint yet. */
 export type RecordedSteps = { readonly branch: string; readonly count: number; readonly lastMs: number };
 
-/** The sessions that were saved to last; reads as many checkpoints as are shown. */
-export async function listSessions(manager: CheckpointManager, { limit, isWhole, onDamage }: SessionListing) {
-  const newest = (await rankSessions(manager, isWhole)).slice(0, limit);
-  const described = await Promise.all(newest.map((session) => describeSession(manager, session)));
-  return described.flatMap((session, at) => {
-    if (session !== undefined) return [session];
-    onDamage(newest[at]?.id as SessionId);
-    return [];
-  });
-}
-
 /** All sessions, the last saved to first; those of subgraphs are with their threads unless `isWhole`. */
 export async function rankSessions({ engine }: CheckpointManager, isWhole: boolean): Promise<RankedSession[]> {
   const sessions = new Map<SessionId, Map<string, CheckpointId>>();
@@ -53,9 +36,26 @@ export async function rankSessions({ engine }: CheckpointManager, isWhole: boole
   const unsaved = await rankUnsaved(engine, sessions);
   const subgraphs = isWhole ? new Map<SessionId, SessionId[]>() : takeSubgraphs(sessions);
   return [...sessions]
-    .map(([id, heads]): RankedSession => ({ id, heads, newestId: newestOf(heads), subgraphs: subgraphs.get(id) }))
+    .map(([id, heads]): RankedSession => {
+      const newestId = [...heads.values()].toSorted().at(-1) ?? ''; // ids sort by time
+      return { id, heads, newestId, subgraphs: subgraphs.get(id) };
+    })
     .concat(unsaved)
     .sort((a, b) => (a.newestId < b.newestId ? 1 : -1));
+}
+
+/** The heads of all branches, session by session: the last saved to first, the current branch first. */
+export async function* eachHead(manager: CheckpointManager) {
+  for (const { id: sessionId, heads } of await rankSessions(manager, true)) {
+    const current = await manager.currentBranch(sessionId);
+    for (const [branch, id] of orderBranches(heads, current)) yield { sessionId, branch, id };
+  }
+}
+
+/** The current branch, then the others, the last saved first. */
+export function orderBranches(heads: Heads, current: string): [branch: string, head: CheckpointId][] {
+  const sorted = [...heads].sort(([, a], [, b]) => (a < b ? 1 : -1));
+  return sorted.sort(([a], [b]) => Number(b === current) - Number(a === current));
 }
 
 /** Sessions that recorded steps and saved no checkpoint yet. */
@@ -64,7 +64,7 @@ async function rankUnsaved(engine: Engine, saved: ReadonlyMap<SessionId, Heads>)
   for await (const id of eachSession(engine.storage)) {
     const steps = saved.has(id) ? undefined : await findSteps(engine, id).catch(ignoreDamage);
     if (steps === undefined) continue;
-    const newestId = formatCheckpointId(steps.lastMs, 0n) + id;
+    const newestId = formatCheckpointId(steps.lastMs, -1n) + id; // after what was saved in the same millisecond
     found.push({ id, heads: new Map(), newestId, subgraphs: undefined, steps });
   }
   return found;
@@ -85,25 +85,13 @@ function ignoreDamage(error: unknown): undefined {
 }
 
 /** A session as it is listed. `steps` of one that saved no checkpoint yet: so many were recorded, the last at `savedAt`. */
-export type DescribedSession = {
-  readonly id: SessionId;
-  readonly currentBranch: string;
-  readonly branches: string[];
-  readonly headId?: CheckpointId;
-  readonly sequence: number;
-  readonly steps?: number;
-  readonly savedAt: string;
-  readonly status?: string;
-  readonly agentId?: string;
-  readonly userId?: string;
-  readonly subgraphs?: readonly SessionId[];
-};
+export type DescribedSession = Shape<typeof session>;
 
-/** A session with the head of the branch that it names, and when any branch was last saved to; undefined if that head is damaged. */
+/** A session with the head of the branch that it names, and when any branch was last saved to; undefined if that head is damaged, `forgotten` if its key was removed. */
 export async function describeSession(
   manager: CheckpointManager,
   session: RankedSession,
-): Promise<DescribedSession | undefined> {
+): Promise<DescribedSession | 'forgotten' | undefined> {
   const { id, heads, newestId, subgraphs, steps } = session;
   if (steps !== undefined) {
     const savedAt = new Date(steps.lastMs).toISOString();
@@ -124,6 +112,7 @@ export async function describeSession(
       ...(subgraphs !== undefined && { subgraphs }),
     };
   } catch (error) {
+    if (isForgotten(error)) return 'forgotten';
     if (isDamage(error)) return undefined;
     throw error;
   }
@@ -149,11 +138,6 @@ function takeSubgraphs(sessions: Map<SessionId, unknown>): Map<SessionId, Sessio
     found.set(thread, [...(found.get(thread) ?? []), sessionId]);
   }
   return found;
-}
-
-/** Ids sort by time. */
-function newestOf(heads: Heads): string {
-  return [...heads.values()].reduce((newest, each) => (each > newest ? each : newest), '');
 }
 
 /** The thread that a session of a subgraph belongs to; of any other session itself. */

@@ -1,20 +1,16 @@
 import { ForeignInstance } from '../core/value/class-codec.ts';
 import { fieldsOf, listMessages } from '../manager/revision/transcript.ts';
 import { formatValue, toJsonForm } from './json-form.ts';
+import type { call, result, Shape } from './shapes.ts';
 
 /** A message of a chat as people read it. */
 export type ChatMessage = { readonly speaker: string; readonly text: string };
 
 /** A call of a tool inside a message. */
-export type MessageCall = { readonly id?: string; readonly name: string; readonly input?: unknown };
+export type MessageCall = Shape<typeof call>;
 
 /** What a tool answered. */
-export type MessageResult = {
-  readonly id?: string;
-  readonly name: string;
-  readonly output?: unknown;
-  readonly isError: boolean;
-};
+export type MessageResult = Shape<typeof result>;
 
 /** A message with its calls apart from its words. */
 export type ReadMessage = {
@@ -123,7 +119,9 @@ function turnParts({ turn }: Fields): Part[] {
 /** What a message says: one string, or parts; a message of a tool is a result. */
 function contentParts(fields: Fields, role: string): Part[] {
   const said = fields.content ?? fields.text ?? fields.message;
-  const parts = Array.isArray(said) ? said.flatMap(partsOf) : [{ text: typeof said === 'string' ? said : '' }];
+  const parts = Array.isArray(said)
+    ? said.map((part) => toPart(part) ?? { text: typeof part === 'string' ? part : formatPart(part) })
+    : [{ text: typeof said === 'string' ? said : '' }];
   const isOfTool = role === 'tool' || role === 'function';
   return isOfTool && !parts.some((part) => 'result' in part) ? [{ result: answerOf(fields, said) }] : parts;
 }
@@ -132,10 +130,6 @@ function contentParts(fields: Fields, role: string): Part[] {
 function answerOf(fields: Fields, output: unknown): MessageResult {
   const { tool_call_id: callId, toolCallId = callId, name = 'tool', status, isError } = fields;
   return { ...idOf(toolCallId), name: String(name), output, isError: status === 'error' || isError === true };
-}
-
-function partsOf(part: unknown): Part[] {
-  return [toPart(part) ?? { text: typeof part === 'string' ? part : formatPart(part) }];
 }
 
 function formatPart(part: unknown): string {

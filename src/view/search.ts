@@ -1,10 +1,10 @@
 import { formatPath, type PathStep } from '../core/path.ts';
+import { escapePattern } from '../core/pattern/escape-pattern.ts';
 import { LinearPattern } from '../core/pattern/linear-pattern.ts';
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
 import type { Watch } from './history.ts';
-import { viewOf } from './state-view.ts';
-import { Telling } from './telling.ts';
+import { type StateView, viewOf } from './state-view.ts';
 
 type Found = { readonly path: string; readonly text: string };
 
@@ -22,7 +22,7 @@ type Wanted = { readonly text: string; readonly isPlain: boolean; readonly ignor
 
 /** What is searched for: a regular expression, or plain text. */
 export function patternOf({ text, isPlain, ignoresCase }: Wanted): LinearPattern {
-  const source = isPlain ? text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&') : text;
+  const source = isPlain ? escapePattern(text) : text;
   return new LinearPattern({ source, flags: ignoresCase ? 'iu' : 'u' }, 'pattern');
 }
 
@@ -96,4 +96,52 @@ export function excerptOf(text: string, pattern: LinearPattern, chars: number): 
   if (text.length <= chars) return text;
   const from = Math.max(0, (pattern.find(text)?.start ?? 0) - Math.floor(chars / 4));
   return `${from > 0 ? '…' : ''}${text.slice(from, from + chars)}${from + chars < text.length ? '…' : ''}`;
+}
+
+type FoundText = { readonly path: string; readonly text: string };
+
+/** Tells each message once: states hold copies of it, and it has several fields. */
+export class Telling<Found extends FoundText> {
+  readonly #view: StateView;
+  readonly #told = new Set<string>();
+  /** Copies of what was not said yet: a reply is known to its speaker before it is appended. */
+  readonly #held = new Map<string, Found>();
+
+  constructor(view: StateView) {
+    this.#view = view;
+  }
+
+  /** What is to be told of the places that one checkpoint brought. */
+  tell(places: readonly Found[]): Found[] {
+    const { transcript } = this.#view;
+    if (transcript === undefined) return [...places];
+    const said = places.filter(({ path }) => path.startsWith(`${transcript}[`));
+    for (const { text } of said) {
+      this.#told.add(text);
+      this.#held.delete(text);
+    }
+    const others = places.filter((place) => !said.includes(place) && this.#isNew(place));
+    return [...said.filter((place, at) => isFirstOf(place, said.slice(0, at), transcript)), ...others];
+  }
+
+  /** What only copies had until the end. */
+  rest(): Found[] {
+    return [...this.#held.values()];
+  }
+
+  #isNew(place: Found): boolean {
+    const { isFolded, isCopy } = this.#view;
+    const { path, text } = place;
+    if (this.#told.has(text)) return false;
+    if (isCopy(path) && !this.#held.has(text)) this.#held.set(text, place);
+    if (isCopy(path) || isFolded(path)) return false;
+    this.#told.add(text);
+    return true;
+  }
+}
+
+/** Whether no field of the same message was told. */
+function isFirstOf({ path }: FoundText, before: readonly FoundText[], transcript: string): boolean {
+  const message = path.slice(0, path.indexOf(']', transcript.length) + 1);
+  return !before.some((other) => other.path.startsWith(message));
 }

@@ -1,6 +1,9 @@
 import { InvalidInputError, NotFoundError } from '../core/errors.ts';
+import { isPlainObject } from '../core/options.ts';
 import { formatPath, type PathStep, parsePointer } from '../core/path.ts';
 import { ForeignInstance } from '../core/value/class-codec.ts';
+import { toJsonForm } from './json-form.ts';
+import type { node, Shape } from './shapes.ts';
 
 const STEP = /\.?([A-Za-z_$][\w$-]*)|\[(-?\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\.(\d+)/y;
 
@@ -95,4 +98,42 @@ export function splitPath(text: string): [revision: string, path: string | undef
   const inTime = text.lastIndexOf('}'); // a time may have colons of its own
   const at = text.indexOf(':', Math.max(0, inTime));
   return at < 0 ? [text, undefined] : [text.slice(0, at) || '@', text.slice(at + 1)];
+}
+
+const PREVIEW_CHARS = 200;
+
+/** Describes a value; one of more than `maxBytes` is left out. */
+export function describeNode(path: readonly PathStep[], value: unknown, maxBytes: number): Shape<typeof node> {
+  const form = toJsonForm(value) ?? null;
+  const text = JSON.stringify(form);
+  const parts = partsOf(value);
+  const count = typeof value === 'string' ? value.length : parts?.length;
+  const isCut = parts === undefined && text.length > maxBytes;
+  const isShown = parts === undefined && !isCut;
+  return {
+    key: path.at(-1) ?? '$',
+    path: formatPath(path),
+    type: typeOf(value),
+    ...(count !== undefined && { count }),
+    bytes: text.length,
+    ...(isShown ? { value: form } : { preview: (typeof form === 'string' ? form : text).slice(0, PREVIEW_CHARS) }),
+    isCut,
+  };
+}
+
+/** The parts of a value by their steps; undefined if it has none. */
+export function partsOf(value: unknown): readonly (readonly [PathStep, unknown])[] | undefined {
+  if (Array.isArray(value)) return value.map((item, at) => [at, item]);
+  if (value instanceof Map) return [...value].map(([key, item]) => [typeof key === 'number' ? key : String(key), item]);
+  if (value instanceof Set) return [...value].map((item, at) => [at, item]);
+  if (value instanceof ForeignInstance) return [['data', value.data]];
+  return isPlainObject(value) ? Object.entries(value) : undefined;
+}
+
+function typeOf(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'list';
+  if (typeof value !== 'object') return typeof value;
+  if (value instanceof ForeignInstance) return value.tag;
+  return isPlainObject(value) ? 'object' : value.constructor.name;
 }

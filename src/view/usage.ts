@@ -1,19 +1,10 @@
 import { fieldsOf, listMessages } from '../manager/revision/transcript.ts';
 import { type AgentTotals, addTotals, NO_TOTALS } from '../runtime/agent/agent-state.ts';
+import type { Shape, usage } from './shapes.ts';
 import { kindOf } from './state-view.ts';
 
-/** What kind of thing a state is of. */
-export type StateKind = NonNullable<ReturnType<typeof kindOf>> | 'messages' | 'state';
-
 /** Who is in a state, and what they used up to there. */
-export type StateUsage = {
-  readonly kind: StateKind;
-  readonly models: string[];
-  readonly agents: string[];
-  readonly messages?: number;
-  /** Absent if the state says nothing of it. */
-  readonly totals?: AgentTotals;
-};
+export type StateUsage = Shape<typeof usage>;
 
 /** Reads what a state tells about itself. */
 export function usageOf(state: unknown): StateUsage {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { openDatabase } from '../../src/storage/database/sqlite-driver.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { LATER } from '../support/later.ts';
 import { postgresUrl } from '../support/postgres.ts';
@@ -177,5 +178,32 @@ describe('copy', () => {
     await ok(['restore-backup', 'saved/', '--storage', 'new.db'], { folder });
     expect(await json('sessions', ['--storage', 'new.db'], { folder, env })).toMatchObject([{ id: CHAT }]);
     expect((await run(['sessions', '--storage', 'new.db'], { folder })).code).toBe(18);
+    const [without, withKeys] = ['without.db', 'with.db'].map((to) => ['backup', to, '--storage', 'sealed.db']);
+    expect(await ok(without ?? [], { folder })).toContain('could not be checked without the keys');
+    expect(await ok(withKeys ?? [], { folder, env })).not.toContain('could not be checked');
+  });
+
+  test('[backup.1] a backup that was cut off is told by sessions and verify', async () => {
+    const { folder } = await chat.copy();
+    await ok(['backup', 'cut.db'], { folder });
+    const database = openDatabase(join(folder, 'cut.db'));
+    database.exec('DELETE FROM ref'); // which come last
+    database.close();
+    const { stdout, stderr } = await run(['sessions', '--storage', 'cut.db'], { folder });
+    expect(`${stdout}${stderr}`).toMatch(/cannot be listed.*was cut off/);
+    const verified = await run(['verify', '--storage', 'cut.db'], { folder });
+    expect(verified).toMatchObject({ code: 4, stdout: expect.stringContaining('was cut off') });
+  });
+
+  test('[cli.17] what a backup is made as is said, and one in memory is refused', async () => {
+    const { folder } = await chat.copy();
+    expect(await ok(['backup', 'plain'], { folder })).toContain(`the SQLite file ${join(folder, 'plain')}`);
+    expect(await ok(['backup', 'made/'], { folder })).toContain(`the folder ${join(folder, 'made')}`);
+    const memory = [
+      ['backup', 'memory:'],
+      ['copy', '--to', 'memory:'],
+      ['restore-backup', 'plain', '--storage', 'memory:'],
+    ];
+    for (const args of memory) expect(await run(args, { folder })).toMatchObject({ code: 2 });
   });
 });

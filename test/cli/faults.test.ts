@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { describe, expect, test } from 'vitest';
 import { COMMANDS } from '../../src/cli/command-table.ts';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
-import { cleanEnv, json, MAIN, ok, run } from './support/cli.ts';
+import { cleanEnv, DIST, json, MAIN, ok, run } from './support/cli.ts';
 import { DATABASE, sharedChat } from './support/fixture.ts';
 import { newFolder } from './support/folder.ts';
 
@@ -110,6 +110,34 @@ describe.concurrent('a storage that is not there', () => {
   });
 });
 
+describe.concurrent('an empty file', () => {
+  test.each(lines)('[cli.1] %s exits with 10, says that it is empty and leaves it so', async (name, args) => {
+    const folder = newFolder();
+    const path = join(folder, 'a.db');
+    writeFileSync(path, '');
+    const { code, stdout, stderr } = await run([name, ...args, '--storage', 'a.db'], { folder });
+    if (name === 'doctor') expect([code, stdout]).toEqual([1, expect.stringContaining(`${path} is empty`)]);
+    else expect([code, stdout, stderr]).toEqual([10, '', expect.stringContaining(`${path} is empty`)]);
+    expect(readFileSync(path, 'utf8')).toBe('');
+    expect(readdirSync(folder).filter((entry) => entry !== '.state')).toEqual(['a.db']);
+  });
+
+  test('[cli.1] init makes a storage of it', async () => {
+    const folder = newFolder();
+    writeFileSync(join(folder, 'a.db'), '');
+    expect(await ok(['init', '--storage', 'a.db'], { folder })).toContain('A new storage is at');
+    expect((await run(['log', '--storage', 'a.db'], { folder })).code).toBe(0);
+  });
+
+  test('[cli.1] is no memory, either', async () => {
+    const folder = newFolder();
+    writeFileSync(join(folder, 'm.db'), '');
+    const { code, stderr } = await run(['memory', 'list', '--memory', 'm.db'], { folder });
+    expect([code, stderr]).toEqual([10, expect.stringContaining('m.db is empty')]);
+    expect(readFileSync(join(folder, 'm.db'), 'utf8')).toBe('');
+  });
+});
+
 describe.concurrent('an empty storage', () => {
   const empty = (async () => {
     const folder = newFolder();
@@ -140,6 +168,22 @@ describe.concurrent('a damaged database', () => {
     expect(`${stdout}${stderr}`).toMatch(/damaged|verify/i);
     if (name === 'verify') expect(stderr).not.toContain('Run verify');
     expect(stderr).not.toMatch(/\n {4}at /);
+  });
+
+  test('[cli.21] of a list that cannot be read, verify says so, and export prints nothing', async () => {
+    const { folder } = await chat.copy();
+    const path = join(folder, DATABASE);
+    const database = new DatabaseSync(path);
+    const { page } = database.prepare("SELECT rootpage AS page FROM sqlite_schema WHERE name='checkpoint'").get() as {
+      page: number;
+    };
+    database.close();
+    const bytes = readFileSync(path);
+    writeFileSync(path, bytes.fill(0xa5, (page - 1) * 4096, page * 4096));
+    const verified = await run(['verify', '--read-data'], { folder });
+    expect(verified).toMatchObject({ code: 4, stdout: expect.stringContaining('the list of checkpoints cannot be') });
+    expect(verified.stdout).not.toContain('0 checkpoints cannot be restored');
+    expect(await run(['export', '-s', 'other'], { folder })).toMatchObject({ code: 4, stdout: '' });
   });
 
   test('[cli.21] a file of another kind is told as such and left alone', async () => {
@@ -177,9 +221,66 @@ describe('a database that may not be written', () => {
       expect(start('log', '-n', '1')).toMatchObject({ status: 0, stdout: expect.stringContaining('8\t'), stderr: '' });
       expect(start('show', '@~1', '--header')).toMatchObject({ status: 0, stderr: '' });
       expect(start('tag', 'mine')).toMatchObject({ status: 1, stderr: expect.stringContaining('read-only') });
+      const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path }) });
+      await manager.save({ n: 9 }, { sessionId: 'begun' }); // it is in the log, which has an index
+      expect(start('sessions')).toMatchObject({ status: 0, stdout: expect.stringContaining('begun\t'), stderr: '' });
+      expect(start('verify', '--read-data')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^clean/) });
+      await manager.close();
     } finally {
       chmodSync(dirname(path), 0o755);
     }
+  });
+});
+
+const MOUNT = 'mount -t tmpfs -o size=1m none "$0" && exec sh -c "$1"';
+const CAN_MOUNT = spawnSync('unshare', ['-rm', 'sh', '-c', MOUNT, '/mnt', 'true']).status === 0;
+if (!CAN_MOUNT) console.log('SKIPPED: no file system can be mounted here (unshare -rm), so that no disk can be full.');
+
+/** Saves until the disk is full, and leaves the log. */
+const FILL = `
+const [dist, path] = process.argv.slice(1);
+const { open } = await import(dist + "/index.js");
+const manager = await open(path);
+const session = await manager.session("s", { initial: { texts: [] } });
+const more = () => session.update((state) => void state.texts.push(String(Math.random()).repeat(300)));
+for (let isFull = false; !isFull; ) isFull = await more().then(() => false, () => true);
+await manager.close().then(() => process.exit(9), () => undefined);
+`;
+
+describe.skipIf(!CAN_MOUNT)('a full disk', () => {
+  test('[cli.21] stops no command that looks, and none that copies to another disk; read-only, it can be looked at with its log', () => {
+    const folder = newFolder();
+    const disk = join(folder, 'disk');
+    mkdirSync(disk);
+    const look = ['log -n 1', 'sessions', 'stats', 'show @ --header', 'verify', 'backup ../kept/'];
+    const onDisk = [
+      'fill',
+      ...look,
+      'copy --to ../copied.db',
+      'export -o ../s.jsonl',
+      'tag a',
+      'lock',
+      ...look,
+      'tag b',
+    ];
+    const lines = onDisk.map((line) => {
+      if (line === 'fill') return `"${process.execPath}" --input-type=module -e '${FILL}' "${DIST}" "$PWD/a.db"`;
+      return line === 'lock' ? 'mount -o remount,ro "$PWD"' : `"${process.execPath}" "${MAIN}" ${line} --storage a.db`;
+    });
+    const script = `cd "${disk}"; ${lines.map((line) => `(${line}) >&2; echo $?`).join('; ')}`;
+    const env = cleanEnv(folder);
+    const { stdout, stderr } = spawnSync('unshare', ['-rm', 'sh', '-c', MOUNT, disk, script], {
+      env,
+      encoding: 'utf8',
+    });
+    const codes = stdout.trim().split('\n').map(Number);
+    const expected = onDisk.map((line) => [line, line.startsWith('tag') ? 1 : 0]);
+    expect({ codes: onDisk.map((line, at) => [line, codes[at]]), stderr }).toEqual({ codes: expected, stderr });
+    expect(stderr.match(/^clean: .*/gm)).toHaveLength(2);
+    expect(stderr.match(/^error: .*/gm)).toEqual([
+      expect.stringContaining('The disk is full'),
+      expect.stringContaining('read-only'),
+    ]);
   });
 });
 

@@ -104,11 +104,22 @@ describe('keys', () => {
   test('[encryption.6] with a key for each session, one is forgotten and the other stays', async () => {
     const { folder } = await encryptedChat(', keyPer: session');
     expect((await json('key', ['list'], { folder })).map(({ name }) => name).sort()).toEqual(['main', 'other', CHAT]);
+    const planned = await ok(['key', 'remove', CHAT, '--dry-run'], { folder });
+    expect(planned).toMatch(/that concerns \d+ checkpoints of 1 session\. Nothing was removed\.$/m);
+    const all = `${/\d+ checkpoints/.exec(planned)?.[0]}`;
+    expect(await json('log', ['-s', CHAT], { folder })).toHaveLength(ROUNDS);
     await ok(['key', 'remove', CHAT, '--yes'], { folder });
     expect((await run(['log', '-s', CHAT], { folder })).code).toBe(18);
     expect(await json('sessions', [], { folder })).toMatchObject([{ id: 'other' }]);
+    expect((await run(['sessions'], { folder })).stderr).toBe(
+      '1 session not shown: the key was removed. savestate verify names them.\n',
+    );
+    const verified = await run(['verify', '--read-data'], { folder });
+    expect([verified.code, verified.stdout]).toEqual([0, expect.stringContaining('1 session forgotten with its key')]);
+    expect(verified.stderr).toContain(`Session "${CHAT}" was forgotten: a key was removed, and ${all} cannot`);
     expect(await json('log', ['-s', 'other'], { folder })).toHaveLength(1);
-    await ok(['forget', '--whole-session', CHAT, '--yes'], { folder });
+    const deleted = await ok(['forget', '--whole-session', CHAT, '--yes'], { folder });
+    expect(deleted).toContain(`${all} deleted`);
     expect(await json('verify', ['--read-data'], { folder })).toMatchObject({ status: 'clean', sessions: 1 });
   });
 });

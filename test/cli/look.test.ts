@@ -3,7 +3,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
-import { toGrowth } from '../../src/view/growth.ts';
+import { toGrowth } from '../../src/view/figures.ts';
 import { formatFields } from '../../src/view/label.ts';
 import { json, ok, run } from './support/cli.ts';
 import { CHAT, DATABASE, ROUNDS, sharedChat } from './support/fixture.ts';

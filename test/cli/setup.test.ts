@@ -185,7 +185,7 @@ describe.concurrent('help', () => {
       'cli/main.js',
       'cli/run-main.js',
       'shared/program.js',
-      'shared/core.js',
+      'shared/base.js',
       'shared/rolldown-runtime.js',
     ];
     expect((await loaded('--help')).sort()).toEqual(help.sort());

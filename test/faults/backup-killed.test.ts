@@ -38,6 +38,9 @@ async function contentOf(storage: ChunkStorage): Promise<string> {
   return lines.join('');
 }
 
+/** A session whose names were not set when the copy was killed: verify says so, and the next copy sets them. */
+const isCutOff = (problem: string): boolean => problem.includes('was cut off');
+
 /** A tombstone that was put in and not yet marked as deleted when the copy was killed has no content; the next copy ends it. */
 async function isBegun(storage: ChunkStorage, subject: string): Promise<boolean> {
   const row = await storage.readCheckpoint(subject.replace('checkpoint ', '') as CheckpointId);
@@ -67,7 +70,7 @@ test.each([
     if (signal !== 'SIGKILL') failures.push(`round ${round}: it ended. ${child.stderr}`);
     const { findings } = await new CheckpointManager({ storage: to }).verify();
     for (const { subject, problem } of findings)
-      if (!(await isBegun(to, subject))) failures.push(`round ${round}: ${subject}: ${problem}`);
+      if (!isCutOff(problem) && !(await isBegun(to, subject))) failures.push(`round ${round}: ${subject}: ${problem}`);
   }
   if ((await backup(from, to, { mirror: true })).status !== 'complete') failures.push('the last one is not complete');
   if ((await new CheckpointManager({ storage: to }).verify()).status !== 'clean') failures.push('it is damaged');

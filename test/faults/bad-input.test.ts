@@ -169,7 +169,7 @@ describe('a database that another process has locked', () => {
     delay.disable();
     expect(waitedMs).toBeGreaterThan(500);
     // Other work on this machine may delay a turn; SQLite's own waiting would be 600 ms in one piece.
-    expect(delay.percentile(99) / 1e6).toBeLessThan(100);
+    expect(delay.percentile(99) / 1e6).toBeLessThan(300);
     expect(failures).toHaveLength(1);
     expect(await manager.get(id)).toMatchObject({ sequence: 2 });
     expect(await manager.load(id)).toEqual(conversationOf(3));

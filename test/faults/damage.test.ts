@@ -24,6 +24,11 @@ import { trials } from '../support/trials.ts';
 type Kind = 'sqlite' | 'sqlite compressed' | 'file';
 type Random = ReturnType<typeof seededRandom>;
 type Outcome = Comparison & { readonly isFound: boolean };
+/** Of a folder a whole file, of a database the page at this byte. */
+type Part = { readonly name: string; readonly at: number | undefined; readonly bytes: Buffer };
+
+/** Where a database file says how large its pages are. */
+const PAGE_SIZE_AT = 16;
 
 function openStorage(kind: Kind, path: string): ChunkStorage {
   if (kind === 'file') return new FileCheckpointStorage({ path });
@@ -110,6 +115,16 @@ class Specimen {
     return places;
   }
 
+  /** A file of a folder, or a page of a database. */
+  pickPart(random: Random): Part {
+    const name = this.files[random.below(this.files.length)]?.name ?? '';
+    const bytes = readFileSync(join(this.#original, name));
+    if (this.kind === 'file') return { name, at: undefined, bytes };
+    const pageBytes = bytes.readUInt16BE(PAGE_SIZE_AT);
+    const at = random.below(bytes.length / pageBytes) * pageBytes;
+    return { name: `page at ${at}`, at, bytes: bytes.subarray(at, at + pageBytes) };
+  }
+
   /** Every byte of the storage is as likely as any other. */
   pickByte(random: Random): { file: string; at: number; size: number } {
     let at = random.below(this.files.reduce((sum, { bytes }) => sum + bytes, 0));
@@ -119,6 +134,12 @@ class Specimen {
     }
     throw new RangeError('no such byte');
   }
+}
+
+function putPart(path: string, { name, at }: Part, bytes: Buffer): void {
+  const all = at === undefined ? Buffer.alloc(bytes.length) : readFileSync(path);
+  bytes.copy(all, at);
+  writeFileSync(at === undefined ? join(path, name) : path, all);
 }
 
 /** Closing a damaged database may fail, too, with an error of ours. */
@@ -178,10 +199,10 @@ class Tally {
 }
 
 describe.each<[Kind, number, number]>([
-  ['sqlite', trials(400), trials(100)],
-  ['sqlite compressed', trials(300), trials(100)],
-  ['file', trials(300), trials(100)],
-])('damage to %s', (kind, flips, cuts) => {
+  ['sqlite', trials(4_000), trials(340)],
+  ['sqlite compressed', trials(4_000), trials(330)],
+  ['file', trials(2_000), trials(330)],
+])('damage to %s', (kind, flips, others) => {
   test('[durability.2] one flipped bit anywhere is found, and never returned as data', async () => {
     const random = seededRandom();
     const specimen = await Specimen.create(kind);
@@ -204,7 +225,7 @@ describe.each<[Kind, number, number]>([
     const random = seededRandom();
     const specimen = await Specimen.create(kind);
     const tally = new Tally();
-    for (let trial = 0; trial < cuts; trial++) {
+    for (let trial = 0; trial < others; trial++) {
       const { file, at, size } = specimen.pickByte(random);
       // A database of no bytes is a new one, for SQLite as for us.
       const length = kind === 'file' ? at : Math.max(at, 1);
@@ -212,7 +233,29 @@ describe.each<[Kind, number, number]>([
       tally.add(`${file} cut from ${size} to ${length}`, outcome, () => kind !== 'file' && specimen.isCopyTheSame());
     }
     reportFaults(`truncations of ${kind}`, {
-      trials: cuts,
+      trials: others,
+      failures: tally.failures,
+      notes: `${tally.summary} seed=${random.seed}`,
+    });
+    expect(tally.failures).toEqual([]);
+  });
+
+  test("[durability.2] two files, or two pages of a database, in each other's place are found, and nothing wrong is returned", async () => {
+    const random = seededRandom();
+    const specimen = await Specimen.create(kind);
+    const tally = new Tally();
+    for (let trial = 0; trial < others; ) {
+      const [a, b] = [specimen.pickPart(random), specimen.pickPart(random)];
+      if (a.bytes.equals(b.bytes)) continue;
+      trial++;
+      const outcome = await specimen.damage('', (path) => {
+        putPart(path, a, b.bytes);
+        putPart(path, b, a.bytes);
+      });
+      tally.add(`${a.name} and ${b.name}`, outcome, () => kind !== 'file' && specimen.isCopyTheSame());
+    }
+    reportFaults(`swaps in ${kind}`, {
+      trials: others,
       failures: tally.failures,
       notes: `${tally.summary} seed=${random.seed}`,
     });

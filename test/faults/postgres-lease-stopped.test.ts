@@ -9,7 +9,7 @@ import { freshSchema, postgresUrl } from '../support/postgres.ts';
 
 const children = new WarmChildren('leaseholder');
 const TTL_MS = 150;
-const TRIALS = IS_FULL ? 100 : 10;
+const TRIALS = IS_FULL ? 200 : 10;
 
 test('[lease.4] a writer stopped past its lease cannot commit after it was taken over', async () => {
   const random = seededRandom();

@@ -103,7 +103,7 @@ function check(folder: string, lines: readonly string[]): SyncCheck {
 }
 
 describeTraced('what reaches the disk before an acknowledgement', () => {
-  const saves = trials(200);
+  const saves = trials(250);
 
   test.each<Config>([{ kind: 'sqlite' }, { kind: 'file' }])(
     '[durability.5] $kind: every write is synced before save or step resolves',

@@ -153,7 +153,8 @@ test('[studio.1] commands work when they are pasted: they name the storage, or t
     env: { ...process.env, NODE: process.execPath, MAIN: main },
     encoding: 'utf8',
   });
-  expect([stderr, JSON.parse(stdout)]).toMatchObject(['', { checkpoint: { sessionId: 'pricing-report' } }]);
+  expect({ command, stderr }).toEqual({ command, stderr: '' });
+  expect(JSON.parse(stdout)).toMatchObject({ checkpoint: { sessionId: 'pricing-report' } });
   const far = await openStudio({ address: undefined });
   const { page: other } = await visit(await browser.open(), far, '/s/pricing-report');
   const inspector = other.getByRole('complementary', { name: 'Inspector' });

@@ -303,13 +303,10 @@ test('[studio.1] messages say what they used, how each call was made and which c
   await messages.getByText('7,721 tok').waitFor();
   await page.keyboard.press('k');
   await page.keyboard.press('k');
-  expect(await page.getByRole('tablist').first().getByRole('tab').allTextContents()).toEqual([
-    'Messages 32',
-    'State',
-    'Diff 1',
-    'Context',
-    'Effects 1',
-  ]);
+  const tabs = page.getByRole('tablist').first().getByRole('tab');
+  await expect
+    .poll(() => tabs.allTextContents(), { timeout: 60_000 })
+    .toEqual(['Messages 32', 'State', 'Diff 1', 'Context', 'Effects 1']);
   const inspector = page.getByRole('complementary', { name: 'Inspector' });
   await inspector.getByText(/B of 1\d\.\d kB logical$/).waitFor();
   await inspector.getByText('7,220 in, 24 out').waitFor();

@@ -4,12 +4,14 @@ import { join } from 'node:path';
 import chromium from '@sparticuz/chromium';
 import { type Browser, type BrowserContext, type Page, chromium as playwright } from 'playwright-core';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
-import { makeDemo } from '../../examples/studio/demo.mjs';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { createServer, type Server, type ServerOptions } from '../../src/server/index.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { builtFolder } from '../support/on-demand.ts';
 import { temporaryFolder } from '../support/storages.ts';
+
+/** How long a page may take to show something on a busy machine. */
+const TIMEOUT_MS = 120_000;
 
 /** A real Chromium for the tests of a file: it comes with the development dependencies, nothing is downloaded. */
 export function startBrowser(): { open(options?: Parameters<Browser['newContext']>[0]): Promise<BrowserContext> } {
@@ -23,6 +25,7 @@ export function startBrowser(): { open(options?: Parameters<Browser['newContext'
     async open(options = {}) {
       if (browser === undefined) throw new Error('The browser has not been started');
       const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: 'en-US', ...options });
+      context.setDefaultTimeout(TIMEOUT_MS);
       onTestFinished(() => context.close());
       return context;
     },
@@ -44,6 +47,13 @@ const demoPath = join(shared, 'demo.db');
 let demo: Promise<void> | undefined;
 afterAll(() => rmSync(shared, { recursive: true, force: true }));
 
+/** Like a program of a user's, it imports the package by its name, so that is built first. */
+async function makeSample(): Promise<void> {
+  builtFolder();
+  const { makeDemo } = await import('../../examples/studio/demo.mjs');
+  await makeDemo(demoPath);
+}
+
 /** Serves the built studio over a new database; with the demo in it unless told otherwise. */
 export async function openStudio({
   isEmpty = false,
@@ -51,7 +61,7 @@ export async function openStudio({
 }: ServerOptions & { isEmpty?: boolean } = {}): Promise<Studio> {
   const path = join(temporaryFolder(), 'studio.db');
   if (!isEmpty) {
-    demo ??= makeDemo(demoPath);
+    demo ??= makeSample();
     await demo;
     copyFileSync(demoPath, path);
   }

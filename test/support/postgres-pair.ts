@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { DatabaseError } from 'pg';
 import { PostgresServer, type PostgresSettings } from './postgres-server.ts';
 
-const STREAM_TIMEOUT_MS = 30_000;
-const PROMOTE_TIMEOUT_SECONDS = 60;
+const STREAM_TIMEOUT_MS = 300_000;
+const PROMOTE_TIMEOUT_MS = 300_000;
+const CANCELLED_BY_RECOVERY = '40001';
 const POLL_MS = 5;
 const STANDBY_NAME = 'standby';
 
@@ -59,12 +61,22 @@ export class PostgresPair {
   async promote(): Promise<number> {
     const startMs = performance.now();
     const client = await this.standby.connect();
-    await client.query('select pg_promote(true, $1)', [PROMOTE_TIMEOUT_SECONDS]);
-    const { rows } = await client.query<{ readonly isWritable: boolean }>(
-      'select not pg_is_in_recovery() as "isWritable"',
-    );
+    // A statement that waits for the end of the recovery may be cancelled by the recovery; so each only asks, until one is not.
+    const ask = (text: string) =>
+      client.query<{ readonly isDone: boolean }>(`select ${text} as "isDone"`).then(
+        ({ rows }) => rows[0]?.isDone === true,
+        (error: unknown) => {
+          if (!(error instanceof DatabaseError) || error.code !== CANCELLED_BY_RECOVERY) throw error;
+          return false;
+        },
+      );
+    while (!(await ask('pg_promote(false)'))) await sleep(POLL_MS);
+    while (!(await ask('not pg_is_in_recovery()'))) {
+      if (performance.now() - startMs > PROMOTE_TIMEOUT_MS)
+        throw new Error(`The standby was not promoted. ${this.standby.log}`);
+      await sleep(POLL_MS);
+    }
     await client.end();
-    if (rows[0]?.isWritable !== true) throw new Error(`The standby was not promoted. ${this.standby.log}`);
     return performance.now() - startMs;
   }
 

@@ -6,14 +6,15 @@ import type {
   SessionSummaryEntry,
 } from '@anthropic-ai/claude-agent-sdk';
 import { InvalidInputError } from '../../core/errors.ts';
+import { checkOptions, type OptionCheck, string } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { parseSessionId, type SessionId } from '../../core/record/id.ts';
 import { MAX_VALUE_CHARS } from '../../manager/engine/save-options.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { type AdapterStorageOptions, toOptions } from '../adapter-storage.ts';
-import { sessionsBelow } from '../session-name.ts';
+import { decodePart, encodePart, sessionsBelow } from '../session-name.ts';
 import type { TranscriptView } from '../transcript/transcript-state.ts';
 import { Transcripts } from '../transcript/transcripts.ts';
-import { belowProject, belowSession, nameBelow, sessionOf } from './session-key.ts';
 
 type Entry = SessionStoreEntry;
 type Summary = SessionSummaryEntry['data'];
@@ -159,4 +160,37 @@ function checkEntries(entries: readonly unknown[]): void {
     `append() takes a list of transcript entries, each an object with a type; ${at === -2 ? 'this is no list' : `entry ${at} is none`}. Nothing was saved.`,
     { details: { at } },
   );
+}
+
+const PREFIX = 'claude';
+
+const filled: OptionCheck = (value) => string(value) ?? (value === '' ? 'must not be empty' : undefined);
+
+/** The session of a transcript, main or of a subagent: one to one. Throws for a key that is none. */
+export function sessionOf(key: SessionKey): SessionId {
+  checkOptions(
+    key,
+    { projectKey: { required: filled }, sessionId: { required: filled }, subpath: filled },
+    'a session key',
+  );
+  const { subpath } = key;
+  return parseSessionId(
+    `${belowProject(key.projectKey)}${encodePart(key.sessionId)}${subpath === undefined ? '' : `/${encodePart(subpath)}`}`,
+  );
+}
+
+/** What the sessions of a project begin with. */
+function belowProject(projectKey: string): string {
+  return `${PREFIX}/${encodePart(projectKey)}/`;
+}
+
+/** What the sessions of a main transcript's subagents begin with. */
+function belowSession(key: SessionKey): string {
+  return `${sessionOf({ projectKey: key.projectKey, sessionId: key.sessionId })}/`;
+}
+
+/** The last part of a session's id below a prefix; undefined for what is further below. */
+function nameBelow(sessionId: SessionId, prefix: string): string | undefined {
+  const rest = sessionId.slice(prefix.length);
+  return rest.includes('/') ? undefined : decodePart(rest);
 }

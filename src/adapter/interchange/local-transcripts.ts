@@ -102,7 +102,8 @@ class LocalFolders {
       const isLink = entry.isSymbolicLink();
       if (entry.isDirectory()) folders.push(path);
       else if (isTranscript && entry.isFile()) files.push(path);
-      else if (isTranscript || (isLink && isFolder(path))) this.#skip(path, isLink ? LINK : 'it is no file');
+      else if (isTranscript || (isLink && statSync(path, { throwIfNoEntry: false })?.isDirectory()))
+        this.#skip(path, isLink ? LINK : 'it is no file');
     }
     return { files, folders };
   }
@@ -113,10 +114,6 @@ class LocalFolders {
 }
 
 const LINK = 'it is a link, and links are not followed: name what it points at to import that';
-
-function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-}
 
 type ReadTranscript = { entries: SessionStoreEntry[]; skipped: Skipped[] };
 

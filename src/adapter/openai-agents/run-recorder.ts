@@ -1,76 +1,62 @@
-import type { FunctionTool, Model, ModelProvider, ModelRequest, ModelResponse, Tool } from '@openai/agents-core';
+import type { FunctionTool, Model, ModelRequest, ModelResponse, Tool } from '@openai/agents-core';
 import { importPeer } from '../../core/import-peer.ts';
 import type { CallLog, LoggedCall } from '../transcript/call-log.ts';
 import { toPlain } from '../transcript/plain.ts';
 
 type StreamEvent = ReturnType<Model['getStreamedResponse']> extends AsyncIterable<infer Event> ? Event : never;
 
-/** Makes models and tools whose calls are in a log: they are found by what was asked. */
-export class RunRecorder {
-  readonly #log: CallLog;
+/** A model whose answers are recorded in a log, streamed or not: they are found by what was asked. */
+export function recordModel(log: CallLog, model: Model): Model {
+  log.expectCalls();
+  const recorded: Model = {
+    getResponse: async (request) => {
+      const ask = async () => toPlain(await model.getResponse(request));
+      return withUsage(await log.step(callOf('model', request), ask));
+    },
+    getStreamedResponse: (request) => recordStream(log, model, request),
+  };
+  if (model.supportsPromptModelSelection !== undefined)
+    Object.assign(recorded, { supportsPromptModelSelection: model.supportsPromptModelSelection });
+  if (model.getRetryAdvice !== undefined) recorded.getRetryAdvice = (args) => model.getRetryAdvice?.(args);
+  return recorded;
+}
 
-  constructor(log: CallLog) {
-    this.#log = log;
-  }
-
-  /** A model whose answers are recorded, streamed or not. */
-  model(model: Model): Model {
-    this.#log.expectCalls();
-    const recorded: Model = {
-      getResponse: async (request) => {
-        const ask = async () => toPlain(await model.getResponse(request));
-        return withUsage(await this.#log.step(callOf('model', request), ask));
-      },
-      getStreamedResponse: (request) => this.#stream(model, request),
-    };
-    if (model.supportsPromptModelSelection !== undefined)
-      Object.assign(recorded, { supportsPromptModelSelection: model.supportsPromptModelSelection });
-    if (model.getRetryAdvice !== undefined) recorded.getRetryAdvice = (args) => model.getRetryAdvice?.(args);
-    return recorded;
-  }
-
-  /** A provider whose models are recorded. */
-  provider(provider: ModelProvider): ModelProvider {
-    return { getModel: async (name) => this.model(await provider.getModel(name)) };
-  }
-
-  /** A tool whose results are recorded; one that is no function of this program is left as it is. */
-  tool<Given extends Tool>(tool: Given): Given {
-    if (tool.type !== 'function') return tool;
-    this.#log.expectCalls();
-    const given: FunctionTool<unknown> = tool;
-    const invoke: FunctionTool<unknown>['invoke'] = (context, input, details) => {
-      const call = { name: `tool:${given.name}`, input: [details?.toolCall?.callId ?? null, input] };
-      return this.#log.step(call, ({ idempotencyKey }) =>
-        given.invoke(context, input, { ...details, idempotencyKey } as typeof details),
-      );
-    };
-    return { ...tool, invoke };
-  }
-
-  /** What the model says is passed on at once; that it has ended, when it is recorded. */
-  async *#stream(model: Model, request: ModelRequest): AsyncGenerator<StreamEvent> {
-    const { readable, writable } = new TransformStream<StreamEvent, StreamEvent>(
-      {},
-      { highWaterMark: Number.POSITIVE_INFINITY },
+/** A tool whose results are recorded; one that is no function of this program is left as it is. */
+export function recordTool<Given extends Tool>(log: CallLog, tool: Given): Given {
+  if (tool.type !== 'function') return tool;
+  log.expectCalls();
+  const given: FunctionTool<unknown> = tool;
+  const invoke: FunctionTool<unknown>['invoke'] = (context, input, details) => {
+    const call = { name: `tool:${given.name}`, input: [details?.toolCall?.callId ?? null, input] };
+    return log.step(call, ({ idempotencyKey }) =>
+      given.invoke(context, input, { ...details, idempotencyKey } as typeof details),
     );
-    const live = writable.getWriter();
-    let isLive = false;
-    const ask = async (): Promise<StreamEvent[]> => {
-      isLive = true;
-      const events: StreamEvent[] = [];
-      for await (const event of model.getStreamedResponse(request)) {
-        events.push(event);
-        if (event.type !== 'response_done') void live.write(event);
-      }
-      return toPlain(events);
-    };
-    const recorded = this.#log.step(callOf('model-stream', request), ask).finally(() => live.close());
-    recorded.catch(() => undefined); // it is thrown below
-    yield* readable.values({ preventCancel: true });
-    const events = await recorded;
-    yield* isLive ? events.filter(({ type }) => type === 'response_done') : events;
-  }
+  };
+  return { ...tool, invoke };
+}
+
+/** What the model says is passed on at once; that it has ended, when it is recorded. */
+async function* recordStream(log: CallLog, model: Model, request: ModelRequest): AsyncGenerator<StreamEvent> {
+  const { readable, writable } = new TransformStream<StreamEvent, StreamEvent>(
+    {},
+    { highWaterMark: Number.POSITIVE_INFINITY },
+  );
+  const live = writable.getWriter();
+  let isLive = false;
+  const ask = async (): Promise<StreamEvent[]> => {
+    isLive = true;
+    const events: StreamEvent[] = [];
+    for await (const event of model.getStreamedResponse(request)) {
+      events.push(event);
+      if (event.type !== 'response_done') void live.write(event);
+    }
+    return toPlain(events);
+  };
+  const recorded = log.step(callOf('model-stream', request), ask).finally(() => live.close());
+  recorded.catch(() => undefined); // it is thrown below
+  yield* readable.values({ preventCancel: true });
+  const events = await recorded;
+  yield* isLive ? events.filter(({ type }) => type === 'response_done') : events;
 }
 
 /** What is asked of a model, without what differs from one attempt to the next. */

@@ -17,12 +17,18 @@ import { name, parseName, type SessionId } from '../../core/record/id.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { type AdapterStorageOptions, toOptions } from '../adapter-storage.ts';
 import { encodePart } from '../session-name.ts';
-import { type ApprovalAnswer, Approvals, type PendingApproval } from '../transcript/approvals.ts';
+import {
+  type ApprovalAnswer,
+  answerCall,
+  changeSuspended,
+  type PendingApproval,
+  readSuspended,
+} from '../transcript/approvals.ts';
 import { CallLog } from '../transcript/call-log.ts';
 import type { OperationOptions, Transcript } from '../transcript/transcript.ts';
 import type { TranscriptView } from '../transcript/transcript-state.ts';
 import { Transcripts } from '../transcript/transcripts.ts';
-import { importAgents, RunRecorder } from './run-recorder.ts';
+import { importAgents, recordModel, recordTool } from './run-recorder.ts';
 
 /** How a SavestateSession is made. */
 export type SavestateSessionOptions = AdapterStorageOptions & {
@@ -43,9 +49,7 @@ type AnyAgent = Parameters<typeof RunState.fromString>[0];
 export class SavestateSession implements Session {
   readonly #id: string;
   readonly #transcript: Transcript<AgentInputItem>;
-  readonly #approvals: Approvals<AgentInputItem>;
   readonly #calls: CallLog;
-  readonly #recorder: RunRecorder;
 
   constructor(storageOrOptions: ChunkStorage | SavestateSessionOptions, sessionId?: string) {
     const checks = { sessionId: name, branch: name };
@@ -56,9 +60,7 @@ export class SavestateSession implements Session {
     const transcripts = Transcripts.of<AgentInputItem>(options, 'openai-agents', 'callId');
     const place = parseName(`openai/${encodePart(this.#id)}`, 'A session id') as SessionId;
     this.#transcript = transcripts.open(place, options.branch);
-    this.#approvals = new Approvals(this.#transcript);
     this.#calls = new CallLog(transcripts.engine, `${place}/runs` as SessionId);
-    this.#recorder = new RunRecorder(this.#calls);
   }
 
   async getSessionId(): Promise<string> {
@@ -133,19 +135,19 @@ export class SavestateSession implements Session {
   /** A model whose answers are recorded: a run that is begun again asks for none twice. */
   recordedModel(model: Model): Model {
     checkValue(model, having('getResponse', 'getStreamedResponse'), 'The model of recordedModel()');
-    return this.#recorder.model(model);
+    return recordModel(this.#calls, model);
   }
 
   /** A provider of such models. */
   recordedProvider(provider: ModelProvider): ModelProvider {
     checkValue(provider, having('getModel'), 'The provider of recordedProvider()');
-    return this.#recorder.provider(provider);
+    return { getModel: async (name) => recordModel(this.#calls, await provider.getModel(name)) };
   }
 
   /** A function tool whose results are recorded; it gets `idempotencyKey` in its details. Other tools are left as they are. */
   recordedTool<Given extends Tool>(tool: Given): Given {
     checkValue(tool, accepts('a tool, with a type and a name', isTool), 'The tool of recordedTool()');
-    return this.#recorder.tool(tool);
+    return recordTool(this.#calls, tool);
   }
 
   /** Saves an interrupted run, so that anybody can answer for its tool calls. */
@@ -155,24 +157,24 @@ export class SavestateSession implements Session {
     if (approvals.length === 0)
       throw new InvalidInputError('This run waits for nobody. Give the state of an interrupted run.');
     const runState: unknown = JSON.parse(state.toString());
-    await this.#approvals.suspend({ runState, approvals });
+    await changeSuspended(this.#transcript, 'approval_requested', () => ({ runState, approvals }));
     return approvals;
   }
 
   /** The tool calls that wait for an answer. */
   async pending(): Promise<readonly PendingApproval[]> {
-    const suspended = await this.#approvals.suspended();
+    const suspended = await readSuspended(this.#transcript);
     return (suspended?.approvals ?? []).filter(({ answer }) => answer === undefined);
   }
 
   /** Answers for a tool call, once: another answer is refused with a ConflictError. */
   async answer(callId: string, answer: ApprovalAnswer): Promise<void> {
-    await this.#approvals.answer(callId, answer);
+    await answerCall(this.#transcript, callId, answer);
   }
 
   /** The suspended run with its answers: pass it to `run` in the place of an input. */
   async resume<Given extends AnyAgent>(agent: Given): Promise<RunState<unknown, Given>> {
-    const suspended = await this.#approvals.suspended();
+    const suspended = await readSuspended(this.#transcript);
     const details = { sessionId: this.#id };
     if (suspended === null)
       throw new NotFoundError(`Session "${this.#id}" has no suspended run. Begin one with run().`, { details });

@@ -1,6 +1,6 @@
 import type { Attributes, Span } from '@opentelemetry/api';
 import { importPeer } from '../../core/import-peer.ts';
-import type { Telemetry, TracedOutcome, TracedWork } from '../../manager/engine/telemetry.ts';
+import type { Telemetry, TracedOutcome, TracedWork } from '../../manager/engine/events.ts';
 
 type Api = typeof import('@opentelemetry/api');
 
@@ -29,21 +29,21 @@ export async function openTelemetry(): Promise<Telemetry> {
   const tracer = api.trace.getTracer('savestate');
   return {
     trace: (work, run) =>
-      tracer.startActiveSpan(nameOf(work), { attributes: describe(work) }, async (span) => {
-        try {
-          return await run((outcome) => tellOutcome(span, work, outcome));
-        } catch (error) {
-          tellError(api, span, error);
-          throw error;
-        } finally {
-          span.end();
-        }
-      }),
+      tracer.startActiveSpan(
+        work.kind === 'step' ? `execute_tool ${work.name}` : `savestate.${work.kind}`,
+        { attributes: describe(work) },
+        async (span) => {
+          try {
+            return await run((outcome) => tellOutcome(span, work, outcome));
+          } catch (error) {
+            tellError(api, span, error);
+            throw error;
+          } finally {
+            span.end();
+          }
+        },
+      ),
   };
-}
-
-function nameOf({ kind, name }: TracedWork): string {
-  return kind === 'step' ? `execute_tool ${name}` : `savestate.${kind}`;
 }
 
 function describe({ kind, sessionId, name }: TracedWork): Attributes {

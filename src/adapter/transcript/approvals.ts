@@ -18,46 +18,38 @@ export type ApprovalAnswer = { readonly approve: boolean; readonly message?: str
 /** A run that waits for a person, as its framework saves it. */
 export type SuspendedRun = { readonly runState: unknown; readonly approvals: readonly PendingApproval[] };
 
-/** What waits for a person beside the items of a transcript; it goes when items end the run. Each change is a checkpoint. */
-export class Approvals<Item> {
-  readonly #transcript: Transcript<Item>;
+/** The run that waits for a person beside the items of a transcript, until items end it; null if none does. */
+export async function readSuspended(transcript: Transcript): Promise<SuspendedRun | null> {
+  return (await transcript.read()).extra as SuspendedRun | null;
+}
 
-  constructor(transcript: Transcript<Item>) {
-    this.#transcript = transcript;
-  }
+/** Changes what waits, in a checkpoint; undefined changes nothing. */
+export async function changeSuspended(
+  transcript: Transcript,
+  trigger: string,
+  update: (before: SuspendedRun | null) => SuspendedRun | undefined,
+): Promise<void> {
+  const edit = ({ length, extra: before }: TranscriptView<unknown>) => {
+    const extra = update(before as SuspendedRun | null);
+    return extra === undefined ? undefined : { keep: length, add: [], extra };
+  };
+  await transcript.change({ trigger, edit });
+}
 
-  /** The run that waits; null if none does. */
-  async suspended(): Promise<SuspendedRun | null> {
-    return (await this.#transcript.read()).extra as SuspendedRun | null;
-  }
-
-  suspend(run: SuspendedRun): Promise<void> {
-    return this.#change('approval_requested', () => run);
-  }
-
-  /** Answers for a tool call, once: another answer is refused with a ConflictError. */
-  async answer(callId: string, answer: ApprovalAnswer): Promise<void> {
-    checkOptions(answer, { approve: { required: flag }, message: string, by: string }, 'answer()');
-    await this.#change('approval_answered', (run) => {
-      const found = run?.approvals.find((approval) => approval.callId === callId);
-      if (run === null || found === undefined) throw noSuchCall(callId, run);
-      const approvals = run.approvals.map((one) => (one === found ? { ...one, answer } : one));
-      if (found.answer === undefined) return { ...run, approvals };
-      if (found.answer.approve === answer.approve && found.answer.message === answer.message) return undefined;
-      throw new ConflictError(
-        `Call ${callId} was ${found.answer.approve ? 'approved' : 'rejected'} already${found.answer.by === undefined ? '' : ` by ${found.answer.by}`}. An answer stands; it cannot be changed.`,
-        { details: { callId, answer: found.answer } },
-      );
-    });
-  }
-
-  async #change(trigger: string, update: (before: SuspendedRun | null) => SuspendedRun | undefined): Promise<void> {
-    const edit = ({ length, extra: before }: TranscriptView<Item>) => {
-      const extra = update(before as SuspendedRun | null);
-      return extra === undefined ? undefined : { keep: length, add: [], extra };
-    };
-    await this.#transcript.change({ trigger, edit });
-  }
+/** Answers for a tool call, once: another answer is refused with a ConflictError. */
+export async function answerCall(transcript: Transcript, callId: string, answer: ApprovalAnswer): Promise<void> {
+  checkOptions(answer, { approve: { required: flag }, message: string, by: string }, 'answer()');
+  await changeSuspended(transcript, 'approval_answered', (run) => {
+    const found = run?.approvals.find((approval) => approval.callId === callId);
+    if (run === null || found === undefined) throw noSuchCall(callId, run);
+    const approvals = run.approvals.map((one) => (one === found ? { ...one, answer } : one));
+    if (found.answer === undefined) return { ...run, approvals };
+    if (found.answer.approve === answer.approve && found.answer.message === answer.message) return undefined;
+    throw new ConflictError(
+      `Call ${callId} was ${found.answer.approve ? 'approved' : 'rejected'} already${found.answer.by === undefined ? '' : ` by ${found.answer.by}`}. An answer stands; it cannot be changed.`,
+      { details: { callId, answer: found.answer } },
+    );
+  });
 }
 
 function noSuchCall(callId: string, run: SuspendedRun | null): NotFoundError {

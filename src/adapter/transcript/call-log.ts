@@ -1,7 +1,6 @@
 import { hasErrorCode } from '../../core/errors.ts';
 import type { SessionId } from '../../core/record/id.ts';
-import { Branching } from '../../manager/branch/branching.ts';
-import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import type { StepAttempt } from '../../manager/effect/step.ts';
 import type { Engine } from '../../manager/engine/engine.ts';
 import { deleteSession } from '../../manager/retention/forgetting.ts';
 import { SessionOpener } from '../../manager/write/session-opener.ts';
@@ -14,7 +13,7 @@ export type LoggedCall = { readonly name: string; readonly input: unknown };
 const openers = new WeakMap<Engine, SessionOpener>();
 
 function openerOf(engine: Engine): SessionOpener {
-  const opener = openers.get(engine) ?? new SessionOpener(engine, new Branching(engine));
+  const opener = openers.get(engine) ?? new SessionOpener(engine);
   openers.set(engine, opener);
   return opener;
 }

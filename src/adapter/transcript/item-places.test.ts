@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { growList } from '../../core/tree/sameness.ts';
-import { ItemPlaces } from './item-places.ts';
+import { ItemPlaces } from './transcript-state.ts';
 
 test('items are where a search from the front finds them, however a list changed', () => {
   const change = fc.record({

@@ -1,3 +1,5 @@
+import { isPlainObject } from '../../core/options.ts';
+
 const ATOMS = [Date, URL, ArrayBuffer, Map, Set];
 
 /** What is nested deeper, or holds itself, is left as it is: whoever stores it refuses it, and says where it is. */
@@ -29,8 +31,7 @@ function isEndless(value: object, above: readonly object[]): boolean {
 }
 
 function isInstance(value: object): boolean {
-  const prototype = Object.getPrototypeOf(value);
-  return prototype !== Object.prototype && prototype !== null && !Array.isArray(value);
+  return !Array.isArray(value) && !isPlainObject(value);
 }
 
 function isAtom(value: object): boolean {

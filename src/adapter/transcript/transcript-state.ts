@@ -2,10 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Change } from '../../core/diff/index.ts';
 import { CorruptError, InvalidInputError, UnsupportedError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
+import { isPlainObject } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { growList } from '../../core/tree/sameness.ts';
+import { countKept, growList } from '../../core/tree/sameness.ts';
 import { FIELD_CHARS } from '../../core/value/format.ts';
-import type { ItemPlaces } from './item-places.ts';
+import { joinItem } from '../../manager/revision/item-messages.ts';
 import { withoutAbsent } from './plain.ts';
 
 const VERSION = 1;
@@ -131,11 +132,7 @@ export function viewOf<Item>(
 
 /** The items from a place on, each a new copy. */
 export function itemsFrom({ items, bodies }: TranscriptState, from: number): unknown[] {
-  return items.slice(from).map((item, at) => joinItem(item, bodies[from + at] ?? null));
-}
-
-function joinItem(item: unknown, body: Fields | null): unknown {
-  return body === null ? copyValue(item) : copyValue({ ...(item as Fields), ...body });
+  return items.slice(from).map((item, at) => copyValue(joinItem(item, bodies[from + at])));
 }
 
 function splitItem(item: unknown): { readonly item: unknown; readonly body: Fields | null } {
@@ -159,12 +156,6 @@ function countChars(value: unknown, limit: number): number {
   return chars;
 }
 
-function isPlainObject(value: unknown): value is Fields {
-  if (typeof value !== 'object' || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
-}
-
 /** A copy that shares nothing that can change; the codec has found no cycle in it. */
 export function copyValue<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null) return value;
@@ -182,4 +173,50 @@ export function isSameItems(left: readonly unknown[], right: readonly unknown[])
 /** Whether a value is no container, but can change all the same. */
 function isMutableValue(value: object): boolean {
   return value instanceof Date || value instanceof Map || value instanceof Set || ArrayBuffer.isView(value);
+}
+
+/** Where items are, by a field that names them. What was looked at once is not looked at again while a list keeps it. */
+export class ItemPlaces {
+  readonly #field: string;
+  readonly #places = new Map<unknown, number>();
+  #seen: readonly unknown[] = [];
+
+  constructor(field: string) {
+    this.#field = field;
+  }
+
+  /** The place of the first item of this name. */
+  find(items: readonly unknown[], name: unknown): number | undefined {
+    if (items !== this.#seen) this.#look(items);
+    return this.#places.get(name);
+  }
+
+  forget(): void {
+    this.#places.clear();
+    this.#seen = [];
+  }
+
+  #look(items: readonly unknown[]): void {
+    const before = this.#seen;
+    const kept = countKept(items, before) ?? countCommon(items, before);
+    for (let at = kept; at < before.length; at++) {
+      const name = this.#nameOf(before[at]);
+      if (this.#places.get(name) === at) this.#places.delete(name);
+    }
+    for (let at = kept; at < items.length; at++) {
+      const name = this.#nameOf(items[at]);
+      if (name !== undefined && !this.#places.has(name)) this.#places.set(name, at);
+    }
+    this.#seen = items;
+  }
+
+  #nameOf(item: unknown): unknown {
+    return (item as { readonly [field: string]: unknown } | null)?.[this.#field];
+  }
+}
+
+/** Lists change from some place on: what has the last element of another has all of it. */
+function countCommon(items: readonly unknown[], before: readonly unknown[]): number {
+  const { length } = before;
+  return length <= items.length && items[length - 1] === before[length - 1] ? length : 0;
 }

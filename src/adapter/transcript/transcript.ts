@@ -14,13 +14,13 @@ import type { WritePlace, Writer } from '../../manager/engine/writer.ts';
 import { deleteSession } from '../../manager/retention/forgetting.ts';
 import { checkNewBranch, parseRefName } from '../../manager/revision/ref-name.ts';
 import { isRefused } from '../../storage/refusal.ts';
-import { ItemPlaces } from './item-places.ts';
 import {
   applyAppends,
   applyEdit,
   cannotFork,
   copyValue,
   emptyTranscript,
+  ItemPlaces,
   isSameItems,
   itemsFrom,
   parseTranscript,

@@ -1,4 +1,3 @@
-import { hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { backoff, spread } from '../../core/time/backoff.ts';
 import { sleep } from '../../core/time/timer.ts';
@@ -6,6 +5,7 @@ import { digestText } from '../../core/tree/chunk.ts';
 import type { Engine } from '../../manager/engine/engine.ts';
 import { isHolderDead, nameHolder } from '../../manager/lease/lease-refs.ts';
 import type { Ref, RefChange } from '../../storage/contract.ts';
+import { tryCommit } from '../../storage/refusal.ts';
 
 /** Where a branch is, and whose turn it is to write there, if one was asked for. */
 export type BranchHead = {
@@ -124,17 +124,7 @@ export class Turn {
   /** Whether the mark was as expected, and the session is there. */
   async #mark(change: RefChange, headId?: CheckpointId): Promise<boolean> {
     const requires = headId === undefined ? [] : [headId];
-    try {
-      await this.#engine.storage.commit({
-        sessionId: this.#sessionId,
-        refs: [change],
-        requires,
-        durability: 'relaxed',
-      });
-      return true;
-    } catch (error) {
-      if (hasErrorCode(error, 'CONFLICT')) return false;
-      throw error;
-    }
+    const commit = { sessionId: this.#sessionId, refs: [change], requires, durability: 'relaxed' } as const;
+    return tryCommit(this.#engine.storage, commit);
   }
 }

@@ -1,4 +1,4 @@
-import { ERROR_OUTCOMES } from '../../core/error-outcomes.ts';
+import { ERROR_OUTCOMES, isErrorCode } from '../../core/error-outcomes.ts';
 import { SavestateError } from '../../core/errors.ts';
 
 /** How a command ends, for scripts; the scheme is restic's. */
@@ -43,9 +43,8 @@ export function isInterrupt(error: unknown): boolean {
   return error instanceof Error && (error.name === 'AbortError' || ('code' in error && error.code === 'ABORT_ERR'));
 }
 
-/** Also of another copy of this package. */
 function isSavestateError(error: unknown): error is SavestateError {
-  return error instanceof Error && 'code' in error && Object.hasOwn(ERROR_OUTCOMES, String(error.code));
+  return error instanceof Error && 'code' in error && isErrorCode(error.code);
 }
 
 /** An error for a person. One that is not ours is a fault of this program: the stack helps whoever repairs it. */

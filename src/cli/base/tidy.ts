@@ -1,4 +1,4 @@
-import { STILL_WAITS } from '../../manager/retention/retention-waiting.ts';
+import { STILL_WAITS } from '../../manager/retention/retention-protections.ts';
 import type { Context } from './context.ts';
 import type { OpenStorage } from './open-storage.ts';
 

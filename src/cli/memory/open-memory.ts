@@ -7,12 +7,12 @@ import type { ViewOptions } from '../../memory/log/views.ts';
 import { Memory, type MemoryOptions } from '../../memory/memory.ts';
 import type { MemoryScope } from '../../memory/storage/memory-record.ts';
 import { DEFAULT_PATH } from '../../memory/storage/sqlite/sqlite-memory-storage.ts';
+import { isEmptyFile } from '../../storage/open/address.ts';
+import { type ViewedMemory, viewMemory } from '../../view/record-output.ts';
 import { closing } from '../base/closing.ts';
 import type { CommandInput, Context } from '../base/command.ts';
-import { addressExists, type RemoteAddress } from '../place/address.ts';
-import { findWithheld, withheldError } from '../place/postgres-password.ts';
+import { addressExists, findWithheld, type RemoteAddress, withheldError } from '../place/address.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
-import type { KnownMemory } from './remote-memory.ts';
 
 /** How a memory is opened. */
 type OpenMemoryOptions = {
@@ -33,9 +33,9 @@ export async function openMemory(
   const more = manager === undefined ? {} : { manager };
   if (/^postgres(ql)?:\/\//.test(place))
     return openPostgres(context, { connectionString: place, isNamed: named !== undefined }, more);
-  if (!isCreated && !existsSync(place))
+  if (!isCreated && (!existsSync(place) || isEmptyFile(place)))
     throw new NotFoundError(
-      `There is no memory at ${place}. Name one with --memory, or in savestate.yaml ("memory: memories/history.db"); "savestate run" then fills it.`,
+      `${existsSync(place) ? `The file ${place} is empty: there is no memory in it` : `There is no memory at ${place}`}. Name one with --memory, or in savestate.yaml ("memory: memories/history.db"); "savestate run" then fills it.`,
       { details: { kind: 'storage', path: place } },
     );
   return new Memory({ path: place, ...more });
@@ -97,7 +97,7 @@ export type MemoryView = {
 export async function useMemory<Result>(
   context: Context,
   input: CommandInput,
-  work: (memory: KnownMemory, view: MemoryView) => Promise<Result>,
+  work: (memory: ViewedMemory, view: MemoryView) => Promise<Result>,
 ): Promise<Result> {
   const asOf = input.text('asOf');
   const named = withoutUndefined({ userId: input.text('user'), agentId: input.text('agent') });
@@ -107,19 +107,21 @@ export async function useMemory<Result>(
   const manager = isNeeded ? (await context.open()).manager : undefined;
   const place = input.text('memory');
   const isRemote = address.kind === 'remote' && place === undefined;
-  const opened = isRemote ? await openRemoteMemory(address) : await openMemory(context, { named: place, manager });
+  const opened = isRemote
+    ? await openRemoteMemory(address)
+    : viewMemory(await openMemory(context, { named: place, manager }));
   return closing(opened, async (memory) => {
     const from = asOf === undefined ? {} : { asOf: (await resolveRevision(await context.open(), asOf)).id };
     return work(memory, { scope: () => findScope(context, named), named, from });
   });
 }
 
-async function openRemoteMemory(address: RemoteAddress): Promise<KnownMemory> {
-  const [{ connect }, { createRemoteMemory }] = await Promise.all([
+async function openRemoteMemory(address: RemoteAddress): Promise<ViewedMemory> {
+  const [{ connect }, { viewRemoteMemory }] = await Promise.all([
     import('../place/remote.ts'),
     import('./remote-memory.ts'),
   ]);
-  return createRemoteMemory(connect(address));
+  return viewRemoteMemory(connect(address));
 }
 
 function findScope(context: Context, named: MemoryScope): MemoryScope {

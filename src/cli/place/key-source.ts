@@ -57,13 +57,17 @@ async function fromText(variable: string, read: () => Promise<string>): Promise<
 }
 
 /** Its own errors go to the person; what it printed is never shown. */
-async function runCommand(command: string): Promise<string> {
+export async function runCommand(command: string, timeoutMs = COMMAND_TIMEOUT_MS): Promise<string> {
   const [{ execFile }, { promisify }] = await Promise.all([import('node:child_process'), import('node:util')]);
   try {
-    const { stdout } = await promisify(execFile)('/bin/sh', ['-c', command], { timeout: COMMAND_TIMEOUT_MS });
+    const { stdout } = await promisify(execFile)('/bin/sh', ['-c', command], { timeout: timeoutMs });
     return stdout;
   } catch (cause) {
-    const { code, stderr = '' } = cause as { code?: unknown; stderr?: string };
+    const { code, killed, stderr = '' } = cause as { code?: unknown; killed?: boolean; stderr?: string };
+    if (killed === true && code === null)
+      throw new InvalidInputError(
+        `SAVESTATE_KEY_COMMAND was stopped: it gave no keys within ${timeoutMs / 1000} seconds. ${stderr.trim()}`.trim(),
+      );
     throw new InvalidInputError(
       `SAVESTATE_KEY_COMMAND failed (${String(code)}): ${stderr.trim() || 'it said nothing'}`,
     );

@@ -1,6 +1,5 @@
-import { ERROR_OUTCOMES } from '../../core/error-outcomes.ts';
+import { isErrorCode } from '../../core/error-outcomes.ts';
 import {
-  type ErrorCode,
   InvalidInputError,
   messageOf,
   NotFoundError,
@@ -9,8 +8,7 @@ import {
   UnsupportedError,
 } from '../../core/errors.ts';
 import { type Client, createClient, ResponseError } from '../../server/client/client.ts';
-import { createRemoteStorage } from '../../server/client/remote-storage.ts';
-import { aboutReply } from '../../server/client/storage-results.ts';
+import { aboutReply, createRemoteStorage } from '../../server/client/remote-storage.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import type { RemoteAddress } from './address.ts';
 
@@ -94,8 +92,7 @@ function toRefusal(error: ResponseError, asked: Asked): Error {
     );
   if (code === 'READ_ONLY') return new UnsupportedError(message, { details });
   if (code === 'ACCESS_DENIED') return new InvalidInputError(message, { details });
-  if (code !== 'STORAGE' && Object.hasOwn(ERROR_OUTCOMES, code))
-    return new SavestateError(code as ErrorCode, message, { details });
+  if (code !== 'STORAGE' && isErrorCode(code)) return new SavestateError(code, message, { details });
   return failure(`The server at ${asked.url} failed: ${message}`, asked, error);
 }
 

@@ -98,16 +98,12 @@ type Known = { readonly words: readonly string[]; readonly grammar: Grammar };
 async function readKnown(text: string, known: Known, lookUp: WordLookup): Promise<ReplLine> {
   const { words, grammar } = known;
   const rest = words.slice(1);
-  if (startsAction(rest, grammar) || (await fits(rest, grammar, lookUp))) return { kind: 'command', words };
+  if (grammar.actions.includes(rest[0] ?? '') || (await fits(rest, grammar, lookUp))) return { kind: 'command', words };
   if (await isSaid(rest, grammar, lookUp))
     return { kind: 'prompt', text, hint: `If it was meant as a command, write /${text}` };
   if (rest.length <= grammar.takes.length) return { kind: 'command', words, isGuess: true };
   const explanation = `That is not what "${words[0]}" takes; see: help ${words[0]}. ${notSaid(text)}`;
   return { kind: 'unclear', explanation };
-}
-
-function startsAction(words: readonly string[], { actions }: Grammar): boolean {
-  return actions.includes(words[0] ?? '');
 }
 
 /** Whether words that a command does not take make a sentence with its name. */

@@ -9,8 +9,7 @@ import { findAt } from '../../view/state-path.ts';
 import type { Context, OpenStorage } from '../base/command.ts';
 import { type Address, addressExists, formatAddress } from '../place/address.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
-import { formatHistory } from '../state/checkpoint-text.ts';
-import { readWords } from '../state/words.ts';
+import { formatHistory, readWords } from '../state/checkpoint-text.ts';
 import { describeQuestion, replWords, toQuestion } from '../team/run-text.ts';
 
 /** Where the person is when the REPL begins: team, storage, session, and what is waited for. */
@@ -112,7 +111,7 @@ export async function formatRounds(context: Context, rounds: readonly Round[], n
   const all = rounds.flatMap(({ rows }) => rows).reverse();
   const words = await readWords(context, all);
   // A prompt that came after the end of a round has only the number of its checkpoint.
-  const numbers = new Map(rounds.map(({ number, end }) => [end.id, number]));
+  const numbers = new Map<string, number | undefined>(rounds.map(({ number, end }) => [end.id, number]));
   const head = rounds.some(({ number }) => number !== undefined) ? 'round' : '#';
   const numberOf = ({ id, sequence }: CheckpointOutput) => String(numbers.get(id) ?? `#${sequence}`);
   const outputs = all.map((checkpoint) => toOutput(checkpoint, names));

@@ -1,10 +1,15 @@
 import { withoutUndefined } from '../../core/defined.ts';
-import { type CheckpointId, SHORT_ID_CHARS } from '../../core/record/id.ts';
+import { hasErrorCode } from '../../core/errors.ts';
+import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import { SHORT_ID_CHARS } from '../../core/record/id.ts';
 import type { CheckpointOutput } from '../../view/checkpoint-output.ts';
+import { findBrought, formatFields } from '../../view/label.ts';
+import { readMessage } from '../../view/messages.ts';
+import type { Context, OpenStorage } from '../base/command.ts';
 import { clip, formatRows, formatSize, formatTime } from '../terminal/format.ts';
 import type { Style } from '../terminal/style.ts';
 import type { Terminal } from '../terminal/terminal.ts';
-import type { Words } from './words.ts';
+import { formatStep, readThreadStep } from '../thread/thread-step.ts';
 
 /** Longer notes are cut in lists; `--long` and `show` have them whole. */
 const NOTE_CHARS = 60;
@@ -17,7 +22,7 @@ export function shortenId(id: string): string {
 }
 
 /** The same for a table; ids that it would not tell apart are whole. A pipe gets all of them whole. */
-export function shortenIds(ids: readonly CheckpointId[], { isScreen }: Terminal): (id: CheckpointId) => string {
+function shortenIds(ids: readonly string[], { isScreen }: Terminal): (id: string) => string {
   if (!isScreen) return (id) => id;
   const counts = new Map<string, number>();
   for (const id of ids) counts.set(shortenId(id), (counts.get(shortenId(id)) ?? 0) + 1);
@@ -46,7 +51,7 @@ function formatNote({ name, note, reason }: Pick<CheckpointOutput, 'name' | 'not
 const USUAL = /^(running|initializing|completed)$/i;
 
 /** A checkpoint in a list: its names, what is remarkable, and what was said or changed with it. */
-export function formatWhat(checkpoint: CheckpointOutput, style: Style, words: Words | undefined): string {
+function formatWhat(checkpoint: CheckpointOutput, style: Style, words: Words | undefined): string {
   const { status = '', trigger, type } = checkpoint;
   const names = formatNames(checkpoint, style);
   if (words === undefined) return [names, describeCheckpoint(checkpoint)].filter((part) => part !== '').join(' ');
@@ -69,7 +74,7 @@ function paintSpeaker(text: string, style: Style): string {
 }
 
 /** What a loop recorded of its agent's health: how strong the signs of drift are, and which. */
-export function formatHealth(metadata: CheckpointOutput['metadata']): string | undefined {
+function formatHealth(metadata: CheckpointOutput['metadata']): string | undefined {
   const { health, driftScore, driftSignals } = metadata ?? {};
   if (typeof health !== 'string' || typeof driftScore !== 'number') return undefined;
   if (health === 'healthy') return health;
@@ -142,4 +147,48 @@ export function formatDetails(checkpoint: CheckpointOutput, style: Style): strin
   });
   const lines = Object.entries(rows).map(([name, value]) => `  ${style.dim(name.padEnd(9))} ${value}\n`);
   return `${formatHeading(checkpoint, style)}\n${lines.join('')}`;
+}
+
+/** What a checkpoint brought, on one line. */
+export type Words = {
+  readonly text: string;
+  /** Somebody said it; else it is what changed. */
+  readonly isSaid: boolean;
+  /** When it was made, if that is not when it was saved. */
+  readonly madeAt?: Date;
+};
+
+/**
+ * What was said or changed with each checkpoint, by their ids. What cannot be read says so, and the list goes on. With `isEach` several are
+ * listed for one message, and what each was saved for tells them apart.
+ */
+export async function readWords(
+  context: Context,
+  checkpoints: readonly Checkpoint[],
+  { isEach = false } = {},
+): Promise<ReadonlyMap<string, Words>> {
+  const words = new Map<string, Words>();
+  const opened = await context.open();
+  for await (const checkpoint of context.watch(checkpoints, { noun: 'checkpoints', total: checkpoints.length })) {
+    const found = await wordsOf(opened, checkpoint).catch((error: unknown) => {
+      if (!hasErrorCode(error, 'CORRUPT')) throw error;
+      return { text: 'damaged: see verify --read-data', isSaid: false };
+    });
+    if (found !== undefined) words.set(checkpoint.id, isEach ? { ...found, isSaid: false } : found);
+  }
+  return words;
+}
+
+async function wordsOf(opened: OpenStorage, checkpoint: Checkpoint): Promise<Words | undefined> {
+  const step = await readThreadStep(opened, checkpoint);
+  if (step !== undefined) return { text: formatStep(step), isSaid: true, madeAt: step.madeAt };
+  const { contextSummary, metadata } = checkpoint;
+  if (contextSummary !== undefined) return { text: contextSummary, isSaid: true };
+  if (formatHealth(metadata) !== undefined) return undefined; // a loop notes what matters
+  const { message, run, changedFields } = await findBrought(opened.manager, checkpoint);
+  if (run !== undefined) return { text: run, isSaid: true };
+  const said = readMessage(message);
+  return said === undefined
+    ? { text: formatFields(changedFields), isSaid: false }
+    : { text: `${said.speaker}: ${said.text}`, isSaid: true };
 }

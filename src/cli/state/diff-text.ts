@@ -28,7 +28,8 @@ export function formatDiff(diff: DiffOutput, terminal: Terminal, talks?: Talks):
   const view = viewOf(talks.after);
   const { transcript, talk = [transcript] } = view;
   const said = formatTranscript(talks, style);
-  const others = blocks.filter(({ path }) => said === undefined || !talk.some((base) => isBelow(path, base)));
+  const isSaid = ({ path }: Block) => talk.some((base) => base && (path === base || path.startsWith(`${base}[`)));
+  const others = blocks.filter((block) => said === undefined || !isSaid(block));
   const shown = others.filter(({ path, value }) => !view.isFolded(path, value));
   const folded = others.length - shown.length;
   const note =
@@ -53,10 +54,6 @@ function toBlocks(diff: DiffOutput, style: Style): Block[] {
     ...diff.modified.map((change) => block(change.path, formatChange(change, style), change.newValue)),
     ...diff.added.map(({ path, newValue }) => block(path, formatSigned('+', newValue, { style }))),
   ].sort((a, b) => BY_PATH.compare(a.path, b.path));
-}
-
-function isBelow(path: string, base: string | undefined): boolean {
-  return base !== undefined && (path === base || path.startsWith(`${base}[`));
 }
 
 /** The messages that differ, in their order: `~` said otherwise, `-` only before, `+` only after. Undefined if there is no conversation. */

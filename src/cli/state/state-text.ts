@@ -1,3 +1,4 @@
+import { isPlainObject } from '../../core/options.ts';
 import { formatPath, type PathStep } from '../../core/path.ts';
 import { formatSafeJson } from '../../core/safe-json.ts';
 import { channelsOf, fieldsOf } from '../../manager/revision/transcript.ts';
@@ -35,8 +36,7 @@ type Folding = { readonly path: readonly PathStep[]; readonly isLeftOut: (path: 
 function withoutFolded(value: unknown, { path, isLeftOut }: Folding): unknown {
   const inside = (child: unknown, step: PathStep) => withoutFolded(child, { path: [...path, step], isLeftOut });
   if (Array.isArray(value)) return value.map(inside);
-  const isPlain = typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
-  if (!isPlain) return toJsonForm(value);
+  if (!isPlainObject(value)) return toJsonForm(value);
   const fields = Object.entries(value).filter(([name]) => !isLeftOut(formatPath([...path, name])));
   return Object.fromEntries(fields.map(([name, child]) => [name, inside(child, name)]));
 }
@@ -94,10 +94,9 @@ export function formatJson(value: unknown): string {
 function formatChat(messages: readonly ChatMessage[], style: Style): string {
   if (messages.length === 0) return 'There are no messages yet.\n';
   return messages
-    .map(({ speaker, text }, at) => `${style.dim(`[${at}]`)} ${style.bold(speaker)}: ${indent(text)}\n`)
+    .map(
+      ({ speaker, text }, at) =>
+        `${style.dim(`[${at}]`)} ${style.bold(speaker)}: ${text.replaceAll(/\n(?!\n|$)/g, '\n    ')}\n`,
+    )
     .join('');
-}
-
-function indent(text: string): string {
-  return text.replaceAll(/\n(?!\n|$)/g, '\n    ');
 }

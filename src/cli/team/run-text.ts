@@ -50,7 +50,9 @@ export function replWords(named?: string): NextWords & Required<Pick<NextWords, 
 
 /** How a run stopped, in a sentence, and what to do next. */
 export function describeStop(result: TeamResult, given: NextWords): string {
-  const words = result.checkpointId === undefined ? withoutCheckpoint(given) : given;
+  const { goOn, more, say } = given;
+  // Before the first checkpoint there is nothing to go on with, whatever the storage keeps.
+  const words = result.checkpointId === undefined ? { goOn, more, say, notKept: NOT_KEPT } : given;
   const next = (lead: string, text: string) => words.notKept ?? `${lead}: ${text}`;
   switch (result.status) {
     case 'ended': {
@@ -66,11 +68,6 @@ export function describeStop(result: TeamResult, given: NextWords): string {
     case 'stopped':
       return `Stopped${words.notKept === undefined ? ' at the last checkpoint' : ''}. ${next('Continue with', words.goOn)}`;
   }
-}
-
-/** Before the first checkpoint there is nothing to go on with, whatever the storage keeps. */
-function withoutCheckpoint({ goOn, more, say }: NextWords): NextWords {
-  return { goOn, more, say, notKept: NOT_KEPT };
 }
 
 /** What the person is asked, and what to type. */

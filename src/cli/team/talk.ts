@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { withoutUndefined } from '../../core/defined.ts';
 import { messageOf, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import type { EffectMode } from '../../manager/effect/effect-log.ts';
+import type { EffectMode } from '../../manager/effect/step.ts';
 import { createPorts } from '../../manager/engine/engine.ts';
 import type { Recovery } from '../../manager/recovery/recovery-options.ts';
 import type { Session } from '../../manager/session/session.ts';

@@ -3,10 +3,9 @@ import fc from 'fast-check';
 import stringWidth from 'string-width';
 import { expect, test } from 'vitest';
 import { LATER } from '../../../test/support/later.ts';
-import { clip, cutLongLines, formatDuration, formatRows, formatTable, wrapWords } from './format.ts';
+import { clip, cutLongLines, formatDuration, formatRows, formatTable, widthOf, wrapWords } from './format.ts';
 import { createStyle } from './style.ts';
 import { createTerminal, type Terminal } from './terminal.ts';
-import { widthOf } from './width.ts';
 
 const screen = (columns: number): Terminal => ({
   ...createTerminal(process, { color: false }),

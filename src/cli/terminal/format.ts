@@ -1,8 +1,8 @@
+import { createRequire } from 'node:module';
 import { formatCount } from '../../core/format-count.ts';
 import { ESCAPE, SEALED, writeOut } from './style.ts';
-import { charactersOf, widthOf } from './width.ts';
 
-export { formatCount, widthOf };
+export { formatCount };
 
 const SIZE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB'];
 const SIZE_STEP = 1000;
@@ -170,7 +170,7 @@ export function formatTable(
   }: TableOptions & { readonly columns?: number } = {},
 ): string {
   const all = (head === undefined ? rows : [head, ...rows]).map((row) => row.map(writeOut));
-  const shown = chooseColumns(measure(all), columns, spare);
+  const shown = chooseColumns(measureColumns(all), columns, spare);
   const widths = shrink(
     shown.map(({ width }) => width),
     columns - GAP.length * (shown.length - 1),
@@ -186,7 +186,7 @@ export function formatTable(
 
 type Column = { readonly at: number; readonly width: number };
 
-function measure(rows: Rows): Column[] {
+function measureColumns(rows: Rows): Column[] {
   const widths: number[] = [];
   for (const row of rows) for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, widthOf(cell));
   return widths.map((width, at) => ({ at, width }));
@@ -225,4 +225,27 @@ function cut(cell: string, width: number): string {
 function pad(cell: string, width: number, isRight: boolean): string {
   const space = ' '.repeat(Math.max(0, width - widthOf(cell)));
   return isRight ? space + cell : cell + space;
+}
+
+/** Characters that take a column each: those of Latin scripts, punctuation, arrows and blocks; no soft hyphen, no mark. */
+const NARROW = /^[\x20-\x7e\xa0-\xac\xae-\u02ff\u2010-\u2027\u2190-\u2193\u2500-\u25a0\u25cb\u25cf]*$/;
+const COLORS = new RegExp(`${ESCAPE}\\[[\\d;]*m`, 'g');
+
+let measure: ((text: string) => number) | undefined;
+let segmenter: Intl.Segmenter | undefined;
+
+/** How many columns of a screen a text takes; colours take none. */
+export function widthOf(text: string): number {
+  const plain = text.includes(ESCAPE) ? text.replaceAll(COLORS, '') : text;
+  if (NARROW.test(plain)) return plain.length;
+  // Loading it takes as long as the rest of a command, and few need it.
+  measure ??= (createRequire(import.meta.url)('string-width') as typeof import('string-width')).default;
+  return measure(text);
+}
+
+/** A text as the characters people see. */
+function* charactersOf(text: string): Iterable<string> {
+  if (NARROW.test(text)) return yield* text;
+  segmenter ??= new Intl.Segmenter();
+  for (const { segment } of segmenter.segment(text)) yield segment;
 }

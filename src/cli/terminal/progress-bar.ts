@@ -76,9 +76,9 @@ function formatBar(total: number | undefined, done: number, chars: number): stri
 function formatProgress({ noun, total }: Work, done: number | undefined, elapsedMs: number): string {
   if (done === undefined) return `${noun}  ${formatDuration(Math.ceil(elapsedMs / MS_PER_SECOND))}`;
   const perSecond = (done * MS_PER_SECOND) / Math.max(1, elapsedMs);
-  const rate = `${perSecond < 10 ? perSecond.toFixed(1) : Math.round(perSecond)}/s`;
-  if (total === undefined) return `${done} ${noun}  ${rate}`;
+  const rate = done === 0 ? '' : `  ${perSecond < 10 ? perSecond.toFixed(1) : Math.round(perSecond)}/s`;
+  if (total === undefined) return `${done} ${noun}${rate}`;
   const percent = Math.min(100, Math.floor((100 * done) / Math.max(1, total)));
-  const left = formatDuration(Math.ceil(Math.max(0, total - done) / Math.max(perSecond, 1e-9)));
-  return `${percent} %  ${done}/${total} ${noun}  ${rate}  ${left} left`;
+  const left = done === 0 ? '' : `  ${formatDuration(Math.ceil(Math.max(0, total - done) / perSecond))} left`;
+  return `${percent} %  ${done}/${total} ${noun}${rate}${left}`;
 }

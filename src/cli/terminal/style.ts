@@ -1,10 +1,11 @@
-import { randomInt } from 'node:crypto';
-
 /** What an order to a terminal begins with. */
 export const ESCAPE = '\u001b';
 
-/** Colours of ours carry this number, which nobody who stored something can know: theirs are written out. */
-const SEAL = Array.from({ length: 2 }, () => randomInt(1_000, 10_000)).join(';');
+/**
+ * Colours of ours carry this number, which nobody who stored something can know: theirs are written out. Each process has another, and
+ * shows it to nobody, so that it need not come from what makes keys, which takes long to load.
+ */
+const SEAL = Array.from({ length: 2 }, () => 1_000 + Math.floor(Math.random() * 9_000)).join(';');
 
 /** A colour of ours, before it is written. */
 export const SEALED = new RegExp(`${ESCAPE}\\[(\\d+);${SEAL}m`, 'g');

@@ -1,6 +1,8 @@
 import { timeOfGraphId } from '../../adapter/langgraph/record/checkpoint-id.ts';
 import { findGraphHeader } from '../../adapter/langgraph/record/graph-header.ts';
+import { placeOf } from '../../adapter/langgraph/record/thread-session.ts';
 import { bucketOf, decodeWrites, parseWrites } from '../../adapter/langgraph/record/write-record.ts';
+import { UnsupportedError } from '../../core/errors.ts';
 import { formatPath } from '../../core/path.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { engineOf } from '../../manager/engine/engine.ts';
@@ -8,6 +10,7 @@ import { fieldsOf } from '../../manager/revision/transcript.ts';
 import { formatValue } from '../../view/json-form.ts';
 import { readMessage } from '../../view/messages.ts';
 import { viewOf } from '../../view/state-view.ts';
+import type { Context } from '../base/context.ts';
 import type { OpenStorage } from '../base/open-storage.ts';
 import { clip } from '../terminal/format.ts';
 
@@ -97,7 +100,7 @@ const ASKED = '__interrupt__';
 const ANSWERED = '__resume__';
 
 /** What the graph asked at a checkpoint, oldest first. */
-export async function readInterrupts(opened: OpenStorage, checkpoint: Checkpoint): Promise<Interrupt[]> {
+async function readInterrupts(opened: OpenStorage, checkpoint: Checkpoint): Promise<Interrupt[]> {
   const graph = findGraphHeader(checkpoint);
   if (graph === undefined) return [];
   const writes = await readWrites(opened, checkpoint, graph.id);
@@ -110,7 +113,7 @@ export async function readInterrupts(opened: OpenStorage, checkpoint: Checkpoint
 }
 
 /** An interrupt in a few words. */
-export function formatAsked({ question, answer }: Interrupt): string {
+function formatAsked({ question, answer }: Interrupt): string {
   return answer === undefined ? `waits for an answer: ${question}` : `asked: ${question} answered: ${answer}`;
 }
 
@@ -133,4 +136,47 @@ async function readWrites(opened: OpenStorage, { sessionId }: Checkpoint, graphI
 
 function toText(value: unknown): string {
   return typeof value === 'string' ? value : formatValue(value);
+}
+
+/** Tells whoever moved in a thread of LangGraph that its graph does not follow, and which call lets it; says nothing of other sessions. */
+export function tellGraphMove(context: Context, target: Checkpoint, { isEdited = false } = {}): void {
+  if (!isThread(target)) return;
+  context.say(
+    'LangGraph does not follow branches: its graph continues from the latest checkpoint that it saved itself.',
+  );
+  const config = formatConfig(target);
+  if (config === undefined) return;
+  context.say(
+    isEdited
+      ? `To continue from an edited state: graph.updateState(${config}, values)`
+      : `To continue from here: graph.invoke(null, ${config})`,
+  );
+}
+
+/** Refuses to go on in a thread of LangGraph, which only its graph can, and says with which call it does. */
+export async function refuseThread(context: Context, target: Checkpoint): Promise<void> {
+  if (!isThread(target)) return;
+  const config = formatConfig(target);
+  const open = (await readInterrupts(await context.open(), target)).filter(({ answer }) => answer === undefined);
+  const input = open.length === 0 ? 'null' : 'new Command({ resume: answer })';
+  const asked = open.length === 0 ? '' : ` It ${open.map(formatAsked).join('; ')}`;
+  throw new UnsupportedError(
+    `Session "${target.sessionId}" is a thread of LangGraph, which only its graph can continue.${asked}
+In your program: ${config === undefined ? 'graph.invoke(...)' : `graph.invoke(${input}, ${config})`}`,
+    { details: { sessionId: target.sessionId, checkpointId: target.id } },
+  );
+}
+
+function isThread(target: Checkpoint): boolean {
+  return findGraphHeader(target) !== undefined || placeOf(target.sessionId) !== undefined;
+}
+
+/** What tells a graph where to go on; undefined for a checkpoint that it did not save. */
+function formatConfig(target: Checkpoint): string | undefined {
+  const graph = findGraphHeader(target);
+  if (graph === undefined) return undefined;
+  const { threadId, namespace } = graph.place;
+  return JSON.stringify({
+    configurable: { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: graph.id },
+  });
 }

@@ -29,8 +29,16 @@ import {
   wrap,
 } from './compose-parts.ts';
 
-/** Replaces a text that must not be stored: returns the JSON text to write instead, or undefined to write it as it is. */
-export type Redact = (text: string, key: string | undefined, onSecret?: (secret: string) => void) => string | undefined;
+/** Replaces a text that must not be stored. */
+export type Redact = {
+  /** Returns the JSON text to write instead, or undefined to write it as it is. */
+  (text: string, key: string | undefined, onSecret?: (secret: string) => void): string | undefined;
+  /** Whether a text is surely written as it is because one that it was made from is; looks only at what changed. */
+  isLike?(text: string, before: string, key: string | undefined): boolean;
+};
+
+/** By whom the text of a shadow was found to be written as it is. */
+const WHOLE = new WeakMap<Shadow, Redact>();
 
 /** The elements of a tree, and the tree before. */
 type TreeItems = {
@@ -269,10 +277,21 @@ export class Composer {
 
   #composeText(shadow: Shadow, key: string | undefined): ChunkContent {
     const text = shadow.source as string;
-    const redacted = this.#redact?.(text, key);
+    const redacted = this.#redactLong(shadow, key);
     if (text.length <= TEXT_TREE_CHARS || redacted !== undefined)
       return { text: redacted ?? JSON.stringify(text), refs: NO_REFS };
     return this.#composePieces(shadow, { tag: 'text', cut: cutText, pieceOf: (from, to) => text.slice(from, to) });
+  }
+
+  #redactLong(shadow: Shadow, key: string | undefined): string | undefined {
+    const redact = this.#redact;
+    if (redact === undefined) return undefined;
+    const [text, before] = [shadow.source as string, shadow.change?.from];
+    const isLike =
+      before !== undefined && WHOLE.get(before) === redact && redact.isLike?.(text, before.source as string, key);
+    const redacted = isLike === true ? undefined : redact(text, key);
+    if (redacted === undefined) WHOLE.set(shadow, redact);
+    return redacted;
   }
 
   #composeBytes(shadow: Shadow): ChunkContent {

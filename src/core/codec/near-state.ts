@@ -3,8 +3,8 @@ import type { Digest } from '../tree/chunk.ts';
 import { Shadow, type ShadowChild } from '../tree/shadow.ts';
 import { decodeAtom, decodeBytes } from '../value/atom.ts';
 import type { ClassCodecs } from '../value/class-codec.ts';
-import { createError } from '../value/error-value.ts';
-import type { NodePlace, PartPlace, Parts } from './parts.ts';
+import { buildValue } from './build-value.ts';
+import type { Content, PartPlace, Parts } from './parts.ts';
 
 /** A value that is a chunk of its own, or some elements of an array that are one. */
 type Part = { readonly shadow: Shadow; readonly from: number; readonly to: number };
@@ -43,60 +43,37 @@ export class NearState implements Parts {
     return this.#parts.has(digest);
   }
 
-  value({ digest, codecs }: PartPlace, _: unknown, decode: () => unknown): unknown {
-    const part = this.#parts.get(digest);
-    return part === undefined ? decode() : revive(part.shadow, codecs);
-  }
-
-  items({ digest, codecs }: NodePlace, _: unknown, decode: () => unknown[]): unknown[] {
+  take<Decoded>({ digest, kind, codecs }: PartPlace, _: unknown, decode: () => Decoded): Decoded {
     const part = this.#parts.get(digest);
     if (part === undefined) return decode();
-    return part.shadow.children.slice(part.from, part.to).map((child) => revive(child, codecs));
+    const { shadow, from, to } = part;
+    if (kind === 'value') return revive(shadow, codecs) as Decoded;
+    const values = shadow.children.slice(from, to).map((child) => revive(child, codecs));
+    return { kind, keys: [], values } satisfies Content as Decoded;
   }
 }
 
 /** Makes a value from its shadow: the same as decoding what the shadow was encoded to. */
 function revive(child: ShadowChild, codecs: ClassCodecs): unknown {
   if (!(child instanceof Shadow)) return child;
-  const { kind, keys, children } = child;
+  const { kind, keys, children, source } = child;
   switch (kind) {
-    case 'object':
-      return reviveFields(child, {}, codecs);
-    case 'bare':
-      return reviveFields(child, Object.create(null), codecs);
-    case 'Array':
-      return children.map((item) => revive(item, codecs));
+    case 'object': {
+      const target = {}; // nearly all are, so it is done at once
+      for (let at = 0; at < keys.length; at++) setField(target, keys[at] as string, revive(children[at], codecs));
+      return target;
+    }
     case 'class':
       return codecs.decode(keys[0] as string, revive(children[0], codecs));
     case 'text':
-      return child.source;
-    default:
-      return reviveRare(child, codecs);
-  }
-}
-
-function reviveRare({ kind, keys, children }: Shadow, codecs: ClassCodecs): unknown {
-  const [tag = ''] = keys;
-  const values = (): unknown[] => children.map((item) => revive(item, codecs));
-  switch (kind) {
-    case 'Map': {
-      const flat = values();
-      return new Map(flat.flatMap((key, at) => (at % 2 === 0 ? [[key, flat[at + 1]]] : [])));
-    }
-    case 'Set':
-      return new Set(values());
-    case 'Error':
-      return createError(tag, revive(children[0], codecs) as { [key: string]: unknown });
+      return source;
     case 'bytes':
-      return decodeBytes(tag, children[0] as Uint8Array);
-    default: {
-      const [, ...args] = (JSON.parse(children[0] as string) as { $: unknown[] }).$;
+      return decodeBytes(keys[0] as string, children[0] as Uint8Array);
+    case 'atom': {
+      const [tag, ...args] = (JSON.parse(children[0] as string) as { $: [string, ...unknown[]] }).$;
       return decodeAtom(tag, args)?.value;
     }
+    default:
+      return buildValue({ kind, keys, values: children.map((inner) => revive(inner, codecs)) }, codecs);
   }
-}
-
-function reviveFields({ keys, children }: Shadow, target: object, codecs: ClassCodecs): object {
-  for (let at = 0; at < keys.length; at++) setField(target, keys[at] as string, revive(children[at], codecs));
-  return target;
 }

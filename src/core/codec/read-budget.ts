@@ -1,5 +1,5 @@
 import { CorruptError, InvalidInputError, messageOf, SavestateError } from '../errors.ts';
-import { formatPath, type PathStep } from '../path.ts';
+import { formatPath, formatShortPath, type PathStep } from '../path.ts';
 import { OTHER_PRIMITIVE, OVERHEAD } from '../tree/size.ts';
 import type { ValueLimits } from '../value/format.ts';
 import type { Json, JsonObject } from '../value/grammar.ts';
@@ -157,12 +157,13 @@ export function toReadError(error: unknown): unknown {
   const unreadable = toUnreadable(error);
   if (unreadable === undefined) return error;
   const { message, limit, cause } = unreadable;
-  const path = formatPath(unreadable.steps.toReversed());
+  const steps = unreadable.steps.toReversed();
+  const [path, place] = [formatPath(steps), formatShortPath(steps)];
   if (limit !== undefined)
-    return new InvalidInputError(`Cannot read ${path}: it is ${message}. Raise ${limit} to read it.`, {
+    return new InvalidInputError(`Cannot read ${place}: it is ${message}. Raise ${limit} to read it.`, {
       details: { path, limit },
     });
-  return new CorruptError(`Cannot read ${path}: ${message.replace(/\.$/, '')}. Run verify to see what it affects.`, {
+  return new CorruptError(`Cannot read ${place}: ${message.replace(/\.$/, '')}. Run verify to see what it affects.`, {
     details: { path },
     cause,
   });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { checkProperty } from '../../../test/support/property.ts';
 import { drawn } from '../../../test/support/trials.ts';
 import { anyState, anyValue, isSameValue } from '../../../test/support/values.ts';
 import { type ChunkContent, checkChunk, type Digest } from '../tree/chunk.ts';
@@ -15,15 +16,13 @@ function store(into: Map<Digest, ChunkContent>, encoded: EncodedState): EncodedS
   return encoded;
 }
 
-test('[value.1] what is decoded is what was encoded', () => {
-  fc.assert(
-    fc.property(fc.oneof(anyValue, anyState), (value) => {
-      const chunks = new Map<Digest, ChunkContent>();
-      const { root } = store(chunks, codec.encode(value));
-      expect(isSameValue(codec.decode(root, findIn(chunks)), value)).toBe(true);
-    }),
-    drawn(10_000),
-  );
+test('[value.1] what is decoded is what was encoded', async () => {
+  const property = fc.property(fc.oneof(anyValue, anyState), (value) => {
+    const chunks = new Map<Digest, ChunkContent>();
+    const { root } = store(chunks, codec.encode(value));
+    expect(isSameValue(codec.decode(root, findIn(chunks)), value)).toBe(true);
+  });
+  await checkProperty('random values round-trip ([value.1])', { property, full: 100_000 });
 });
 
 /** Drops what the state does not reach; throws if something it needs is absent. */
@@ -134,22 +133,20 @@ test('[value.1] an invalid date comes back as one', () => {
   expect(date.getTime()).toBeNaN();
 });
 
-test('[value.2] the same state has the same digest, whatever edits led to it, and no in-place mutation is missed', () => {
-  fc.assert(
-    fc.property(anyState, fc.array(edits, { maxLength: 8 }), (state, history) => {
-      const chunks = new Map<Digest, ChunkContent>();
-      let encoded = store(chunks, codec.encode(state));
-      for (const change of history) {
-        if (!tryEdit(change, state)) continue;
-        encoded = store(chunks, codec.encode(state, encoded));
-        const fresh = codec.encode(state);
-        expect(encoded.root.digest).toBe(fresh.root.digest);
-        keepReachable(chunks, encoded.root); // only what the parent reaches is sure to be stored at the next save
-      }
-      expect(isSameValue(codec.decode(encoded.root, findIn(chunks)), state)).toBe(true);
-    }),
-    drawn(10_000),
-  );
+test('[value.2] the same state has the same digest, whatever edits led to it, and no in-place mutation is missed', async () => {
+  const property = fc.property(anyState, fc.array(edits, { maxLength: 8 }), (state, history) => {
+    const chunks = new Map<Digest, ChunkContent>();
+    let encoded = store(chunks, codec.encode(state));
+    for (const change of history) {
+      if (!tryEdit(change, state)) continue;
+      encoded = store(chunks, codec.encode(state, encoded));
+      const fresh = codec.encode(state);
+      expect(encoded.root.digest).toBe(fresh.root.digest);
+      keepReachable(chunks, encoded.root); // only what the parent reaches is sure to be stored at the next save
+    }
+    expect(isSameValue(codec.decode(encoded.root, findIn(chunks)), state)).toBe(true);
+  });
+  await checkProperty('random edit histories, digest as if encoded anew ([value.2])', { property, full: 10_000 });
 });
 
 test('[save.2] what is composed is what was captured, whatever became of the live state meanwhile', () => {

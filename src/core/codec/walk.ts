@@ -1,5 +1,5 @@
 import { InvalidInputError, SavestateError } from '../errors.ts';
-import { formatPath, type PathStep } from '../path.ts';
+import { formatPath, formatShortPath, type PathStep } from '../path.ts';
 import { noteChange } from '../tree/alignment.ts';
 import { type Look, withTraces } from '../tree/list-trace.ts';
 import { countExactly, countKept, countSame, isSame, isSameList, replaceIfNew } from '../tree/sameness.ts';
@@ -335,8 +335,8 @@ export class Walker {
   }
 
   #refuse(found: string, advice: string, cause?: unknown): InvalidInputError {
-    const path = formatPath(this.#steps);
-    return new InvalidInputError(`Cannot save ${path}: it is ${found}. ${advice}.`, { details: { path }, cause });
+    const sentence = `Cannot save ${formatShortPath(this.#steps)}: it is ${found}. ${advice}.`;
+    return new InvalidInputError(sentence, { details: { path: formatPath(this.#steps) }, cause });
   }
 }
 

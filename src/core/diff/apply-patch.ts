@@ -3,6 +3,7 @@ import { setField } from '../defined.ts';
 import { InvalidInputError } from '../errors.ts';
 import { describeValue, isObject } from '../options.ts';
 import { parsePointer } from '../path.ts';
+import { eachPart } from '../value/parts.ts';
 import type { JsonPatchOperation } from './change.ts';
 
 /**
@@ -83,7 +84,10 @@ class Patcher {
     const last = steps.at(-1);
     const container = last === undefined ? undefined : this.#own(steps);
     if (last === undefined) this.state = value;
-    else accessTo(container)[how](container, last, value);
+    else {
+      const { set, add = set } = accessTo(container);
+      (how === 'add' ? add : set)(container, last, value);
+    }
   }
 
   #remove(steps: readonly string[]): void {
@@ -105,7 +109,7 @@ class Patcher {
 
   #copy(from: readonly string[], to: readonly string[]): void {
     const value = this.#get(from);
-    for (const part of partsOf(value)) {
+    for (const part of eachPart(value)) {
       if (isObject(part)) this.#owned.delete(part); // it is now at two places: writing to one must not show at the other
       this.#copied += weigh(part);
       if (this.#copied > MIN_COPIED) this.#checkCopied();
@@ -143,22 +147,9 @@ class Patcher {
   }
 }
 
-/** A value and everything in it, as often as it is there, but for objects that were seen; no patch is too deep for it. */
-function* partsOf(value: unknown, seen?: Set<unknown>): Generator<unknown> {
-  const open = [value];
-  while (open.length > 0) {
-    const part = open.pop();
-    yield part;
-    if (!isObject(part) || ArrayBuffer.isView(part) || seen?.has(part)) continue;
-    seen?.add(part);
-    const inside = part instanceof Map || part instanceof Set ? part.values() : Object.values(part);
-    for (const each of inside) open.push(each);
-  }
-}
-
 function weighAll(value: unknown): number {
   let weight = 0;
-  for (const part of partsOf(value, new Set())) weight += weigh(part);
+  for (const part of eachPart(value, new Set())) weight += weigh(part);
   return weight;
 }
 
@@ -188,8 +179,8 @@ type Access<C> = {
   get(container: C, step: string): unknown;
   /** Puts a value in a place that exists. */
   set(container: C, step: string, value: unknown): void;
-  /** Inserts into an array; sets the key of an object or map, new or not. */
-  add(container: C, step: string, value: unknown): void;
+  /** Inserts into an array; without it `set` sets the key of an object or map, new or not. */
+  add?(container: C, step: string, value: unknown): void;
   remove(container: C, step: string): void;
 };
 
@@ -221,7 +212,6 @@ const FIELDS: Access<Fields> = {
   has: (fields, step) => Object.hasOwn(fields, step),
   get: (fields, step) => fields[step],
   set: setField,
-  add: setField,
   remove: (fields, step) => {
     delete fields[step];
   },
@@ -232,7 +222,6 @@ const ENTRIES: Access<Map<unknown, unknown>> = {
   has: (map, step) => map.has(step),
   get: (map, step) => map.get(step),
   set: (map, step, value) => void map.set(step, value),
-  add: (map, step, value) => void map.set(step, value),
   remove: (map, step) => void map.delete(step),
 };
 

@@ -6,7 +6,7 @@ import { collectRefs, type Linked } from './linked.ts';
 import { type DecodeContent, toValue } from './unlink.ts';
 
 /** A value that is replaced as a whole. */
-export type WholeDelta = { readonly before: Linked; readonly after: Linked };
+type WholeDelta = { readonly before: Linked; readonly after: Linked };
 
 /** What changes inside a container, in the order in which it is done. */
 export type InnerDelta = {

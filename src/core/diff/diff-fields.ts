@@ -35,10 +35,6 @@ function isField(unit: Unit): unit is Field {
   return 'key' in unit;
 }
 
-function isBlock(unit: Unit): unit is Block {
-  return !isField(unit);
-}
-
 function hasPaths({ before, after }: Sides): boolean {
   const hasPath = (unit: Unit) => !isField(unit) || unit.key !== undefined;
   return before.every(hasPath) && after.every(hasPath);
@@ -95,11 +91,10 @@ function* readEntries(chunks: ChunkSource, entries: readonly Entry[]): Steps<rea
 }
 
 function toFields(chunks: ChunkSource, items: readonly Entry[]): Field[] {
-  return items.map(({ value }) => toField(chunks.resolve(value) as Linked[]));
-}
-
-function toField([key, value]: readonly Linked[]): Field {
-  return { key: typeof key === 'string' ? key : undefined, value: value as Linked };
+  return items.map((item) => {
+    const [key, value] = chunks.resolve(item.value) as Linked[];
+    return { key: typeof key === 'string' ? key : undefined, value: value as Linked };
+  });
 }
 
 /**
@@ -124,7 +119,7 @@ function nameOf(unit: Unit): unknown {
 
 /** Puts the fields of misplaced blocks in their stead, on both sides. */
 function* openBlocks(chunks: ChunkSource, units: Sides, misplaced: ReadonlySet<Unit>): Steps<Sides> {
-  const blocks = [...misplaced].filter(isBlock);
+  const blocks = [...misplaced].filter((unit): unit is Block => !isField(unit));
   if (blocks.length === 0) return units;
   const contents = yield* together(blocks.map((block) => readEntries(chunks, block.entries)));
   const fields = new Map<Unit, readonly Unit[]>(blocks.map((block, at) => [block, contents[at] ?? []]));

@@ -4,7 +4,7 @@ import type { ChunkSource, Steps } from './chunk-source.ts';
 import { type Comparison, type InnerDelta, openValues } from './delta.ts';
 import { alignEntries, type Entry, entriesOf, type Segment } from './entry.ts';
 import { kindOf, type Linked, type LinkedObject, Tree } from './linked.ts';
-import { type Mover, placeMoves } from './list-moves.ts';
+import { placeMoves } from './list-moves.ts';
 
 /** An element that has no equal at its place: what became of it is found step by step. */
 type Loose = {
@@ -63,8 +63,8 @@ function findLoose(segments: readonly Segment[]): Sides {
   const indexes = { before: 0, after: 0 };
   segments.forEach((segment, run) => {
     if (segment.state !== 'same') {
-      collect(before, segment.before, { index: indexes.before, run });
-      collect(after, segment.after, { index: indexes.after, run });
+      before.push(...toLoose(segment.before, indexes.before, run));
+      after.push(...toLoose(segment.after, indexes.after, run));
     }
     indexes.before += countItems(segment.before);
     indexes.after += countItems(segment.after);
@@ -72,16 +72,12 @@ function findLoose(segments: readonly Segment[]): Sides {
   return { before, after };
 }
 
-function collect(into: Loose[], entries: readonly Entry[], { index, run }: { index: number; run: number }): void {
-  entries.forEach(({ name, value }, at) => {
-    into.push({ index: index + at, run, name, value, gap: 0, role: 'alone' });
-  });
+function toLoose(entries: readonly Entry[], from: number, run: number): Loose[] {
+  return entries.map(({ name, value }, at) => ({ index: from + at, run, name, value, gap: 0, role: 'alone' }));
 }
 
 function countItems(entries: readonly Entry[]): number {
-  let count = 0;
-  for (const entry of entries) count += entry.items;
-  return count;
+  return entries.reduce((count, { items }) => count + items, 0);
 }
 
 /** Couples elements that left one place and came up, unchanged, at another. */
@@ -101,16 +97,9 @@ function listMoves({ before, after }: Sides, couples: readonly Couple[]): [numbe
   if (couples.length === 0) return [];
   countGaps(before);
   countGaps(after);
-  const movers = couples.map(([one, other]): Mover & { value: Linked } => ({
-    beforeIndex: one.index,
-    afterIndex: other.index,
-    beforeGap: one.gap,
-    afterGap: other.gap,
-    value: one.value,
-  }));
-  return placeMoves(movers)
+  return placeMoves(couples)
     .filter(({ from, to }) => from !== to)
-    .map(({ mover, from, to }) => [from, to, mover.value]);
+    .map(({ mover: [element], from, to }) => [from, to, element.value]);
 }
 
 function countGaps(side: readonly Loose[]): void {
@@ -138,11 +127,8 @@ function toMember(chunks: ChunkSource): (element: Loose) => Member {
   return (element) => {
     const value = chunks.resolve(element.value);
     const kind = kindOf(value);
-    return {
-      element,
-      kind,
-      id: kind === 'object' && !(value instanceof Tree) ? idOf(value as LinkedObject) : undefined,
-    };
+    const isFlat = kind === 'object' && !(value instanceof Tree);
+    return { element, kind, id: isFlat ? idOf(value as LinkedObject) : undefined };
   };
 }
 

@@ -3,6 +3,9 @@ import { align } from './align.ts';
 /** A stretch of text that both have, that only the earlier one has, or only the later one. */
 export type TextChange = { readonly op: 'equal' | 'remove' | 'add'; readonly text: string };
 
+/** What was changed, and the equal stretch behind it. */
+type Part = { readonly remove: string; readonly add: string; readonly equal: string };
+
 /** Above this many words a changed stretch is shown as removed and added whole: nobody reads it word by word. */
 const MAX_WORDS = 4000;
 
@@ -15,80 +18,46 @@ const WORD = /[\p{L}\p{N}_]+|\s+|./gsu;
  */
 export function diffText(before: string, after: string): TextChange[] {
   if (before === after) return before === '' ? [] : [{ op: 'equal', text: before }];
-  const changes = new TextChanges();
-  diffTokens(split(before, LINE), split(after, LINE), {
-    onEqual: (text) => changes.push('equal', text),
-    onChange: (removed, added) => diffWords(removed, added, changes),
-  });
-  return changes.list();
+  const byLine = diffTokens(split(before, LINE), split(after, LINE));
+  const byWord = byLine.flatMap(({ remove, add, equal }) => [
+    ...diffWords(remove, add),
+    { remove: '', add: '', equal },
+  ]);
+  return joinParts(byWord);
 }
 
 function split(text: string, token: RegExp): string[] {
   return text.match(token) ?? [];
 }
 
-function diffWords(removed: string, added: string, changes: TextChanges): void {
-  const olds = split(removed, WORD);
-  const news = split(added, WORD);
-  if (olds.length + news.length > MAX_WORDS) {
-    changes.push('remove', removed);
-    changes.push('add', added);
-    return;
-  }
-  diffTokens(olds, news, {
-    onEqual: (text) => changes.push('equal', text),
-    onChange: (oldWords, newWords) => {
-      changes.push('remove', oldWords);
-      changes.push('add', newWords);
-    },
+function diffWords(remove: string, add: string): Part[] {
+  const [olds, news] = [split(remove, WORD), split(add, WORD)];
+  return olds.length + news.length > MAX_WORDS ? [{ remove, add, equal: '' }] : diffTokens(olds, news);
+}
+
+function diffTokens(before: readonly string[], after: readonly string[]): Part[] {
+  let [b, a] = [0, 0];
+  const end = { before: before.length, after: after.length, length: 0 };
+  return [...align(before, after), end].map((match) => {
+    const [remove, add] = [before.slice(b, match.before).join(''), after.slice(a, match.after).join('')];
+    [b, a] = [match.before + match.length, match.after + match.length];
+    return { remove, add, equal: before.slice(match.before, b).join('') };
   });
 }
 
-type TokenVisitor = {
-  readonly onEqual: (text: string) => void;
-  readonly onChange: (removed: string, added: string) => void;
-};
-
-function diffTokens(before: readonly string[], after: readonly string[], visitor: TokenVisitor): void {
-  let [b, a] = [0, 0];
-  const skipTo = (beforeEnd: number, afterEnd: number) => {
-    if (b < beforeEnd || a < afterEnd)
-      visitor.onChange(before.slice(b, beforeEnd).join(''), after.slice(a, afterEnd).join(''));
-  };
-  for (const match of align(before, after)) {
-    skipTo(match.before, match.after);
-    b = match.before + match.length;
-    a = match.after + match.length;
-    visitor.onEqual(before.slice(match.before, b).join(''));
-  }
-  skipTo(before.length, after.length);
-}
-
-/** Collects changes: joins neighbours, and puts what is removed between two equal parts before what is added. */
-class TextChanges {
-  readonly #changes: TextChange[] = [];
-  #pending = { remove: '', add: '' };
-
-  push(op: TextChange['op'], text: string): void {
-    if (op !== 'equal') {
-      this.#pending[op] += text;
-      return;
+/** Joins neighbours, and puts all that is removed between two equal parts before what is added. */
+function joinParts(parts: readonly Part[]): TextChange[] {
+  const whole: { remove: string; add: string; equal: string }[] = [];
+  for (const { remove, add, equal } of parts) {
+    const last = whole.at(-1);
+    const isNew = last === undefined || (last.equal !== '' && remove + add !== '');
+    if (isNew) whole.push({ remove, add, equal });
+    else {
+      last.remove += remove;
+      last.add += add;
+      last.equal += equal;
     }
-    this.#flush();
-    const last = this.#changes.at(-1);
-    if (last?.op === 'equal') this.#changes[this.#changes.length - 1] = { op, text: last.text + text };
-    else if (text !== '') this.#changes.push({ op, text });
   }
-
-  #flush(): void {
-    const { remove, add } = this.#pending;
-    this.#pending = { remove: '', add: '' };
-    if (remove !== '') this.#changes.push({ op: 'remove', text: remove });
-    if (add !== '') this.#changes.push({ op: 'add', text: add });
-  }
-
-  list(): TextChange[] {
-    this.#flush();
-    return this.#changes;
-  }
+  const changes = whole.flatMap((part) => (['remove', 'add', 'equal'] as const).map((op) => ({ op, text: part[op] })));
+  return changes.filter(({ text }) => text !== '');
 }

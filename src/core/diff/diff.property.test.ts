@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { checkProperty } from '../../../test/support/property.ts';
 import { drawn } from '../../../test/support/trials.ts';
 import { anyState, anyValue, isSameValue } from '../../../test/support/values.ts';
 import { findIn, StateCodec } from '../codec/state-codec.ts';
@@ -157,20 +158,16 @@ const longList = fc.array(fc.oneof(fc.nat(30), fc.string({ minLength: 30, maxLen
 const anything = fc.oneof(anyValue, anyState, largeObject, largeMap, longList);
 
 test('[diff.1] applying the diff to the earlier state gives the later one, for any edits', async () => {
-  await fc.assert(
-    fc.asyncProperty(anything, edits, async (before, history) => {
-      const after = history.reduce((value, { steps, edit }) => editAt(value, steps, edit), before);
-      await expectPatched(before, after);
-    }),
-    drawn(10_000),
-  );
+  const property = fc.asyncProperty(anything, edits, async (before, history) => {
+    const after = history.reduce((value, { steps, edit }) => editAt(value, steps, edit), before);
+    await expectPatched(before, after);
+  });
+  await checkProperty('random edits of states, `apply(a, diff(a, b)) = b` ([diff.1])', { property, full: 10_000 });
 });
 
 test('[diff.1] applying the diff to the earlier state gives the later one, for any two states', async () => {
-  await fc.assert(
-    fc.asyncProperty(anything, anything, async (before, after) => await expectPatched(before, after)),
-    drawn(10_000),
-  );
+  const property = fc.asyncProperty(anything, anything, async (before, after) => await expectPatched(before, after));
+  await checkProperty('random pairs of states, `apply(a, diff(a, b)) = b` ([diff.1])', { property, full: 10_000 });
 });
 
 test('[diff.1] applying the diff gives the later state for two values of one kind', async () => {

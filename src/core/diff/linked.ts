@@ -43,7 +43,7 @@ export class Pairs {
 }
 
 /** A closed node as its parent names it. */
-export type NodeRef = { readonly ref: Ref; readonly items: number };
+type NodeRef = { readonly ref: Ref; readonly items: number };
 
 /** A collection that is written as a tree: the open edge of each level, highest first, and the open items. */
 export class Tree {
@@ -112,7 +112,7 @@ function linkFields(fields: readonly [string, Json][], target: LinkedObject, cur
 
 function linkTag([tag, ...args]: readonly [string, ...Json[]], cursor: Cursor<Digest>): Linked {
   const object = readFields(tag, args[0]);
-  if (object !== undefined) return linkFields(object.fields, object.isBare ? Object.create(null) : {}, cursor);
+  if (object !== undefined) return linkFields(object.fields, object.kind === 'bare' ? Object.create(null) : {}, cursor);
   if (tag === 'Map') return new Pairs(linkItems(asList(args[0]), cursor) as Linked[][]);
   return tag === 'tree' ? linkTree(args, cursor) : new Opaque(tag, linkItems(args, cursor));
 }

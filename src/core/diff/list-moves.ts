@@ -1,36 +1,29 @@
-/**
- * An element that both arrays have at different places. The gaps say how many elements that stay come before it, in the
- * earlier array and in the later one.
- */
-export type Mover = {
-  readonly beforeIndex: number;
-  readonly afterIndex: number;
-  readonly beforeGap: number;
-  readonly afterGap: number;
-};
+/** The place of an element in an array, and how many elements that stay come before it. */
+type Place = { readonly index: number; readonly gap: number };
+
+/** An element that both arrays have at different places. */
+export type Mover = readonly [before: Place, after: Place];
 
 /** The indexes of one move, as of the moment it is made. `to` counts without the element itself, as RFC 6902 has it. */
-export type PlacedMove<M extends Mover> = { readonly mover: M; readonly from: number; readonly to: number };
+type PlacedMove<M extends Mover> = { readonly mover: M; readonly from: number; readonly to: number };
 
 /**
  * Puts moves in an order and gives each its indexes. They are made from the front of the later array to its back, and each
  * element is put in front of those in its gap that still wait, so what is in place and what waits can be counted apart.
  */
 export function placeMoves<M extends Mover>(movers: readonly M[]): PlacedMove<M>[] {
-  const byBefore = movers.toSorted((a, b) => a.beforeIndex - b.beforeIndex);
-  const byAfter = movers.toSorted((a, b) => a.afterIndex - b.afterIndex);
+  const byBefore = movers.toSorted(([a], [b]) => a.index - b.index);
+  const byAfter = movers.toSorted(([, a], [, b]) => a.index - b.index);
   const ranks = new Map(byBefore.map((mover, rank) => [mover, rank]));
   const waiting = new Counter(movers.length);
   return byAfter.map((mover, made) => {
+    const [before, after] = mover;
     const rank = ranks.get(mover) ?? 0;
     waiting.remove(rank);
-    const madeBefore = Math.min(
-      made,
-      countWhile(byAfter, (other) => other.afterGap <= mover.beforeGap),
-    );
-    const from = mover.beforeGap + madeBefore + waiting.countBelow(rank);
-    const gapStart = countWhile(byBefore, (other) => other.beforeGap < mover.afterGap);
-    return { mover, from, to: mover.afterGap + made + waiting.countBelow(gapStart) };
+    const behind = countWhile(byAfter, ([, other]) => other.gap <= before.gap);
+    const from = before.gap + Math.min(made, behind) + waiting.countBelow(rank);
+    const gapStart = countWhile(byBefore, ([other]) => other.gap < after.gap);
+    return { mover, from, to: after.gap + made + waiting.countBelow(gapStart) };
   });
 }
 

@@ -1,3 +1,5 @@
+import { eachPart } from '../value/parts.ts';
+
 /** A function of expressions. It costs no more than reading its values once, and never makes more than it was given. */
 type ExpressionFunction = { readonly arity: number; readonly run: (...values: readonly unknown[]) => unknown };
 
@@ -15,23 +17,10 @@ function areTexts(...values: readonly unknown[]): boolean {
   return values.every((value) => typeof value === 'string');
 }
 
-/** Whether a string anywhere in a value has the text in it. What is shared is looked at once. */
+/** Whether a string anywhere in a value has the text in it. */
 function contains(value: unknown, text: string): boolean {
-  const seen = new Set<unknown>();
-  const open = [value];
-  while (open.length > 0) {
-    const next = open.pop();
-    if (typeof next === 'string' && next.includes(text)) return true;
-    if (typeof next !== 'object' || next === null || seen.has(next)) continue;
-    seen.add(next);
-    for (const part of partsOf(next)) open.push(part);
-  }
+  for (const part of eachPart(value, new Set())) if (typeof part === 'string' && part.includes(text)) return true;
   return false;
-}
-
-function partsOf(value: object): Iterable<unknown> {
-  if (value instanceof Map) return [...value.keys(), ...value.values()];
-  return value instanceof Set ? value : Object.values(value);
 }
 
 function numbersOf(value: unknown): number[] {

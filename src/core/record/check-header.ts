@@ -9,15 +9,16 @@ import type { JsonValue } from '../value/json.ts';
 import type { CheckpointHeader, Tombstone } from './checkpoint-header.ts';
 import { hasControlOrLoneSurrogate, isCheckpointId, isName } from './id.ts';
 
-type Check = (value: unknown) => boolean;
+/** Whether a value is what a field of a record holds. */
+export type Check = (value: unknown) => boolean;
 
 /** What a Date can hold. */
 const MAX_TIME_MS = 8.64e15;
 
-const isText: Check = (value) => typeof value === 'string';
+export const isText: Check = (value) => typeof value === 'string';
 const isLabel: Check = (value) => typeof value === 'string' && !hasControlOrLoneSurrogate(value);
-const isId: Check = (value) => typeof value === 'string' && isCheckpointId(value);
-const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+export const isId: Check = (value) => typeof value === 'string' && isCheckpointId(value);
+export const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
 const isTime: Check = (value) => typeof value === 'number' && Math.abs(value) <= MAX_TIME_MS;
 const isObject: Check = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 const isAnything: Check = () => true;

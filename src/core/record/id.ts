@@ -30,7 +30,7 @@ const BEYOND_CLOCKS = 'chk_g';
 export const MAX_NAME_CHARS = 512;
 
 /** What an id source takes from the outside: time and randomness are arguments. */
-export type IdPorts = { readonly now: () => number; readonly randomBytes: (sizeBytes: number) => Uint8Array };
+type IdPorts = { readonly now: () => number; readonly randomBytes: (sizeBytes: number) => Uint8Array };
 
 /** Makes ids; each is greater than every one made before it and than `after`. Throws an InvalidInputError if no id comes after that. */
 export type CheckpointIds = (after?: CheckpointId) => CheckpointId;

@@ -2,7 +2,7 @@ import { formatPath, type PathStep } from '../path.ts';
 import { SecretRef } from '../value/secret-ref.ts';
 
 /** Told of the places where secrets were left out. The path is only good during the call. */
-export type LeftOutVisitor = {
+type LeftOutVisitor = {
   secret(path: readonly PathStep[], secret: SecretRef): void;
   /** A string with the marks that stand in it, such as `[secret jwt]`. Without this strings are not looked at. */
   text?(path: readonly PathStep[], marks: readonly string[]): void;

@@ -1,4 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { seededRandom } from '../../../test/support/fault-report.ts';
+import { trials } from '../../../test/support/trials.ts';
+import { createRandom } from '../../testing/contract/random.ts';
 import { InvalidInputError } from '../errors.ts';
 import { createRedactor } from './redaction.ts';
 
@@ -189,4 +192,90 @@ describe('hostile texts', () => {
 test('[secret.5] a header is found in lower case, too', () => {
   const credential = Buffer.from('admin:hunter2').toString('base64');
   expect(createRedactor()(`authorization: basic ${credential}`, undefined)).not.toContain(credential);
+});
+
+describe('a long text that changes in one place', () => {
+  const noise = createRandom(7);
+  const WORDS = 'the agent looked at rows and wrote 12 lines: id=7, size: 90 kB, "name": "ann"; done.'.split(' ');
+  const prose = (chars: number) => {
+    let text = '';
+    while (text.length < chars) text += `${WORDS[noise.below(WORDS.length)]}${noise.below(12) === 0 ? '\n' : ' '}`;
+    return text;
+  };
+  const LONG = prose(400_000);
+
+  test('[secret.7] is looked at only around the change', () => {
+    for (const line of ['\nThe next line.', '\nuser 7 wrote to ann@example.org', '\n{"id": 7, "size": 12}'])
+      expect(redact.isLike?.(LONG + line, LONG, 'log')).toBe(true);
+    expect(redact.isLike?.(`${LONG.slice(0, 200_000)} in between ${LONG.slice(200_000)}`, LONG, undefined)).toBe(true);
+  });
+
+  test.each([
+    ['a token', '\nsk-ant-api03-abcdefghijklmnop1234'],
+    ['a password', '\nDB_PASSWORD=hunter2!'],
+    ['a hint for what was not looked at', '\nBasic '],
+    ['a private key', '\n-----BEGIN PRIVATE KEY-----\nMIIE'],
+    ['a password in an address', '\nhttps://ann:s3cret@example.org'],
+  ])('[secret.7] is searched as a whole after %s', (_, line) => {
+    expect(redact.isLike?.(LONG + line, LONG, 'log')).toBe(false);
+  });
+
+  test('[secret.7] under the name of a secret, or with formats of the caller, it is always searched', () => {
+    expect(redact.isLike?.(`${LONG}\nmore`, LONG, 'token')).toBe(false);
+    expect(createRedactor({ values: ['tram line 9'] }).isLike).toBeUndefined();
+  });
+
+  test('[secret.7] whatever is put in, nothing is missed', () => {
+    const random = seededRandom();
+    const PARTS = [
+      'token=',
+      'password is ',
+      '"secret": "',
+      '"',
+      "'",
+      'x'.repeat(300),
+      'sk-ant-api03-abcdefghij',
+      'klmnop1234',
+      'Bearer ',
+      'bearer+',
+      'AKIA',
+      'ABCDEFGHIJKLMNOP',
+      '-----BEGIN RSA PRIVATE KEY-----',
+      'mysql -u root -p',
+      'hunter2',
+      '\n',
+      ' ',
+      '=',
+      '{',
+      '?sig=',
+      'ftp://a:',
+      'b@c',
+      'Cookie: ',
+      'sid=abcdefghijklmnopq',
+      '\\n',
+      '%3D',
+      'a1'.repeat(20_000),
+      'c2stYW50',
+      'pass',
+      'word: ',
+    ] as const;
+    const put = (text: string) => {
+      const at = random.pick([0, text.length, random.below(text.length)]);
+      const cut = random.pick([0, 0, random.below(300), random.below(60_000)]);
+      const added = Array.from({ length: 1 + random.below(4) }, () => random.pick(PARTS)).join('');
+      return text.slice(0, at) + added + text.slice(at + cut);
+    };
+    const rounds = trials(2_000);
+    let [before, isPlain] = [LONG, 0];
+    for (let round = 0; round < rounds; round++) {
+      const after = put(before);
+      const isClean = redact(after, 'log') === undefined;
+      const isLike = redact.isLike?.(after, before, 'log') === true;
+      if (isLike) isPlain++;
+      if (isLike && !isClean) throw new Error(`Round ${round} of seed ${random.seed}: a secret was missed.`);
+      if (isClean && after.length < 1_000_000) before = after;
+      if (round % 50 === 49) before = LONG;
+    }
+    expect(isPlain).toBeGreaterThan(rounds / 200 - 1); // it happens, if there are enough rounds
+  });
 });

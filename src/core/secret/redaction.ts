@@ -10,8 +10,9 @@ import {
   oneOf,
   record,
 } from '../options.ts';
+import { commonEnds } from '../tree/text-pieces.ts';
 import { writeTag } from '../value/grammar.ts';
-import { findAssigned } from './scan/redaction-assigned.ts';
+import { findAssigned, hasSuspectName, isJsonText } from './scan/redaction-assigned.ts';
 import { SecretKeys } from './scan/redaction-keys.ts';
 import {
   BEARER_PATTERN,
@@ -56,6 +57,12 @@ const PASSWORD_HINT = /ass[wp]|ASS[WP]/;
 /** Other marks of secrets without a long word; each begins with a rare letter, so that looking for it costs next to nothing. */
 const SHORT_HINTS = ['Basic ', 'basic ', 'Cookie', 'Pwd='];
 
+/** No format is longer, and no value in quotes. What is longer without quotes ends with its line. */
+const REACH_CHARS = 40_000;
+
+/** Formats that are no words, or need words before them. */
+const LONGER_FORMATS = [PRIVATE_KEY_PATTERN, URL_PASSWORD_PATTERN, MYSQL_PASSWORD_PATTERN, SAS_PATTERN, BEARER_PATTERN];
+
 /** What to look for, or that secrets are stored as they are. */
 export type SecretsOption = RedactionOptions | 'store-secrets-in-plain-text';
 
@@ -82,7 +89,7 @@ export function createRedactor(options: RedactionOptions = {}): Redact {
   const live = values.flatMap(liveForms);
   const own = extraPatterns.map(copyPattern);
   const hasOwn = live.length + own.length > 0;
-  return (text, key, onSecret) => {
+  const redact: Redact = (text, key, onSecret) => {
     if (key !== undefined && keys.isSecret(key, text)) {
       onSecret?.(text);
       return secretJson(key);
@@ -94,6 +101,9 @@ export function createRedactor(options: RedactionOptions = {}): Redact {
     if (onSecret !== undefined) for (const { start, end } of spans) onSecret(text.slice(start, end));
     return redactSpans(text, spans);
   };
+  const isNamed = (key?: string) => key !== undefined && keys.suspect(key) !== 'none';
+  if (!hasOwn) redact.isLike = (text, before, key) => !isNamed(key) && isPlainChange(text, before, keys);
+  return redact;
 }
 
 /** The form that decodes to a SecretRef. */
@@ -119,6 +129,26 @@ function findKnown(text: string, keys: SecretKeys): Span[] {
   if (hasAssigned || PASSWORD_HINT.test(text) || SHORT_HINTS.some((hint) => text.includes(hint)))
     spans.push(...findPatterns(text, [BEARER_PATTERN]), ...findAssigned(text, keys));
   return spans;
+}
+
+/**
+ * Whether a text has no secret because the one before, which has none, differs in one place only. Around that place, further than a secret
+ * reaches, nothing may look like a part of one. Elsewhere what is found is what was found before: nothing.
+ */
+function isPlainChange(text: string, before: string, keys: SecretKeys): boolean {
+  if (isJsonText(text) !== isJsonText(before)) return false;
+  const { prefix, suffix } = commonEnds(text, before);
+  const start = prefix < REACH_CHARS ? 0 : Math.max(0, text.lastIndexOf('\n', prefix - REACH_CHARS));
+  const end = text.indexOf('\n', text.length - suffix + REACH_CHARS);
+  const around = text.slice(start, end < 0 ? text.length : end + 1);
+  return around.length < text.length / 2 && !isSuspect(around, keys);
+}
+
+/** Whether a text has a secret, a part of one, or a hint that would have the rest of the text looked through. */
+function isSuspect(text: string, keys: SecretKeys): boolean {
+  const { tokens, hasAssigned } = scanWords(text, keys);
+  const isHinted = hasAssigned || PASSWORD_HINT.test(text) || SHORT_HINTS.some((hint) => text.includes(hint));
+  return isHinted || tokens.length > 0 || hasSuspectName(text, keys) || findPatterns(text, LONGER_FORMATS).length > 0;
 }
 
 function findPatterns(text: string, patterns: readonly SecretPattern[]): Span[] {

@@ -1,4 +1,3 @@
-/** How pauses between retries grow. */
 type Backoff = { readonly firstMs: number; readonly maxMs: number; readonly factor?: number };
 
 /** The pause after so many failures: the first one, then `factor` (2) times as long each time, never longer than the longest. */

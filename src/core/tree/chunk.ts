@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { CorruptError } from '../errors.ts';
+import { objectsError, readStub } from './object-stub.ts';
 
 declare const brand: unique symbol;
 
@@ -60,10 +61,11 @@ export function createChunk(content: ChunkContent): Chunk {
   return { digest: digestText(formatChunk(content)), text: content.text, refs: content.refs };
 }
 
-/** Throws a CorruptError unless the content is what its digest says. */
+/** Throws a CorruptError unless the content is what its digest says; of one that lies in an object store, an UnsupportedError. */
 export function checkChunk(chunk: Chunk): void {
   const found = digestText(formatChunk(chunk));
   if (found !== chunk.digest) {
+    if (readStub(chunk) !== undefined) throw objectsError();
     throw new CorruptError(
       `Chunk ${chunk.digest} is damaged: its content has the digest ${found}. Run verify to see what it affects.`,
       {

@@ -58,7 +58,7 @@ function countWithin(ends: readonly number[], chars: number): number {
 const STRETCH_CHARS = 65_536;
 
 /** How many characters are the same at both ends; at least so many, in whole stretches. */
-function commonEnds(a: string, b: string): { prefix: number; suffix: number } {
+export function commonEnds(a: string, b: string): { prefix: number; suffix: number } {
   const most = Math.min(a.length, b.length);
   const isSame = (from: number, shift: number) =>
     a.slice(from, from + STRETCH_CHARS) === b.slice(from + shift, from + shift + STRETCH_CHARS);

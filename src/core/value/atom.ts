@@ -2,9 +2,6 @@ import { CorruptError } from '../errors.ts';
 import { writeTag } from './grammar.ts';
 import { SecretRef } from './secret-ref.ts';
 
-/** Objects without children: their whole content is one small text. */
-export type Atom = Date | URL | RegExp | ArrayBuffer | ArrayBufferView | SecretRef;
-
 type View = ArrayBufferView & { constructor: { name: string } };
 
 const VIEWS = {

@@ -22,7 +22,7 @@ export function findImpossible(value: object, prototype: object | null): [found:
  * Whether an object is what its prototype says, and was not only given that prototype: else it would come back as something else.
  * Without a prototype of its own (null) it must be none of the built-in kinds.
  */
-export function isGenuine(value: object, prototype: object | null): boolean {
+function isGenuine(value: object, prototype: object | null): boolean {
   if (prototype === null) return !isBuiltIn(value);
   const tag = atomTag(prototype);
   if (tag !== undefined) return isAtom(tag, value);

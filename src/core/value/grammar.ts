@@ -29,7 +29,7 @@ const LENGTHS: { readonly [tag: string]: number } = {
 };
 
 /** No tree of ours is higher: each node holds four of the level below, so that this is enough for 2^64 elements. */
-export const MAX_TREE_HEIGHT = 32;
+const MAX_TREE_HEIGHT = 32;
 
 /** Characters that JSON writes with a backslash (and a few more, which does no harm). */
 const ESCAPED = /["\\]|\p{Cc}|\p{Cs}/u;
@@ -57,7 +57,6 @@ export function wrapFields(text: string, keys: readonly string[], isBare: boolea
   return keys[0] === '$' ? writeTag('object', `{${text}}`) : `{${text}}`;
 }
 
-/** How a key is written. */
 type KeyText = { readonly text: string; readonly isOdd: boolean };
 
 /** Nearly all keys come again and again. Those of large objects may not; what is remembered then is thrown away. */
@@ -147,18 +146,18 @@ export function readTag(json: JsonObject): 0 | readonly [string, ...Json[]] {
   return tagged as [string, ...Json[]];
 }
 
-/** The fields of an object that is written with a tag. */
-export type TaggedFields = { readonly isBare: boolean; readonly fields: readonly [string, Json][] };
+/** The fields of an object that is written with a tag, and whether it has a prototype. */
+type TaggedFields = { readonly kind: 'object' | 'bare'; readonly fields: [string, Json][] };
 
 /** Reads what follows the tag of an object; undefined if the tag is another. */
 export function readFields(tag: string, json: Json | undefined): TaggedFields | undefined {
   switch (tag) {
     case 'object':
     case 'bare':
-      return { isBare: tag === 'bare', fields: Object.entries(asFields(json)) };
+      return { kind: tag, fields: Object.entries(asFields(json)) };
     case 'fields':
     case 'bareFields':
-      return { isBare: tag === 'bareFields', fields: asFieldPairs(json) };
+      return { kind: tag === 'fields' ? 'object' : 'bare', fields: asFieldPairs(json) };
     default:
       return undefined;
   }
@@ -194,7 +193,7 @@ export function checkEntries(found: number, written: number): void {
 }
 
 /** The levels of a tree, highest first, as counts of elements, and the open elements. */
-export type TreeRows = {
+type TreeRows = {
   readonly kind: string;
   readonly count: number;
   readonly rows: number[][];

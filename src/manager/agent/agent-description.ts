@@ -4,10 +4,9 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { describeValue, isRecord } from '../../core/options.ts';
 import { MAX_NAME_CHARS } from '../../core/record/id.ts';
 import { MAX_TEXT_CHARS, MAX_VALUE_CHARS, type SaveOptions } from '../engine/save-options.ts';
-import { COMPARES_CODE, hasMethod, isAgent } from './agent.ts';
-import { fieldsWithInstances } from './put-fields.ts';
-
-type Fields = Readonly<Record<string, unknown>>;
+import { COMPARES_CODE, hasMethod, isAgent, isHandle } from './agent.ts';
+import type { Fields } from './field-kinds.ts';
+import { dataOf, hasOwnCode } from './put-fields.ts';
 
 /** Who an agent is; what it does not say is absent. */
 export type AgentIdentity = { readonly agentId: string | undefined; readonly agentType: string | undefined };
@@ -33,11 +32,25 @@ export function describeAgent(value: unknown, said: SaveOptions, codec: StateCod
   return withoutUndefined(Object.fromEntries(unsaid.map(([name, read]) => [name, read()])));
 }
 
-/** Of an agent that says what is saved of it, and not how it is put back: what its state only describes. */
+/** Of an agent that says what is saved of it, and not how it is put back: the fields of which its state only describes instances. */
 function readInstances(agent: object): unknown {
   if (!hasMethod(agent, 'saveState') || hasMethod(agent, 'loadState')) return undefined;
-  const instances = fieldsWithInstances(agent);
+  const fields = Object.entries(dataOf(agent)).filter(([, value]) => hasOwnCode(value) || holdsInstances(value));
+  const instances = fields.filter(([, value]) => !isHandle(value)).map(([key]) => key);
   return instances.length === 0 ? undefined : { kind: 'agent', instances };
+}
+
+/** So many items of a list are looked at: the others are of the same kind. */
+const MAX_LOOKED_AT = 100;
+
+function holdsInstances(value: unknown): boolean {
+  if (!Array.isArray(value) && !(value instanceof Map) && !(value instanceof Set)) return false;
+  let count = 0;
+  for (const item of value.values()) {
+    if (hasOwnCode(item)) return true;
+    if (++count === MAX_LOOKED_AT) return false;
+  }
+  return false;
 }
 
 /** The fields of an agent that held instances of classes, by the fingerprint of its checkpoint. */
@@ -59,8 +72,7 @@ function teamName(agent: Fields): string | undefined {
 /** The class of an agent, or the name it has for it. Plain data has none. */
 function readType(value: object, codec: StateCodec): string | undefined {
   if (!isAgent(value, codec)) return undefined;
-  const { agentType } = value as Fields;
-  return toId(agentType) ?? toId(value.constructor.name);
+  return toId((value as Fields).agentType) ?? toId(value.constructor.name);
 }
 
 function readId(fields: Fields, name: string): string | undefined {

@@ -1,121 +1,75 @@
 import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError, messageOf } from '../../core/errors.ts';
+import { mapValues } from '../../core/map-values.ts';
 import { describeValue, isRecord } from '../../core/options.ts';
 import { formatPath } from '../../core/path.ts';
 import { findLeftOutSecrets, type RestoreProblem } from '../engine/loading.ts';
-import {
-  COMPARES_CODE,
-  type CodeComparing,
-  type ComparedState,
-  hasMethod,
-  type StatefulAgent,
-  stateOf,
-} from './agent.ts';
-import { changedField, findChanged, keptField } from './field-kinds.ts';
-import { putFields } from './put-fields.ts';
+import { COMPARES_CODE, type CodeComparing, hasMethod, type StatefulAgent, stateOf } from './agent.ts';
+import { compareField, differenceAt, type Fields, notPutBack } from './field-kinds.ts';
+import { type Putting, putFields } from './put-fields.ts';
 
 /** How a state is put into an agent. */
-export type Loading = {
-  readonly codec: StateCodec;
-  /** The agent was made for this restore, or never saved: what is in its fields is what its code gives it. */
-  readonly isNew: boolean;
-  /** Fields that stay the agent's own. */
-  readonly keep?: readonly string[];
-  /** Fields that held instances of classes when they were saved. */
-  readonly instances?: readonly string[];
-  /** What the code lacks, or has otherwise, is left as the code says. */
-  readonly isCodeKept?: boolean;
-};
+export type Loading = Pick<Putting, 'isNew' | 'keep' | 'instances' | 'isCodeKept'> & { readonly codec: StateCodec };
+
+type Same = (saved: unknown, live: unknown) => boolean;
 
 /** Puts a state into an agent; returns what could not be put back, and what the agent has from elsewhere. */
 export async function loadInto(agent: object, state: unknown, loading: Loading): Promise<readonly RestoreProblem[]> {
   if (!hasMethod(agent, 'loadState')) return putInto(agent, state as Fields, loading); // as checkFields found
-  const { problems, taken } = comparesCode(agent)
-    ? agent[COMPARES_CODE](state, loading.isCodeKept === true)
-    : findChanges(agent, state, loading);
-  const known = new Set(problems.map(({ path }) => path));
-  const found = await loadByItself(agent as StatefulAgent, taken, loading.codec);
-  return [...problems, ...found.filter(({ path }) => !known.has(path))];
+  const isComparing = COMPARES_CODE in agent;
+  const { problems, taken } = isComparing
+    ? (agent as CodeComparing)[COMPARES_CODE](state, loading.isCodeKept === true)
+    : { problems: findChanges(agent, state, loading), taken: state };
+  const at = isComparing && isRecord(taken) ? `$.agents.${String(taken.name)}` : '$';
+  const said = await (agent as StatefulAgent).loadState(taken);
+  const found = judgeLoad(agent, { state: taken, said, at }, sameFor(loading.codec));
+  return [...problems, ...found.filter(({ path }) => !problems.some((known) => known.path === path))];
 }
 
 /** What an agent that was just made has of another kind than its checkpoint; what becomes of it is up to its loadState. */
-function findChanges(agent: object, state: unknown, { isNew }: Loading): ComparedState {
-  const own = isNew && hasMethod(agent, 'saveState') ? saveAgain(agent as StatefulAgent) : undefined;
-  const changed = isRecord(own) && isRecord(state) ? findChanged(state, own) : [];
-  return { problems: changed.map((one) => changedField(one, false)), taken: state };
+function findChanges(agent: object, state: unknown, { isNew }: Loading): RestoreProblem[] {
+  const own = isNew && hasMethod(agent, 'saveState') ? liveState(agent) : undefined;
+  if (!isRecord(own) || !isRecord(state)) return [];
+  const found = Object.keys(state).flatMap((key) => compareField(key, state, own) ?? []);
+  return found.filter(({ kind }) => kind === 'changed').map((one) => differenceAt([], one));
 }
 
 /** Sets the fields of an agent, and asks one with `saveState` how it is then: it may keep its state elsewhere. */
-function putInto(agent: object, state: Fields, { codec, ...rest }: Loading): RestoreProblem[] {
-  const own = stateOf(agent, codec);
-  const putting = { ...rest, own, isSame: (a: unknown, b: unknown) => isSame(a, b, codec) };
-  if (!hasMethod(agent, 'saveState')) return putFields(agent, state, putting);
-  const { keep = [] } = rest;
-  const left = [...findLeftOutSecrets(state), ...keep.map((key) => ({ path: formatPath([key]) }))];
-  const saved = digestsOf(state, codec); // before objects of the agent's own take places in it
-  const problems = putFields(agent, state, { ...putting, isDescribed: true });
-  const fields = new Set([...saved.keys()].map((key) => formatPath([key])));
-  const isLost = ({ path, kind }: RestoreProblem): boolean =>
-    kind !== undefined && rest.isCodeKept !== true && fields.has(path);
-  const known = [...left, ...problems.filter((problem) => !isLost(problem))].map(({ path }) => path);
-  const found = compareAgain(agent as StatefulAgent, saved, codec).filter(
-    ({ path }) => !known.some((one) => one.startsWith(path)),
-  );
-  return [...problems.filter(({ path }) => !found.some((other) => other.path === path)), ...found];
+function putInto(agent: object, state: Fields, { codec, ...how }: Loading): RestoreProblem[] {
+  const isDescribed = hasMethod(agent, 'saveState');
+  const left = [...findLeftOutSecrets(state), ...(how.keep ?? []).map((key) => ({ path: formatPath([key]) }))];
+  // Before objects of the agent's own take places in it.
+  const saved = isDescribed ? mapValues(state, (value) => digestOf(value, codec)) : {};
+  const problems = putFields(agent, state, { ...how, own: stateOf(agent, codec), isSame: sameFor(codec), isDescribed });
+  if (!isDescribed) return problems;
+  const found = askAgain(agent, saved, (digest, live) => digest === digestOf(live, codec));
+  return [...problems, ...withoutKnown(found, [...left, ...problems])];
 }
 
-function compareAgain(agent: StatefulAgent, saved: Digests, codec: StateCodec): RestoreProblem[] {
-  try {
-    return compareDigests(saved, digestsOf(agent.saveState(), codec));
-  } catch (error) {
-    const reason = messageOf(error);
-    return [{ path: '$', problem: `saveState fails once the fields are set (${reason}). Give the agent a loadState.` }];
-  }
+function withoutKnown(
+  found: readonly RestoreProblem[],
+  known: readonly Pick<RestoreProblem, 'path'>[],
+): readonly RestoreProblem[] {
+  return found.filter(({ path }) => !known.some((one) => one.path.startsWith(path)));
 }
 
-function comparesCode(agent: object): agent is CodeComparing {
-  return COMPARES_CODE in agent;
-}
-
-async function loadByItself(
-  agent: StatefulAgent,
-  state: unknown,
-  codec: StateCodec,
-): Promise<readonly RestoreProblem[]> {
-  const said = await agent.loadState(state);
-  const at = comparesCode(agent) && isRecord(state) ? `$.agents.${String(state.name)}` : '$';
-  return judgeLoad(agent, { state, said, at }, (a, b) => isSame(a, b, codec));
-}
-
-/** What an agent was given, what its loadState returned, and where its state is. */
 type Load = { readonly state: unknown; readonly said: unknown; readonly at: string };
 
 /**
  * What was not put back: what loadState says. If it says nothing, or is of a class above the one that says what is saved, the agent is asked
  * for its state again: what differs was not put back.
  */
-export function judgeLoad(
-  agent: object,
-  { state, said, at }: Load,
-  same: (saved: unknown, loaded: unknown) => boolean,
-): readonly RestoreProblem[] {
+export function judgeLoad(agent: object, { state, said, at }: Load, same: Same): readonly RestoreProblem[] {
   const problems = parseProblems(said, agent);
   if (!hasMethod(agent, 'saveState') || (problems !== undefined && !savesMore(agent))) return problems ?? [];
-  const known = (problems ?? []).map(({ path }) => path);
-  const found = compareStates(state, saveAgain(agent as StatefulAgent), same).map((problem) => {
-    return { ...problem, path: `${at}${problem.path.slice(1)}` };
-  });
-  return [...(problems ?? []), ...found.filter(({ path }) => !known.some((one) => one.startsWith(path)))];
+  const found = askAgain(agent, state, same).map((one) => ({ ...one, path: `${at}${one.path.slice(1)}` }));
+  return [...(problems ?? []), ...withoutKnown(found, problems ?? [])];
 }
 
 /** What an agent has now, as its state says it. */
 export function liveState(agent: object): unknown {
-  return hasMethod(agent, 'saveState') ? saveAgain(agent as StatefulAgent) : agent;
-}
-
-function saveAgain(agent: StatefulAgent): unknown {
   try {
-    return agent.saveState();
+    return hasMethod(agent, 'saveState') ? (agent as StatefulAgent).saveState() : agent;
   } catch {
     return undefined; // which is not the state
   }
@@ -142,67 +96,40 @@ function isProblem(value: unknown): value is RestoreProblem {
   return isRecord(value) && typeof value.path === 'string' && typeof value.problem === 'string';
 }
 
-function compareStates(
-  state: unknown,
-  loaded: unknown,
-  same: (saved: unknown, loaded: unknown) => boolean,
-): RestoreProblem[] {
-  if (!isRecord(state) || !isRecord(loaded))
-    return same(state, loaded) ? [] : [{ path: '$', problem: 'loadState did not take the state over.' }];
-  return [...new Set([...Object.keys(state), ...Object.keys(loaded)])].flatMap((key) => {
-    if (!Object.hasOwn(state, key)) return [keptField([key])];
-    if (!Object.hasOwn(loaded, key)) return [leftOut([key])];
-    if (same(state[key], loaded[key])) return [];
-    const left = findLeftOut(state[key], loaded[key], same);
-    return left.length > 0 ? left.map((inner) => leftOut([key, inner])) : [notTaken(key, 'loadState')];
+const GONE = 'saveState does not return it any more, so the next checkpoint will not hold it';
+
+/** What an agent would save otherwise now than it was saved. */
+function askAgain(agent: object, saved: unknown, same: Same): RestoreProblem[] {
+  let now: unknown;
+  try {
+    now = (agent as StatefulAgent).saveState();
+  } catch (error) {
+    return [notPutBack([], `saveState fails (${messageOf(error)})`)];
+  }
+  if (!isRecord(saved) || !isRecord(now)) return same(saved, now) ? [] : [notPutBack([])];
+  const live = now;
+  return [...new Set([...Object.keys(saved), ...Object.keys(live)])].flatMap((key) => {
+    if (!Object.hasOwn(saved, key)) return [differenceAt([], { field: key, kind: 'added' })];
+    if (!Object.hasOwn(live, key)) return [notPutBack([key], GONE)];
+    if (same(saved[key], live[key])) return [];
+    const gone = findGone(saved[key], live[key], same);
+    return gone.length > 0 ? gone.map((inner) => notPutBack([key, inner], GONE)) : [notPutBack([key])];
   });
 }
 
 /** The fields of a value that are not there any more, if that is all that is different. */
-function findLeftOut(
-  saved: unknown,
-  loaded: unknown,
-  same: (saved: unknown, loaded: unknown) => boolean,
-): readonly string[] {
-  if (!isRecord(saved) || !isRecord(loaded)) return [];
-  const isKept = Object.entries(loaded).every(([key, value]) => Object.hasOwn(saved, key) && same(saved[key], value));
-  return isKept ? Object.keys(saved).filter((key) => !Object.hasOwn(loaded, key)) : [];
+function findGone(saved: unknown, live: unknown, same: Same): readonly string[] {
+  if (!isRecord(saved) || !isRecord(live)) return [];
+  const isKept = Object.entries(live).every(([key, value]) => Object.hasOwn(saved, key) && same(saved[key], value));
+  return isKept ? Object.keys(saved).filter((key) => !Object.hasOwn(live, key)) : [];
 }
 
-/** The problem of a field that the code does not save any more. */
-function leftOut(path: readonly string[]): RestoreProblem {
-  const problem = `The checkpoint has ${describeValue(path.at(-1))}, which saveState does not return any more: the next checkpoint will not hold it.`;
-  return { path: formatPath(path), problem };
-}
-
-function notTaken(key: string, by: string): RestoreProblem {
-  const problem = `${by} did not take ${describeValue(key)} over as it was saved. Give the agent a loadState that does.`;
-  return { path: formatPath([key]), problem };
-}
-
-type Fields = Readonly<Record<string, unknown>>;
-
-/** The digest of each field; undefined for what cannot be saved. */
-type Digests = ReadonlyMap<string, string | undefined>;
-
-function digestsOf(state: unknown, codec: StateCodec): Digests {
-  const fields = Object.entries(isRecord(state) ? state : {});
-  return new Map(fields.map(([key, value]) => [key, digestOf(value, codec)]));
-}
-
-function compareDigests(saved: Digests, loaded: Digests): RestoreProblem[] {
-  const keys = new Set([...saved.keys(), ...loaded.keys()]);
-  return [...keys].flatMap((key) => {
-    if (saved.get(key) === loaded.get(key) && saved.has(key) === loaded.has(key)) return [];
-    if (!saved.has(key)) return [keptField([key])];
-    return [loaded.has(key) ? notTaken(key, 'Setting the fields') : leftOut([key])];
-  });
-}
-
-function isSame(a: unknown, b: unknown, codec: StateCodec): boolean {
-  if (Object.is(a, b)) return true;
-  const digest = digestOf(a, codec);
-  return digest !== undefined && digest === digestOf(b, codec);
+function sameFor(codec: StateCodec): Same {
+  return (saved, live) => {
+    if (Object.is(saved, live)) return true;
+    const digest = digestOf(saved, codec);
+    return digest !== undefined && digest === digestOf(live, codec);
+  };
 }
 
 /** What cannot be saved was not saved, and is the same as nothing. */

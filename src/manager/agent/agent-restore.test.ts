@@ -467,7 +467,7 @@ describe('what an agent says about itself', () => {
   });
 });
 
-test('[restore.2] a sealed agent gets its fields; a frozen one keeps its own, and the report says why', async () => {
+test('[restore.2] a sealed agent gets its fields; a frozen one keeps its own, and the report names them', async () => {
   class Box {
     id = 'b';
     n = 0;
@@ -477,9 +477,12 @@ test('[restore.2] a sealed agent gets its fields; a frozen one keeps its own, an
   const sealed = Object.seal(new Box());
   await manager.restore(id, { into: sealed });
   expect(sealed.n).toBe(7);
-  const problem = 'The agent lacks this field, and none can be added to it.';
-  expect(manager.reportOf(sealed)?.problems).toEqual([{ path: '$.extra', problem }]);
+  const notAsSaved = (field: string) => ({
+    path: `$.${field}`,
+    problem: `"${field}" is not as it was saved. Give the agent a loadState that takes it over.`,
+  });
+  expect(manager.reportOf(sealed)?.problems).toEqual([notAsSaved('extra')]);
   const frozen = Object.freeze(new Box());
   await manager.restore(id, { into: frozen });
-  expect(manager.reportOf(frozen)?.problems[0]?.problem).toMatch('read-only');
+  expect(manager.reportOf(frozen)?.problems).toEqual([notAsSaved('n'), notAsSaved('extra')]);
 });

@@ -1,7 +1,7 @@
 import type { EncodedState } from '../../core/codec/state-codec.ts';
 import { withoutUndefined } from '../../core/defined.ts';
-import { ConflictError, InvalidInputError } from '../../core/errors.ts';
-import { isRecord } from '../../core/options.ts';
+import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { isObject, isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, type GivenId, parseId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -20,7 +20,6 @@ import type { SessionOpener } from '../write/session-opener.ts';
 import type { SessionWriter } from '../write/session-writer.ts';
 import {
   type AgentFactory,
-  AgentTypes,
   COMPARES_CODE,
   checkFields,
   checkMade,
@@ -30,8 +29,7 @@ import {
 } from './agent.ts';
 import { type AgentIdentity, describeAgent, identifyAgent, parseInstances } from './agent-description.ts';
 import { liveState, loadInto } from './agent-loading.ts';
-import { checkOwner, differ } from './agent-owner.ts';
-import { AgentSessions, type Assignment } from './agent-sessions.ts';
+import { AgentSessions, type Assignment, checkOwner, differ } from './agent-sessions.ts';
 import { captureAgent } from './capture-agent.ts';
 
 /** Where a state is put on restore; without either, the checkpoint's agent type is looked up. */
@@ -67,27 +65,25 @@ export type PreparedRestore = {
 const UNNAMED =
   'A state that is frozen, or no object, does not say which session it belongs to. Use manager.session(id), or save(state, { sessionId }).';
 
-type ReadState = { readonly state: unknown; readonly encoded: EncodedState | undefined };
-
 /** Saves and restores live objects, and remembers which session each belongs to. */
 export class AgentSaving {
-  readonly #engine: Engine;
+  readonly engine: Engine;
   readonly #sessions: SessionOpener;
-  readonly #agents: AgentTypes;
+  /** Agent types by the name their checkpoints carry. */
+  readonly #factories: ReadonlyMap<string, AgentFactory | undefined>;
   readonly #agentSessions = new AgentSessions();
   readonly #reports = new WeakMap<object, RestoreReport>();
   /** Who an object was when it was saved or restored: the options of `save` may say so, and not the object. */
   readonly #identities = new WeakMap<object, AgentIdentity>();
-  readonly #saved = new WeakSet<object>();
 
   constructor(
     engine: Engine,
     sessions: SessionOpener,
-    agents: { readonly [agentType: string]: AgentFactory } | undefined,
+    agents: { readonly [agentType: string]: AgentFactory | undefined } = {},
   ) {
-    this.#engine = engine;
+    this.engine = engine;
     this.#sessions = sessions;
-    this.#agents = new AgentTypes(agents);
+    this.#factories = new Map(Object.entries(agents));
   }
 
   /** Saves an agent or a state, on top of what was saved of it before. Resolves when the checkpoint is durable. */
@@ -100,60 +96,50 @@ export class AgentSaving {
       return own.session.save(own.state, own.options);
     }
     const { sessionId, ...said } = options;
-    const { codec } = this.#engine;
-    const described: SaveOptions = { ...said, ...describeAgent(agentOrState, said, codec) };
-    if (typeof agentOrState !== 'object' || agentOrState === null) {
+    const described: SaveOptions = { ...said, ...describeAgent(agentOrState, said, this.engine.codec) };
+    if (!isObject(agentOrState)) {
       const place = this.#toSessionId(agentOrState, sessionId ?? toText(described.agentId));
       return (await this.#sessions.shared(place)).save(agentOrState, described);
     }
-    const { sessionId: place, defaults, before } = this.#assign(agentOrState, sessionId, described);
-    const whole: SaveOptions = { ...defaults, ...described };
-    this.#identities.set(agentOrState, { agentId: toText(whole.agentId), agentType: whole.agentType });
-    const session = this.#agentSessions.openSession(agentOrState);
-    let read: ReadState;
+    return this.#saveObject(agentOrState, this.#assign(agentOrState, sessionId, described), described);
+  }
+
+  async #saveObject(agent: object, assignment: Assignment, described: SaveOptions): Promise<CheckpointId> {
+    const whole: SaveOptions = { ...assignment.defaults, ...described };
+    const identity = { agentId: toText(whole.agentId), agentType: whole.agentType };
+    let store: (session: SessionWriter) => Promise<CheckpointId>;
     try {
-      read = this.#read(agentOrState, session === undefined);
+      store = this.#read(agent, assignment, whole);
     } catch (error) {
-      const branch = session?.branch ?? DEFAULT_BRANCH;
-      await this.#engine.events.emit('save_failed', error, { sessionId: place, branch });
+      const branch = this.#agentSessions.openSession(agent)?.branch ?? DEFAULT_BRANCH;
+      await this.engine.events.emit('save_failed', error, { sessionId: assignment.sessionId, branch });
       throw error;
     }
-    if (whole.after === undefined) this.#saved.add(agentOrState); // else it may come to nothing
-    const id = await this.#store(agentOrState, read, { whole, isRestored: before !== undefined });
-    this.#saved.add(agentOrState);
+    if (whole.after === undefined) this.#identities.set(agent, identity); // else it may come to nothing
+    const id = await this.#agentSessions.save(agent, store);
+    this.#identities.set(agent, identity);
     return id;
   }
 
-  #store(agent: object, read: ReadState, { whole, isRestored }: { whole: SaveOptions; isRestored: boolean }) {
-    const { state, encoded } = read;
-    const session = this.#agentSessions.openSession(agent);
-    if (session !== undefined) return this.#agentSessions.saveAlone(agent, session, () => session.save(state, whole));
-    return this.#agentSessions.whenOpen(agent, (opened) =>
-      this.#agentSessions.saveAlone(agent, opened, () =>
-        encoded === undefined
-          ? opened.save(state, whole)
-          : opened.saveEncoded(state, isRestored ? this.#complete(state, encoded, opened) : encoded, whole),
-      ),
-    );
+  /** Reads a state, and encodes it if its session is not open yet: the caller may go on changing it. Returns what stores it. */
+  #read(agent: object, { before }: Assignment, whole: SaveOptions): (session: SessionWriter) => Promise<CheckpointId> {
+    const { codec } = this.engine;
+    const state = stateOf(agent, codec);
+    if (this.#agentSessions.openSession(agent) !== undefined) return (session) => session.save(state, whole);
+    const encoded = this.#agentSessions.capture(agent, (known) => codec.encode(state, known));
+    return (session) =>
+      session.saveEncoded(state, before === undefined ? encoded : this.#complete(state, encoded, session), whole);
   }
 
   /** Whether an object was saved or restored here: it goes on from its session, and not beside it. */
   knows(agent: object): boolean {
-    return isSelfSaving(agent) || this.#saved.has(agent) || this.#reports.has(agent);
-  }
-
-  /** Reads a state, and encodes it if its session is not open yet: the caller may go on changing it. */
-  #read(agent: object, isEncoded: boolean): ReadState {
-    const { codec } = this.#engine;
-    const state = stateOf(agent, codec);
-    if (!isEncoded) return { state, encoded: undefined };
-    return { state, encoded: this.#agentSessions.capture(agent, (before) => codec.encode(state, before)) };
+    return isSelfSaving(agent) || this.#identities.has(agent) || this.#reports.has(agent);
   }
 
   /** What a session that begins needs: an encoded state may lack the chunks of one it was restored from, deleted since with its session. */
   #complete(state: unknown, encoded: EncodedState, { id, mayBegin }: SessionWriter): EncodedState {
     if (!mayBegin) return encoded;
-    const whole = this.#engine.codec.encode(state);
+    const whole = this.engine.codec.encode(state);
     if (whole.root.digest === encoded.root.digest) return whole;
     throw new ConflictError(`Session "${id}" was deleted, and the state changed while it began anew. Save it again.`);
   }
@@ -178,7 +164,7 @@ export class AgentSaving {
 
   #toSessionId(saved: unknown, name: string | undefined): SessionId {
     if (name === undefined && Object.isFrozen(saved)) throw new InvalidInputError(UNNAMED);
-    return parseSessionId(name ?? `ses_${this.#engine.ports.nextId().slice(4)}`);
+    return parseSessionId(name ?? `ses_${this.engine.ports.nextId().slice(4)}`);
   }
 
   /**
@@ -188,7 +174,7 @@ export class AgentSaving {
    */
   async restore(stored: StoredCheckpoint, options: RestoreOptions): Promise<unknown> {
     const { checkpoint } = stored;
-    return this.#engine.trace({ kind: 'restore', sessionId: checkpoint.sessionId }, async (tell) => {
+    return this.engine.trace({ kind: 'restore', sessionId: checkpoint.sessionId }, async (tell) => {
       tell({ checkpoint });
       const prepared = await this.prepare(stored, options);
       return (await this.finish(prepared, await this.#loadOrLeave(prepared, options.into))).restored;
@@ -198,7 +184,7 @@ export class AgentSaving {
   /** Puts the state into the agent; a live one that refuses differences is left as it was. */
   async #loadOrLeave(prepared: PreparedRestore, live: object | undefined): Promise<readonly RestoreProblem[]> {
     if (live === undefined || prepared.onDifference !== 'fail') return this.load(prepared);
-    const undo = captureAgent(live, this.#engine.plainCodec);
+    const undo = captureAgent(live, this.engine.plainCodec);
     try {
       return await this.load(prepared);
     } catch (error) {
@@ -212,7 +198,7 @@ export class AgentSaving {
     const { checkpoint } = stored;
     if (options.into !== undefined && options.factory !== undefined)
       throw new InvalidInputError('A state goes into a live agent or into one from a factory: pass into or factory.');
-    const loaded = await loadState(this.#engine, stored);
+    const loaded = await loadState(this.engine, stored);
     const agent = this.#createAgent(checkpoint, options);
     checkClass(checkpoint, agent, options.as);
     const prepared = { checkpoint, loaded, agent, onDifference: options.onDifference };
@@ -223,7 +209,7 @@ export class AgentSaving {
   }
 
   #identify(agent: object): AgentIdentity {
-    const found = identifyAgent(agent, this.#engine.codec);
+    const found = identifyAgent(agent, this.engine.codec);
     const known = this.#identities.get(agent);
     return { agentId: known?.agentId ?? found.agentId, agentType: known?.agentType ?? found.agentType };
   }
@@ -256,7 +242,7 @@ export class AgentSaving {
     const { checkpoint, loaded, agent, elsewhere, onDifference } = prepared;
     if (agent === undefined) return [];
     const loading = {
-      codec: this.#engine.codec,
+      codec: this.engine.codec,
       isNew: this.#agentSessions.get(agent) === undefined,
       instances: parseInstances(checkpoint.fingerprint),
       isCodeKept: onDifference === 'accept',
@@ -287,18 +273,26 @@ export class AgentSaving {
       this.#agentSessions.assign(restored, elsewhere ?? { sessionId, open, before: encoded, defaults });
       if (elsewhere === undefined) this.#identities.set(restored, { agentId, agentType });
     }
-    await this.#engine.events.emit('checkpoint_restored', checkpoint, restored, report);
+    await this.engine.events.emit('checkpoint_restored', checkpoint, restored, report);
     return { restored, report };
   }
 
   #createAgent(checkpoint: Checkpoint, { into, factory }: RestoreOptions): object | undefined {
+    const { id, agentType } = checkpoint;
     if (isSelfSaving(into))
       throw new InvalidInputError(
-        `Checkpoint ${checkpoint.id} cannot be restored into an agent loop. Stop the loop, and open it again with restoreFrom.`,
+        `Checkpoint ${id} cannot be restored into an agent loop. Stop the loop, and open it again with restoreFrom.`,
       );
     if (into !== undefined) return into;
     if (factory !== undefined) return checkMade(factory(checkpoint), 'The factory');
-    return checkpoint.agentType === undefined ? undefined : this.#agents.create(checkpoint, checkpoint.agentType);
+    if (agentType === undefined) return undefined;
+    const registered = this.#factories.get(agentType);
+    if (registered !== undefined) return checkMade(registered(checkpoint), `The factory of agent type "${agentType}"`);
+    const known = [...this.#factories.keys()].sort().join(', ') || 'none';
+    throw new NotFoundError(
+      `Checkpoint ${id} is of agent type "${agentType}", which is not registered (registered: ${known}). Register it, or pass into or factory.`,
+      { details: { agentType } },
+    );
   }
 
   /** What the restore of this agent could not put back. */
@@ -308,10 +302,7 @@ export class AgentSaving {
 }
 
 function differenceError({ id }: Checkpoint, problems: readonly RestoreProblem[]): InvalidInputError {
-  // What would have become of the agent did not.
-  const found = problems
-    .map(({ path, problem }) => `${path}: ${problem.replace(/[;:] the agent [^.]*\.$/, '.')}`)
-    .join(' ');
+  const found = problems.map(({ path, problem }) => `${path}: ${problem}`).join(' ');
   return new InvalidInputError(
     `Checkpoint ${id} was not restored, and the agent is as it was: ${found} Restore with onDifference "warn", as the checkpoint says, or "accept", as the code says now.`,
     { details: { option: 'onDifference', id, problems } },
@@ -327,7 +318,6 @@ function describe({ agentId, agentType }: AgentIdentity): string {
   return agentType === undefined ? name : `${name} of type ${agentType}`;
 }
 
-/** Throws if an agent is not of the class that was asked for. */
 function checkClass({ id, agentType = PLAIN }: Checkpoint, agent: object | undefined, as: RestoreOptions['as']): void {
   if (as === undefined || agent instanceof as) return;
   throw new InvalidInputError(

@@ -50,42 +50,44 @@ export class AgentSessions {
     return entry?.waiting === 0 ? entry.session : undefined;
   }
 
-  /** Saves, unless another object that is to be alone saved since this one did. */
-  async saveAlone<Result>(agent: object, session: SessionWriter, save: () => Promise<Result>): Promise<Result> {
-    const entry = this.#entries.get(agent);
-    if (entry?.assignment.isAlone !== true) return save();
+  /** Encodes a state before the session is open, on top of what is known. */
+  capture(agent: object, encode: (before: EncodedState | undefined) => EncodedState): EncodedState {
+    const entry = this.#entryOf(agent);
+    entry.before = encode(entry.before);
+    return entry.before;
+  }
+
+  /** Saves as soon as the session is open, in the order of the calls, unless another object that is to be alone saved since this one did. */
+  async save<Result>(agent: object, save: (session: SessionWriter) => Promise<Result>): Promise<Result> {
+    const entry = this.#entryOf(agent);
+    const session = this.openSession(agent);
+    if (session !== undefined) return this.#saveAlone(agent, session, save);
+    entry.waiting++;
+    try {
+      return this.#saveAlone(agent, await this.#open(entry), save);
+    } finally {
+      entry.waiting--;
+    }
+  }
+
+  async #saveAlone<Result>(
+    agent: object,
+    session: SessionWriter,
+    save: (session: SessionWriter) => Promise<Result>,
+  ): Promise<Result> {
+    const entry = this.#entryOf(agent);
+    if (entry.assignment.isAlone !== true) return save(session);
     const { hasSaved } = entry;
     const last = this.#last.get(session);
     if (hasSaved && last !== entry) throw overtaken(agent, session);
     entry.hasSaved = true;
     this.#last.set(session, entry);
     try {
-      return await save();
+      return await save(session);
     } catch (error) {
       entry.hasSaved = hasSaved;
       if (this.#last.get(session) === entry) this.#last.set(session, last);
       throw error;
-    }
-  }
-
-  /** Encodes a state before the session is open, on top of what is known. */
-  capture(agent: object, encode: (before: EncodedState | undefined) => EncodedState): EncodedState {
-    const entry = this.#entries.get(agent);
-    const encoded = encode(entry?.before);
-    if (entry !== undefined) entry.before = encoded;
-    return encoded;
-  }
-
-  /** Uses the session as soon as it is open, in the order of the calls. */
-  async whenOpen<Result>(agent: object, use: (session: SessionWriter) => Promise<Result>): Promise<Result> {
-    const entry = this.#entries.get(agent);
-    if (entry === undefined) throw new TypeError('whenOpen needs an object that was assigned a session');
-    entry.waiting++;
-    try {
-      const session = await this.#open(entry);
-      return use(session);
-    } finally {
-      entry.waiting--;
     }
   }
 
@@ -101,6 +103,12 @@ export class AgentSessions {
       entry.before = undefined; // from here on the session knows, or the next save must bring everything
     }
   }
+
+  #entryOf(agent: object): Entry {
+    const entry = this.#entries.get(agent);
+    if (entry === undefined) throw new TypeError('an object saves after it was assigned a session');
+    return entry;
+  }
 }
 
 function overtaken(agent: object, { id }: SessionWriter): ConflictError {
@@ -108,4 +116,22 @@ function overtaken(agent: object, { id }: SessionWriter): ConflictError {
     `Another ${agent.constructor.name} with the id "${id}" has saved to session "${id}" since this one did. Restore this one from the newest checkpoint to go on, give it an id of its own, or pass { sessionId } to save if both belong together.`,
     { details: { sessionId: id } },
   );
+}
+
+/** An id names one object: of another class or user it is another one, unless the caller says that both belong together. */
+export function checkOwner({ id, head }: SessionWriter, { agentType, userId }: SaveOptions): void {
+  if (agentType === undefined || head === undefined) return;
+  const user = userId === undefined ? undefined : String(userId);
+  const isOtherType = differ(head.agentType, agentType);
+  if (!isOtherType && !differ(head.userId, user)) return;
+  const [found, expected] = isOtherType ? [head.agentType, agentType] : [`user "${head.userId}"`, `user "${user}"`];
+  throw new ConflictError(
+    `Session "${id}" has checkpoints of ${found}, and this is of ${expected} with the same id. Give it an id of its own, or pass { sessionId } to save if both belong together.`,
+    { details: { sessionId: id, expected, found } },
+  );
+}
+
+/** Whether two names are known and not the same. */
+export function differ(one: string | undefined, other: string | undefined): boolean {
+  return one !== undefined && other !== undefined && one !== other;
 }

@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import type { StateCodec } from '../../core/codec/state-codec.ts';
-import { InvalidInputError, messageOf, NotFoundError } from '../../core/errors.ts';
-import { callback, checkValue, describeValue, isRecord } from '../../core/options.ts';
+import { InvalidInputError, messageOf } from '../../core/errors.ts';
+import { describeValue, isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { RestoreProblem } from '../engine/loading.ts';
@@ -28,30 +28,6 @@ export type ComparedState = { readonly problems: readonly RestoreProblem[]; read
 
 /** Makes an empty agent that a checkpoint is then restored into. Code cannot be saved, so it is looked up by name. */
 export type AgentFactory<Agent extends object = object> = (checkpoint: Checkpoint) => Agent;
-
-/** Agent types by the name their checkpoints carry. */
-export class AgentTypes {
-  readonly #factories = new Map<string, AgentFactory>();
-
-  constructor(factories: { readonly [agentType: string]: AgentFactory } = {}) {
-    for (const [name, factory] of Object.entries(factories)) this.register(name, factory);
-  }
-
-  register(agentType: string, factory: AgentFactory): void {
-    checkValue(factory, callback, `The factory of agent type "${agentType}"`);
-    this.#factories.set(agentType, factory);
-  }
-
-  create(checkpoint: Checkpoint, agentType: string): object {
-    const factory = this.#factories.get(agentType);
-    if (factory !== undefined) return checkMade(factory(checkpoint), `The factory of agent type "${agentType}"`);
-    const known = [...this.#factories.keys()].sort().join(', ') || 'none';
-    throw new NotFoundError(
-      `Checkpoint ${checkpoint.id} is of agent type "${agentType}", which is not registered (registered: ${known}). Register it, or pass into or factory.`,
-      { details: { agentType } },
-    );
-  }
-}
 
 /** What a factory made, or throws if it is no agent: a state would be put into nothing. */
 export function checkMade(made: unknown, what: string): object {
@@ -102,14 +78,10 @@ function savedBy(agent: StatefulAgent): unknown {
 
 /** The fields of an instance. One without any would be saved as nothing, and nobody would know. */
 function fieldsOf(agent: object): Record<string, unknown> {
-  if (HOLDERS.some((isOne) => isOne(agent)))
-    throw new InvalidInputError(
-      `The agent (${agent.constructor.name}) keeps what is in it where no field shows it: it extends a class of the language. Give it saveState and loadState, or hold the collection in a field.`,
-    );
-  const fields = publicFields(agent);
+  const fields = HOLDERS.some((isOne) => isOne(agent)) ? {} : publicFields(agent);
   if (Reflect.ownKeys(fields).length > 0) return fields;
   throw new InvalidInputError(
-    `The agent (${agent.constructor?.name || 'of no class'}) has no field that can be read and no saveState method: there is nothing to save. Give it saveState and loadState, or public fields.`,
+    `What is in the agent (${agent.constructor?.name || 'of no class'}) is in no field that can be read, and it has no saveState method: there is nothing to save. Give it saveState and loadState, or public fields.`,
   );
 }
 

@@ -1,6 +1,7 @@
 import { findIn, type StateCodec } from '../../core/codec/state-codec.ts';
-import { hasMethod, type StatefulAgent } from './agent.ts';
-import { objectsWithCode } from './put-fields.ts';
+import { isObject } from '../../core/options.ts';
+import { hasMethod, isHandle, type StatefulAgent } from './agent.ts';
+import { hasOwnCode } from './put-fields.ts';
 
 /** Notes what a live agent is now; returns how to make it that again. Throws if its state cannot be copied. */
 export function captureAgent(agent: object, codec: StateCodec): () => Promise<unknown> {
@@ -21,6 +22,21 @@ function captureFields(agent: object): () => Promise<void> {
   return async () => {
     for (const undo of undos) undo();
   };
+}
+
+/** The objects with code that an agent has, itself included. */
+function objectsWithCode(agent: object): ReadonlySet<object> {
+  const seen = new Set<object>();
+  const found = new Set([agent]);
+  const visit = (value: unknown): void => {
+    if (!isObject(value) || seen.has(value) || isHandle(value)) return;
+    seen.add(value);
+    if (hasOwnCode(value)) found.add(value);
+    if (value instanceof Map || value instanceof Set) for (const item of value.values()) visit(item);
+    for (const { value: field } of Object.values(Object.getOwnPropertyDescriptors(value))) visit(field);
+  };
+  visit(agent);
+  return found;
 }
 
 function captureObject(target: object): () => void {

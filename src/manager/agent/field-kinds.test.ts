@@ -25,7 +25,7 @@ describe('a class that changed', () => {
     gained = 1;
     settings: Record<string, unknown> = { retries: 3 };
   }
-  const changes = ['added $.gained', 'changed $.settings.retries', 'missing $.lost', 'changed $.count'];
+  const changes = ['changed $.count', 'added $.gained', 'changed $.settings.retries', 'missing $.lost'];
   const named = (problems: readonly { path: string; kind?: string }[] = []) =>
     problems.map(({ path, kind }) => `${kind} ${path}`);
   const old = { count: 5, at: new Date(0), lost: 'x', settings: { retries: 'three', more: 1 } };

@@ -4,7 +4,7 @@ import { formatPath, type PathStep } from '../../core/path.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import type { RestoreProblem } from '../engine/loading.ts';
 
-type Fields = Readonly<Record<string, unknown>>;
+export type Fields = Readonly<Record<string, unknown>>;
 
 /** What each field of an agent holds, in words that a sentence takes: "a number", "a list". */
 export type FieldKinds = Readonly<Record<string, string>>;
@@ -19,6 +19,7 @@ export type FieldDifference = {
 
 /** What has no value yet may become of any kind; what is undefined may as well not be there. */
 const UNSET = 'undefined';
+const ABSENT = 'absent';
 const OPEN: readonly string[] = [UNSET, 'null', 'a secret', 'a function', 'a symbol'];
 
 /** What the fields of an agent hold. */
@@ -39,46 +40,41 @@ function kindOf(value: unknown): string {
 
 /** The fields that the code gained, lost, or has another kind of value for. */
 export function compareKinds(before: FieldKinds, now: FieldKinds): FieldDifference[] {
-  return [...new Set([...Object.keys(before), ...Object.keys(now)])].flatMap((field): FieldDifference[] => {
-    const [was, is] = [kindIn(before, field), kindIn(now, field)];
-    if (was === ABSENT) return is === UNSET ? [] : [{ field, kind: 'added', was, is }];
-    if (is === ABSENT) return was === UNSET ? [] : [{ field, kind: 'missing', was, is }];
-    return was === is || [was, is].some((kind) => OPEN.includes(kind)) ? [] : [{ field, kind: 'changed', was, is }];
-  });
+  const kindIn = (kinds: FieldKinds, field: string) => (Object.hasOwn(kinds, field) ? String(kinds[field]) : ABSENT);
+  return [...new Set([...Object.keys(before), ...Object.keys(now)])].flatMap(
+    (field) => compareKind(field, kindIn(before, field), kindIn(now, field)) ?? [],
+  );
 }
 
-const ABSENT = 'absent';
-
-function kindIn(kinds: FieldKinds, field: string): string {
-  return Object.hasOwn(kinds, field) ? String(kinds[field]) : ABSENT;
+/** The same of one field. */
+export function compareField(field: string, saved: Fields, own: Fields): FieldDifference | undefined {
+  const kindIn = (fields: Fields) => (Object.hasOwn(fields, field) ? kindOf(fields[field]) : ABSENT);
+  return compareKind(field, kindIn(saved), kindIn(own));
 }
 
-/** The problem of a field that an agent has and a checkpoint lacks. */
-export function keptField(path: readonly PathStep[]): RestoreProblem {
-  const problem = `The checkpoint does not have ${describeValue(path.at(-1))}; the agent keeps its own value.`;
-  return { path: formatPath(path), problem, kind: 'added' };
+function compareKind(field: string, was: string, is: string): FieldDifference | undefined {
+  if (was === ABSENT) return is === UNSET ? undefined : { field, kind: 'added', was, is };
+  if (is === ABSENT) return was === UNSET ? undefined : { field, kind: 'missing', was, is };
+  return was === is || [was, is].some((kind) => OPEN.includes(kind)) ? undefined : { field, kind: 'changed', was, is };
 }
 
-/** The problem of a field that a checkpoint has and the class of the agent lacks. */
-export function lostField(key: string, isCodeKept: boolean): RestoreProblem {
-  const end = isCodeKept ? 'what the checkpoint has of it is left out' : 'the agent has it from the checkpoint';
-  const problem = `The class does not have ${describeValue(key)}; ${end}.`;
-  return { path: formatPath([key]), problem, kind: 'missing' };
-}
-
-/** The fields that hold another kind of value in a checkpoint than in an agent that was just made. */
-export function findChanged(saved: Fields, own: Fields): FieldDifference[] {
-  return compareKinds(kindsOf(saved), kindsOf(own)).filter(({ kind }) => kind === 'changed');
-}
-
-/** The problem of a field that the code has not, or with another kind of value than a checkpoint. */
-export function changedField(
-  { field, was, is, kind }: FieldDifference,
-  isCodeKept: boolean,
-  path: readonly PathStep[] = [],
+/** The problem of a field that the code has otherwise than a checkpoint, or that only one of the two has. */
+export function differenceAt(
+  path: readonly PathStep[],
+  { field, kind, was, is }: Pick<FieldDifference, 'field' | 'kind'> & Partial<FieldDifference>,
 ): RestoreProblem {
-  if (kind === 'missing') return lostField(field, isCodeKept);
-  const end = isCodeKept ? 'keeps its own value' : 'has what the checkpoint says';
-  const problem = `${describeValue(field)} is ${was} in the checkpoint, and ${is} in the code; the agent ${end}.`;
-  return { path: formatPath([...path, field]), problem, kind: 'changed' };
+  const name = describeValue(field);
+  const problem = {
+    added: `The checkpoint does not have ${name}; the agent keeps its own value.`,
+    missing: `The checkpoint has ${name}, and the class does not.`,
+    changed: `${name} is ${was} in the checkpoint, and ${is} in the code.`,
+  }[kind];
+  return { path: formatPath([...path, field]), problem, kind };
+}
+
+/** The problem of a value that an agent does not have as it was saved. */
+export function notPutBack(path: readonly PathStep[], why?: string): RestoreProblem {
+  const what = path.length === 0 ? 'The state' : describeValue(path.at(-1));
+  const problem = `${what} is not as it was saved${why === undefined ? '' : `: ${why}`}. Give the agent a loadState that takes it over.`;
+  return { path: formatPath(path), problem };
 }

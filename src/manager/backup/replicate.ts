@@ -1,13 +1,13 @@
 import { hasErrorCode } from '../../core/errors.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { callback, checkOptions, delayFrom, flag, type OptionChecks, signal } from '../../core/options.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { backoff } from '../../core/time/backoff.ts';
 import { type Digest, digestText } from '../../core/tree/chunk.ts';
 import type { ChunkStorage, Ref, StorageWatch } from '../../storage/contract.ts';
-import { type CopiedSession, type CopyReport, StorageCopy } from '../transfer/copy-storage.ts';
+import { type CopiedSession, StorageCopy } from '../transfer/copy-storage.ts';
 import { isExportedKind } from '../transfer/export.ts';
-import { type BackupReport, toReport } from './backup.ts';
-import { type StoragePlace, withStorages } from './places.ts';
+import { type BackupReport, type StoragePlace, toReport, withStorages } from './backup.ts';
 
 /** How a second storage is kept up to date. */
 export type ReplicateOptions = {
@@ -104,36 +104,33 @@ class Replication {
   async #watch(): Promise<StorageWatch | undefined> {
     return this.#from.watch?.({
       onCheckpoints: (rows) => {
-        for (const { sessionId } of rows) if (this.#isMeant(sessionId)) this.#told.add(sessionId);
+        const { sessions } = this.#options;
+        for (const { sessionId } of rows) if (sessions?.includes(sessionId) ?? true) this.#told.add(sessionId);
         this.#wake();
       },
       onError: (error) => this.#options.onError?.(error),
     });
   }
 
-  #isMeant(sessionId: SessionId): boolean {
-    return this.#options.sessions?.includes(sessionId) ?? true;
-  }
-
   async #pass(): Promise<void> {
     if (performance.now() - this.#wholeAtMs > WHOLE_EVERY_MS) return this.#passWhole();
     const told = new Map([...this.#told].map((sessionId) => [sessionId, undefined]));
     this.#told.clear();
-    this.#add({ sessions: await this.#copy.update(told), deletedSessions: [] });
+    this.#add(await this.#copy.update(told));
     const { changed, isGone } = this.#findChanged(await this.#readNames());
-    this.#add({ sessions: await this.#copy.update(changed), deletedSessions: [] });
+    this.#add(await this.#copy.update(changed));
     if (isGone && this.#options.mirror) await this.#passWhole();
   }
 
   async #passWhole(): Promise<void> {
     this.#known.clear();
     this.#findChanged(await this.#readNames()); // before it begins: what comes meanwhile is looked at again
-    this.#add(await this.#copy.run());
+    const { sessions, deletedSessions } = await this.#copy.run();
+    this.#add(sessions, deletedSessions);
     this.#wholeAtMs = performance.now();
   }
 
   async #readNames(): Promise<Map<SessionId, Ref[]>> {
-    const names = new Map<SessionId, Ref[]>();
     const { sessions } = this.#options;
     const beganMs = performance.now();
     const refs =
@@ -141,18 +138,15 @@ class Replication {
         ? await this.#from.readRefs()
         : (await Promise.all(sessions.map((sessionId) => this.#from.readRefs({ sessionId })))).flat();
     this.#lookedMs = performance.now() - beganMs;
-    for (const ref of refs) {
-      const own = isExportedKind(ref.kind) ? [ref] : [];
-      names.set(ref.sessionId, [...(names.get(ref.sessionId) ?? []), ...own]);
-    }
-    return names;
+    return groupBy(refs, ({ sessionId }) => sessionId);
   }
 
   /** The sessions whose names are not as they were, or that have open steps; and whether one is gone. */
   #findChanged(names: ReadonlyMap<SessionId, Ref[]>) {
     const changed = new Map<SessionId, readonly Ref[]>();
     for (const [sessionId, refs] of names) {
-      const digest = digestText(JSON.stringify(refs.map(({ kind, name, target }) => [kind, name, target])));
+      const own = refs.filter(({ kind }) => isExportedKind(kind));
+      const digest = digestText(JSON.stringify(own.map(({ kind, name, target }) => [kind, name, target])));
       if (this.#known.get(sessionId) !== digest || this.#copy.hasOpenSteps(sessionId, refs))
         changed.set(sessionId, refs);
       this.#known.set(sessionId, digest);
@@ -162,11 +156,11 @@ class Replication {
     return { changed, isGone: gone.length > 0 };
   }
 
-  #add(pass: CopyReport): void {
-    const news = pass.sessions.filter((done) => isNews(done, this.#totals.get(done.sessionId)));
-    for (const done of pass.sessions) this.#totals.set(done.sessionId, sum(done, this.#totals.get(done.sessionId)));
-    for (const sessionId of pass.deletedSessions) this.#deleted.add(sessionId);
-    if (news.length + pass.deletedSessions.length > 0) this.#options.onPass?.(toReport({ ...pass, sessions: news }));
+  #add(sessions: readonly CopiedSession[], deletedSessions: readonly SessionId[] = []): void {
+    const news = sessions.filter((done) => isNews(done, this.#totals.get(done.sessionId)));
+    for (const done of sessions) this.#totals.set(done.sessionId, sum(done, this.#totals.get(done.sessionId)));
+    for (const sessionId of deletedSessions) this.#deleted.add(sessionId);
+    if (news.length + deletedSessions.length > 0) this.#options.onPass?.(toReport({ sessions: news, deletedSessions }));
   }
 
   /** Until the time is over, the storage tells of something, or the signal aborts. */
@@ -190,9 +184,7 @@ function isNews({ checkpoints, chunks, deleted, problems }: CopiedSession, befor
   return checkpoints + chunks + deleted > 0 || problems.join() !== (before?.problems ?? []).join();
 }
 
-function sum(done: CopiedSession, before: CopiedSession | undefined): CopiedSession {
-  if (before === undefined) return done;
-  const { checkpoints, chunks, deleted } = before;
+function sum(done: CopiedSession, { checkpoints, chunks, deleted } = { checkpoints: 0, chunks: 0, deleted: 0 }) {
   return {
     ...done,
     checkpoints: done.checkpoints + checkpoints,

@@ -2,8 +2,7 @@ import { ConflictError, InvalidInputError, NotFoundError } from '../../core/erro
 import { anything, callback, either, listOf, type OptionChecks, record } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, name, parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
-import type { RefChange, RefKind } from '../../storage/contract.ts';
-import { checkRef } from '../../storage/ref.ts';
+import type { Ref, RefChange } from '../../storage/contract.ts';
 import { isRefused } from '../../storage/refusal.ts';
 import type { Engine } from '../engine/engine.ts';
 import { CURRENT, DEFAULT_BRANCH, makeCurrent, readPath } from '../engine/records.ts';
@@ -37,15 +36,14 @@ export type ForkedBranch = BranchHead & {
   readonly copies?: readonly string[];
 };
 
-type Edited = { readonly content: WriteContent; readonly copies: readonly string[] };
-
-/** How a new branch begins. */
+/** How a new branch begins: at a checkpoint, or with another state on top of it. */
 type Beginning = {
-  readonly parent: Checkpoint;
-  readonly edited: Edited | undefined;
   /** A rewind makes it the current one. */
   readonly how: 'fork' | 'rewind';
   readonly writer: Writer;
+  readonly parent: Checkpoint;
+  readonly content: WriteContent | undefined;
+  readonly tries: number;
 };
 
 const NAME_TRIES = 100;
@@ -59,193 +57,201 @@ export const FORK_CHECKS: OptionChecks<ForkOptions> = {
   reason: anything,
 };
 
-/** Makes branches, tags and pins. History is only ever added to. */
-export class Branching {
-  readonly #engine: Engine;
+/** Makes a new branch at a checkpoint; costs the same however long the history is. */
+export async function fork(engine: Engine, idOrPrefix: string, options: Forking = {}): Promise<ForkedBranch> {
+  return beginBranch(engine, await engine.repository.open(idOrPrefix), { ...options, how: 'fork' });
+}
 
-  constructor(engine: Engine) {
-    this.#engine = engine;
+/** Makes a branch at an ancestor of the head of a branch, by default the current one, and makes it current. */
+export async function rewind(
+  engine: Engine,
+  idOrPrefix: string,
+  { from, ...options }: Forking & { readonly from?: string } = {},
+): Promise<ForkedBranch> {
+  const origin = await engine.repository.open(idOrPrefix);
+  const { sessionId } = origin.checkpoint;
+  await checkAncestor(engine, origin.checkpoint, from ?? (await engine.currentBranch(sessionId)));
+  const head = await beginBranch(engine, origin, { ...options, how: 'rewind' });
+  await engine.noteStanding(sessionId);
+  return head;
+}
+
+async function checkAncestor(engine: Engine, { id, sessionId }: Checkpoint, branch: string): Promise<void> {
+  const headId = await engine.headOf(sessionId, branch);
+  if (headId === id) return;
+  const head = headId === undefined ? undefined : await engine.open(headId);
+  if (head !== undefined) for await (const entry of readPath(engine.storage, head)) if (entry.id === id) return;
+  throw new InvalidInputError(
+    `Checkpoint ${id} is not an ancestor of branch "${branch}", so there is nothing to rewind. Use fork to branch off it.`,
+    { details: { id, branch } },
+  );
+}
+
+async function beginBranch(
+  engine: Engine,
+  origin: StoredCheckpoint,
+  { how, ...options }: Forking & Pick<Beginning, 'how'>,
+): Promise<ForkedBranch> {
+  const { edit, branch } = options;
+  const { checkpoint: parent } = origin;
+  const base = branch ?? `${how}-${parent.sequence}`;
+  const begin = async (writer: Writer): Promise<ForkedBranch> => {
+    const edited = edit === undefined ? undefined : await editOrigin(engine, origin, { ...options, edit });
+    const tries = branch === undefined ? NAME_TRIES : 1;
+    const head = await storeHead(engine, base, { how, writer, parent, content: edited?.content, tries });
+    return { ...head, ...(edited && edited.copies.length > 0 && { copies: edited.copies }) };
+  };
+  return engine.write(begin, edit === undefined ? undefined : { sessionId: parent.sessionId, branch: base });
+}
+
+/** Under the first name that is free. */
+async function storeHead(engine: Engine, base: string, beginning: Beginning): Promise<BranchHead> {
+  const { sessionId } = beginning.parent;
+  for (let attempt = 1; ; attempt++) {
+    const branch = parseRefName(attempt === 1 ? base : `${base}-${attempt}`, 'A branch name');
+    try {
+      return { sessionId, branch, headId: await storeHeadOf(engine, branch, beginning) };
+    } catch (error) {
+      if (attempt === beginning.tries || !isRefused(error, 'moved')) throw nameError(error, sessionId, branch);
+    }
   }
+}
 
-  /** A new branch at a checkpoint; costs the same however long the history is. */
-  async fork(idOrPrefix: string, options: Forking = {}): Promise<ForkedBranch> {
-    const origin = await this.#engine.repository.open(idOrPrefix);
-    return this.#fork(origin, options, 'fork');
+/** Stores what a new branch begins with: an edited state on top of the checkpoint, or the checkpoint itself. */
+async function storeHeadOf(
+  { storage }: Engine,
+  branch: string,
+  { how, writer, parent, content }: Beginning,
+): Promise<CheckpointId> {
+  const { id, sessionId } = parent;
+  const refs = [...checkNewBranch(branch), ...(how === 'rewind' ? [makeCurrent(branch)] : [])];
+  if (content !== undefined) return (await writer.write({ sessionId, branch, parent, expect: null, refs }, content)).id;
+  const begin: RefChange = { kind: 'branch', name: branch, expect: null, target: id };
+  await storage.commit({ sessionId, requires: [id], refs: [begin, ...refs] });
+  return id;
+}
+
+async function editOrigin(
+  engine: Engine,
+  origin: StoredCheckpoint,
+  { check, ...request }: EditRequest & Pick<Forking, 'check'>,
+): Promise<{ readonly content: WriteContent; readonly copies: readonly string[] }> {
+  const { state, copies, before } = await editState(engine, origin, request);
+  await check?.(state);
+  const encoded = engine.codec.encode(state, before);
+  const { agentId, agentType, userId, status } = origin.checkpoint;
+  const { author, reason } = request;
+  const said: SaveOptions = { type: 'manual', trigger: 'edited', agentId, agentType, userId, status, author, reason };
+  const described = describeCheckpoint(said, engine.codec);
+  return { content: { described, encoded, chunks: encoded.chunks }, copies };
+}
+
+/** Makes another branch current. */
+export async function switchBranch(engine: Engine, sessionId: string, branch: string): Promise<void> {
+  const id = parseSessionId(sessionId);
+  const name = parseName(branch, 'A branch name');
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await trySwitch(engine, id, name);
+      break;
+    } catch (error) {
+      if (attempt === SWITCH_TRIES || !isRefused(error, 'moved')) throw error; // somebody saves there
+    }
   }
+  await engine.noteStanding(id);
+}
 
-  /** A new branch at an ancestor of the head of a branch, by default the current one, made current: the next `session()` opens it. */
-  async rewind(idOrPrefix: string, options: Forking = {}, branch?: string): Promise<ForkedBranch> {
-    const origin = await this.#engine.repository.open(idOrPrefix);
-    const { sessionId } = origin.checkpoint;
-    await this.#checkAncestor(origin.checkpoint, branch ?? (await this.#engine.currentBranch(sessionId)));
-    const head = await this.#fork(origin, options, 'rewind');
-    await this.#engine.noteStanding(sessionId);
-    return head;
-  }
+/** Only while the branch is there: what `session()` opens must not be one that was deleted meanwhile. */
+async function trySwitch(engine: Engine, sessionId: SessionId, branch: string): Promise<void> {
+  const headId = await engine.headOf(sessionId, branch);
+  if (headId === undefined)
+    throw new NotFoundError(`Session "${sessionId}" has no branch "${branch}".`, { details: { sessionId, branch } });
+  const isThere: RefChange = { kind: 'branch', name: branch, expect: headId, target: headId };
+  await engine.storage.commit({ sessionId, refs: [isThere, makeCurrent(branch)] });
+}
 
-  async #checkAncestor({ id, sessionId }: Checkpoint, branch: string): Promise<void> {
-    const headId = await this.#engine.repository.readRef(sessionId, 'branch', branch);
-    if (headId === id) return;
-    const head = headId === undefined ? undefined : (await this.#engine.repository.open(headId)).checkpoint;
-    if (head !== undefined) for await (const entry of readPath(this.#engine.storage, head)) if (entry.id === id) return;
+/** Removes a branch's name; its checkpoints stay until retention drops them. Whoever holds its lease is fenced off. */
+export async function deleteBranch(engine: Engine, sessionId: string, branch: string): Promise<void> {
+  const id = parseSessionId(sessionId);
+  const name = parseName(branch, 'A branch name');
+  const current = await engine.repository.readRef(id, CURRENT.kind, CURRENT.name);
+  if ((current ?? DEFAULT_BRANCH) === name)
     throw new InvalidInputError(
-      `Checkpoint ${id} is not an ancestor of branch "${branch}", so there is nothing to rewind. Use fork to branch off it.`,
-      { details: { id, branch } },
+      `Branch "${name}" is the current one of session "${id}". Switch to another branch first.`,
     );
-  }
+  const isOther: RefChange = { ...CURRENT, expect: current ?? null, target: current ?? null };
+  const leaseTarget = await engine.repository.readRef(id, 'lease', name);
+  const end = leaseTarget === undefined ? [] : endLease(name, leaseTarget);
+  await removeName(engine, { sessionId: id, kind: 'branch', name }, [isOther, ...end]);
+}
 
-  async #fork(origin: StoredCheckpoint, options: Forking, how: Beginning['how']): Promise<ForkedBranch> {
-    const { checkpoint } = origin;
-    const base = options.branch ?? `${how}-${checkpoint.sequence}`;
-    const begin = async (writer: Writer): Promise<ForkedBranch> => {
-      const edited =
-        options.edit === undefined ? undefined : await this.#edit(origin, { ...options, edit: options.edit });
-      for (let attempt = 1; ; attempt++) {
-        const branch = parseRefName(attempt === 1 ? base : `${base}-${attempt}`, 'A branch name');
-        try {
-          return await this.#begin(branch, { parent: checkpoint, edited, how, writer });
-        } catch (error) {
-          const isTaken = isRefused(error, 'moved') && options.branch === undefined && attempt < NAME_TRIES;
-          if (!isTaken) throw nameError(error, checkpoint.sessionId, branch);
-        }
-      }
-    };
-    const save = { sessionId: checkpoint.sessionId, branch: base };
-    return this.#engine.write(begin, options.edit === undefined ? undefined : save);
-  }
+/** Names a checkpoint; tags do not move and protect what they name. */
+export async function tag(engine: Engine, idOrPrefix: string, name: string): Promise<CheckpointId> {
+  const checkpoint = await engine.open(idOrPrefix);
+  const change = { kind: 'tag', name: parseRefName(name, 'A tag'), expect: null } as const;
+  return addName(engine, checkpoint, change, [checkFree('branch', name)]);
+}
 
-  /** Begins a branch at a checkpoint, or with an edited state on top of it. */
-  async #begin(branch: string, { parent, edited, how, writer }: Beginning): Promise<ForkedBranch> {
-    const { id, sessionId } = parent;
-    const refs = [...checkNewBranch(branch), ...(how === 'rewind' ? [makeCurrent(branch)] : [])];
-    if (edited !== undefined) {
-      const place = { sessionId, branch, parent, expect: null, refs };
-      const head = await writer.write(place, edited.content);
-      return { sessionId, branch, headId: head.id, ...(edited.copies.length > 0 && { copies: edited.copies }) };
-    }
-    const begin: RefChange = { kind: 'branch', name: branch, expect: null, target: id };
-    await this.#engine.storage.commit({ sessionId, requires: [id], refs: [begin, ...refs] });
-    return { sessionId, branch, headId: id };
-  }
+/** Removes a tag. */
+export async function untag(engine: Engine, sessionId: string, name: string): Promise<void> {
+  await removeName(engine, { sessionId: parseSessionId(sessionId), kind: 'tag', name: parseName(name, 'A tag') });
+}
 
-  async #edit(origin: StoredCheckpoint, { check, ...request }: EditRequest & Pick<Forking, 'check'>): Promise<Edited> {
-    const { state, copies, before } = await editState(this.#engine, origin, request);
-    await check?.(state);
-    const encoded = this.#engine.codec.encode(state, before);
-    const { agentId, agentType, userId, status } = origin.checkpoint;
-    const { author, reason } = request;
-    const said: SaveOptions = { type: 'manual', trigger: 'edited', agentId, agentType, userId, status, author, reason };
-    const described = describeCheckpoint(said, this.#engine.codec);
-    return { content: { described, encoded, chunks: encoded.chunks }, copies };
-  }
+/** The tags of a session, each with its checkpoint. */
+export async function tags({ repository }: Engine, sessionId: string) {
+  const refs = await repository.readRefs({ sessionId: parseSessionId(sessionId), kind: 'tag' });
+  return refs.map(({ name, target }) => ({ name, checkpointId: target as CheckpointId }));
+}
 
-  /** Makes another branch current. */
-  async switchBranch(sessionId: string, branch: string): Promise<void> {
-    const id = parseSessionId(sessionId);
-    const name = parseName(branch, 'A branch name');
-    for (let attempt = 1; ; attempt++) {
-      try {
-        await this.#switch(id, name);
-        break;
-      } catch (error) {
-        if (attempt === SWITCH_TRIES || !isRefused(error, 'moved')) throw error; // somebody saves there
-      }
-    }
-    await this.#engine.noteStanding(id);
-  }
+/** Protects a checkpoint from retention. */
+export async function pin(engine: Engine, idOrPrefix: string): Promise<CheckpointId> {
+  const checkpoint = await engine.open(idOrPrefix);
+  return addName(engine, checkpoint, { kind: 'pin', name: checkpoint.id });
+}
 
-  /** Only while the branch is there: what `session()` opens must not be one that was deleted meanwhile. */
-  async #switch(sessionId: SessionId, branch: string): Promise<void> {
-    const headId = await this.#engine.repository.readRef(sessionId, 'branch', branch);
-    if (headId === undefined)
-      throw new NotFoundError(`Session "${sessionId}" has no branch "${branch}".`, { details: { sessionId, branch } });
-    const isThere: RefChange = { kind: 'branch', name: branch, expect: headId, target: headId };
-    await this.#engine.storage.commit({ sessionId, refs: [isThere, makeCurrent(branch)] });
-  }
+/** Takes the protection of `pin` away. */
+export async function unpin(engine: Engine, idOrPrefix: string): Promise<void> {
+  const { id, sessionId } = await engine.open(idOrPrefix);
+  await removeName(engine, { sessionId, kind: 'pin', name: id });
+}
 
-  /** Removes a branch's name; its checkpoints stay until retention drops them. Whoever holds its lease is fenced off. */
-  async deleteBranch(sessionId: string, branch: string): Promise<void> {
-    const id = parseSessionId(sessionId);
-    const name = parseName(branch, 'A branch name');
-    const current = await this.#engine.repository.readRef(id, CURRENT.kind, CURRENT.name);
-    if ((current ?? DEFAULT_BRANCH) === name) {
-      throw new InvalidInputError(
-        `Branch "${name}" is the current one of session "${id}". Switch to another branch first.`,
-      );
-    }
-    const isOther: RefChange = { ...CURRENT, expect: current ?? null, target: current ?? null };
-    const leaseTarget = await this.#engine.repository.readRef(id, 'lease', name);
-    const end = leaseTarget === undefined ? [] : endLease(name, leaseTarget);
-    await this.#removeRef(id, 'branch', name, [isOther, ...end]);
-  }
+/** Notes something about a checkpoint that retention goes by: its operation completed, or it was cleared. */
+export async function mark(
+  engine: Engine,
+  idOrPrefix: string,
+  { as, retention }: { readonly as: RetentionMark; readonly retention: MarkReader },
+): Promise<void> {
+  const checkpoint = await engine.open(idOrPrefix);
+  const { id, type } = checkpoint;
+  if (!retention.keepsUntil(as, type))
+    throw new InvalidInputError(
+      `Checkpoint ${id} is of type "${type}", and nothing keeps those until they are ${as}. Give one of a type that retention keeps until then.`,
+      { details: { id, type, mark: as } },
+    );
+  await addName(engine, checkpoint, { kind: 'mark', name: `${as}:${id}` });
+}
 
-  /** Names a checkpoint; tags do not move and protect what they name. */
-  async tag(idOrPrefix: string, name: string): Promise<CheckpointId> {
-    return this.#addRef(idOrPrefix, 'tag', () => parseRefName(name, 'A tag'), { more: [checkFree('branch', name)] });
-  }
+type RetentionMark = 'completed' | 'cleared';
+type MarkReader = { keepsUntil(mark: RetentionMark, type: string): boolean };
 
-  async untag(sessionId: string, name: string): Promise<void> {
-    await this.#removeRef(parseSessionId(sessionId), 'tag', parseName(name, 'A tag'));
-  }
+async function addName(
+  { storage }: Engine,
+  { id, sessionId }: Checkpoint,
+  ...[change, more = []]: [change: Omit<RefChange, 'target'>, more?: readonly RefChange[]]
+): Promise<CheckpointId> {
+  await storage.commit({ sessionId, requires: [id], refs: [{ ...change, target: id }, ...more] });
+  return id;
+}
 
-  async tags(sessionId: string): Promise<{ readonly name: string; readonly checkpointId: CheckpointId }[]> {
-    const refs = await this.#engine.repository.readRefs({ sessionId: parseSessionId(sessionId), kind: 'tag' });
-    return refs.map(checkRef).map(({ name, target }) => ({ name, checkpointId: target as CheckpointId }));
-  }
-
-  /** Protects a checkpoint from retention. */
-  async pin(idOrPrefix: string): Promise<CheckpointId> {
-    return this.#addRef(idOrPrefix, 'pin', (id) => id, { isIdempotent: true });
-  }
-
-  async unpin(idOrPrefix: string): Promise<void> {
-    const { checkpoint } = await this.#engine.repository.open(idOrPrefix);
-    await this.#removeRef(checkpoint.sessionId, 'pin', checkpoint.id);
-  }
-
-  /** Notes something about a checkpoint that retention goes by: its operation completed, or it was cleared. */
-  async mark(
-    idOrPrefix: string,
-    mark: 'completed' | 'cleared',
-    retention: { keepsUntil(mark: 'completed' | 'cleared', type: string): boolean },
-  ): Promise<void> {
-    const { checkpoint } = await this.#engine.repository.open(idOrPrefix);
-    const { id, type } = checkpoint;
-    if (!retention.keepsUntil(mark, type))
-      throw new InvalidInputError(
-        `Checkpoint ${id} is of type "${type}", and nothing keeps those until they are ${mark}. Give one of a type that retention keeps until then.`,
-        { details: { id, type, mark } },
-      );
-    await this.#addRef(id, 'mark', () => `${mark}:${id}`, { isIdempotent: true });
-  }
-
-  async #addRef(
-    idOrPrefix: string,
-    kind: RefKind,
-    ...[nameOf, { isIdempotent = false, more = [] } = {}]: [
-      nameOf: (id: CheckpointId) => string,
-      options?: { isIdempotent?: boolean; more?: readonly RefChange[] },
-    ]
-  ): Promise<CheckpointId> {
-    const { checkpoint } = await this.#engine.repository.open(idOrPrefix);
-    const { id, sessionId } = checkpoint;
-    const change = { kind, name: nameOf(id), target: id, ...(!isIdempotent && { expect: null }) };
-    await this.#engine.storage.commit({ sessionId, requires: [id], refs: [change, ...more] });
-    return id;
-  }
-
-  async #removeRef(
-    sessionId: SessionId,
-    kind: RefKind,
-    ...[name, more = []]: [name: string, more?: readonly RefChange[]]
-  ): Promise<void> {
-    const target = await this.#engine.repository.readRef(sessionId, kind, name);
-    if (target === undefined)
-      throw new NotFoundError(`Session "${sessionId}" has no ${kind} "${name}".`, {
-        details: { sessionId, kind, name },
-      });
-    await this.#engine.storage.commit({ sessionId, refs: [{ kind, name, expect: target, target: null }, ...more] });
-  }
+async function removeName(
+  { storage, repository }: Engine,
+  { sessionId, kind, name }: Pick<Ref, 'sessionId' | 'kind' | 'name'>,
+  more: readonly RefChange[] = [],
+): Promise<void> {
+  const target = await repository.readRef(sessionId, kind, name);
+  if (target === undefined)
+    throw new NotFoundError(`Session "${sessionId}" has no ${kind} "${name}".`, { details: { sessionId, kind, name } });
+  await storage.commit({ sessionId, refs: [{ kind, name, expect: target, target: null }, ...more] });
 }
 
 /** In words, why a branch cannot have this name, if that is what went wrong. */

@@ -1,10 +1,10 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { isRecord } from '../../core/options.ts';
 import { formatPath } from '../../core/path.ts';
-import { suggest } from '../../core/suggestion.ts';
+import { formatSuggestion, suggest } from '../../core/suggestion.ts';
+import { type Fields, fieldsOf } from '../revision/transcript.ts';
 
 type Path = readonly (string | number)[];
-type Fields = Readonly<Record<string, unknown>>;
 
 /** What an edit may add to each part of a team's state; every other key is there from the beginning. */
 const MESSAGE = ['name', 'content', 'turn', 'code', 'edited'];
@@ -80,14 +80,10 @@ function checkKeys({ path, added }: { path: Path; added: readonly string[] }, be
 
 function refuse(path: Path, problem: string, suggestion: string | undefined): InvalidInputError {
   const at = formatPath(path);
-  const meant = suggestion === undefined ? '' : ` Did you mean "${suggestion}"?`;
+  const meant = formatSuggestion(suggestion);
   return new InvalidInputError(`The edit of the conversation is refused at ${at}: ${problem}.${meant}`, {
     details: { path: at, ...(suggestion !== undefined && { suggestion }) },
   });
-}
-
-function fieldsOf(value: unknown): Fields {
-  return isRecord(value) ? value : {};
 }
 
 function namesIn(order: unknown): string[] {

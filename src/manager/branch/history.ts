@@ -1,4 +1,5 @@
 import { CorruptError, InvalidInputError } from '../../core/errors.ts';
+import { mapValues } from '../../core/map-values.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { Tombstone } from '../../core/record/checkpoint-header.ts';
 import {
@@ -8,9 +9,8 @@ import {
   parseSessionId,
   type SessionId,
 } from '../../core/record/id.ts';
-import type { JsonValue } from '../../core/value/json.ts';
 import type { CheckpointQuery } from '../../storage/contract.ts';
-import { checkRef } from '../../storage/ref.ts';
+import { EQUALITY_FIELDS } from '../../storage/query.ts';
 import type { Engine } from '../engine/engine.ts';
 import { withoutPending } from '../engine/import-claim.ts';
 import {
@@ -79,7 +79,7 @@ const MAX_LOOKS = 3;
 
 /** Every checkpoint that fits, page by page. */
 export async function* eachCheckpoint(
-  manager: Pick<History, 'list'>,
+  manager: { list(filter: ListFilter, page?: ListPage): Promise<CheckpointPage> },
   filter: ListFilter,
   order: 'newest' | 'oldest' = 'newest',
 ): AsyncGenerator<Checkpoint> {
@@ -91,126 +91,102 @@ export async function* eachCheckpoint(
   } while (cursor !== undefined);
 }
 
-/** Looks at checkpoints without loading states. */
-export class History {
-  readonly #engine: Engine;
+/** A page of the checkpoints that fit, without their states. */
+export async function list(engine: Engine, filter: ListFilter, page: ListPage = {}): Promise<CheckpointPage> {
+  const found = await readPage(engine, filter, page);
+  if (found.checkpoints.length === 0) await engine.repository.checkKeys(); // encrypted names fit no filter
+  return found;
+}
 
-  constructor(engine: Engine) {
-    this.#engine = engine;
-  }
-
-  async list(filter: ListFilter, page: ListPage = {}): Promise<CheckpointPage> {
-    const found = await this.#list(filter, page);
-    if (found.checkpoints.length === 0) await this.#engine.repository.checkKeys(); // encrypted names fit no filter
-    return found;
-  }
-
-  async #list(filter: ListFilter, page: ListPage): Promise<CheckpointPage> {
-    await this.#engine.settled();
-    const { limit = DEFAULT_LIMIT } = page;
-    const named = parseNames(filter);
-    const query = { ...this.#toQuery(filter), ...named, ...toPaging(page) };
-    const checkpoints: Checkpoint[] = [];
-    for (let more: Partial<CheckpointQuery> = {}; ; ) {
-      const wanted = limit - checkpoints.length;
-      const rows = await this.#engine.storage.listCheckpoints({ ...query, ...more, limit: wanted + 1 });
-      const there = await withoutPending(this.#engine.storage, rows.slice(0, wanted));
-      const { checkpoints: found, damaged } = await parseRows(there);
-      // Of one session all must be sound; what is damaged elsewhere does not stand in the way of the rest.
-      if (named.sessionId !== undefined) damaged.map(parseRow);
-      for (const checkpoint of found) checkpoints.push(checkAnswer(checkpoint, named));
-      const last = rows[wanted - 1]?.id;
-      if (rows.length <= wanted || last === undefined) return { checkpoints };
-      if (checkpoints.length === limit) return { checkpoints, nextCursor: last };
-      more = { after: last, offset: 0 };
-    }
-  }
-
-  async latest(filter: ListFilter): Promise<Checkpoint | undefined> {
-    await this.#engine.settled();
-    return (await this.list(filter, { limit: 1 })).checkpoints[0];
-  }
-
-  #toQuery({ from, to, metadata }: ListFilter): Omit<CheckpointQuery, 'limit'> {
-    return {
-      ...(from !== undefined && { fromMs: from.getTime() }),
-      ...(to !== undefined && { toMs: to.getTime() }),
-      ...(metadata !== undefined && { metadata: this.#encodeFields(metadata) }),
-    };
-  }
-
-  #encodeFields(fields: { readonly [key: string]: unknown }): { [key: string]: JsonValue } {
-    return Object.fromEntries(
-      Object.entries(fields).map(([key, value]) => [key, this.#engine.codec.encodeJson(value)]),
-    );
-  }
-
-  async branches(sessionId: string): Promise<BranchHead[]> {
-    await this.#engine.settled();
-    const refs = await this.#engine.repository.readRefs({ sessionId: parseSessionId(sessionId), kind: 'branch' });
-    return refs
-      .map(checkRef)
-      .map((ref) => ({ sessionId: ref.sessionId, branch: ref.name, headId: ref.target as CheckpointId }));
-  }
-
-  async tree(sessionId: string): Promise<SessionTree> {
-    await this.#engine.settled();
-    const id = parseSessionId(sessionId);
-    for (let look = 1; ; look++) {
-      const branches = await this.branches(id); // first, so that their heads are among the nodes
-      const nodes = await this.#readNodes(id);
-      const hidden = findHidden(nodes, branches);
-      if (hidden === undefined) return toTree(id, nodes, branches);
-      if (look === MAX_LOOKS)
-        throw new CorruptError(`Checkpoint ${hidden} is missing from session "${id}". Run verify.`, {
-          details: { sessionId: id, id: hidden },
-        });
-    }
-  }
-
-  async #readNodes(sessionId: SessionId): Promise<Nodes> {
-    const nodes = new Map<CheckpointId, SessionTreeNode>();
-    const place = { sessionId, order: 'oldest', include: 'all' } as const;
-    for await (const rows of readPages(this.#engine.storage, place))
-      for (const row of await withoutPending(this.#engine.storage, rows)) addNode(nodes, toEntry(row)); // a parent comes before its children
-    return nodes;
-  }
-
-  /** The checkpoints saved directly on top of this one, oldest first. */
-  async children(idOrPrefix: string): Promise<Checkpoint[]> {
-    await this.#engine.settled();
-    const { checkpoint } = await this.#engine.repository.open(idOrPrefix);
-    const children: Checkpoint[] = [];
-    for await (const entry of readSession(this.#engine.storage, checkpoint.sessionId)) {
-      if (entry.id <= checkpoint.id) break; // a child's id is always greater
-      if (entry.parentId === checkpoint.id && entry.checkpoint !== undefined) children.unshift(entry.checkpoint);
-    }
-    return children;
-  }
-
-  /** The way from a checkpoint to its root, itself first; deleted ones are there as tombstones. */
-  async pathToRoot(idOrPrefix: string): Promise<LineageEntry[]> {
-    await this.#engine.settled();
-    const { checkpoint } = await this.#engine.repository.open(idOrPrefix);
-    const path: LineageEntry[] = [];
-    for await (const entry of readPath(this.#engine.storage, checkpoint)) path.push(entry);
-    return path;
+async function readPage(engine: Engine, filter: ListFilter, page: ListPage): Promise<CheckpointPage> {
+  await engine.settled();
+  const { storage } = engine;
+  const { limit = DEFAULT_LIMIT } = page;
+  const named = parseNames(filter);
+  const query = { ...toQuery(engine, filter), ...named, ...toPaging(page) };
+  const checkpoints: Checkpoint[] = [];
+  for (let more: Partial<CheckpointQuery> = {}; ; ) {
+    const wanted = limit - checkpoints.length;
+    const rows = await storage.listCheckpoints({ ...query, ...more, limit: wanted + 1 });
+    const there = await withoutPending(storage, rows.slice(0, wanted));
+    const { checkpoints: found, damaged } = await parseRows(there);
+    // Of one session all must be sound; what is damaged elsewhere does not stand in the way of the rest.
+    if (named.sessionId !== undefined) damaged.map(parseRow);
+    for (const checkpoint of found) checkpoints.push(checkAnswer(checkpoint, named));
+    const last = rows[wanted - 1]?.id;
+    if (rows.length <= wanted || last === undefined) return { checkpoints };
+    if (checkpoints.length === limit) return { checkpoints, nextCursor: last };
+    more = { after: last, offset: 0 };
   }
 }
 
-const NAMED_FIELDS = ['sessionId', 'branch', 'agentId', 'userId', 'type', 'status'] as const;
+function toQuery({ codec }: Engine, { from, to, metadata }: ListFilter): Omit<CheckpointQuery, 'limit'> {
+  return {
+    ...(from !== undefined && { fromMs: from.getTime() }),
+    ...(to !== undefined && { toMs: to.getTime() }),
+    ...(metadata !== undefined && { metadata: mapValues(metadata, (value) => codec.encodeJson(value)) }),
+  };
+}
 
-type NamedFields = { readonly [Field in (typeof NAMED_FIELDS)[number]]?: string };
+/** The branches of a session, each with its head. */
+export async function branches(engine: Engine, sessionId: string): Promise<BranchHead[]> {
+  await engine.settled();
+  const refs = await engine.repository.readRefs({ sessionId: parseSessionId(sessionId), kind: 'branch' });
+  return refs.map((ref) => ({ sessionId: ref.sessionId, branch: ref.name, headId: ref.target as CheckpointId }));
+}
 
-/** The names that are asked for, as headers have them. */
+/** All checkpoints of a session and how they hang together. */
+export async function tree(engine: Engine, sessionId: string): Promise<SessionTree> {
+  const id = parseSessionId(sessionId);
+  for (let look = 1; ; look++) {
+    const heads = await branches(engine, id); // first, so that they are among the nodes
+    const nodes = await readNodes(engine, id);
+    const hidden = findHidden(nodes, heads);
+    if (hidden === undefined) return toTree(id, nodes, heads);
+    if (look === MAX_LOOKS)
+      throw new CorruptError(`Checkpoint ${hidden} is missing from session "${id}". Run verify.`, {
+        details: { sessionId: id, id: hidden },
+      });
+  }
+}
+
+async function readNodes({ storage }: Engine, sessionId: SessionId): Promise<Nodes> {
+  const nodes = new Map<CheckpointId, SessionTreeNode>();
+  for await (const rows of readPages(storage, { sessionId, order: 'oldest', include: 'all' }))
+    for (const row of await withoutPending(storage, rows)) addNode(nodes, toEntry(row)); // a parent comes before its children
+  return nodes;
+}
+
+/** The checkpoints saved directly on top of this one, oldest first. */
+export async function children(engine: Engine, idOrPrefix: string): Promise<Checkpoint[]> {
+  await engine.settled();
+  const { id, sessionId } = await engine.open(idOrPrefix);
+  const found: Checkpoint[] = [];
+  for await (const entry of readSession(engine.storage, sessionId)) {
+    if (entry.id <= id) break; // a child's id is always greater
+    if (entry.parentId === id && entry.checkpoint !== undefined) found.unshift(entry.checkpoint);
+  }
+  return found;
+}
+
+/** The way from a checkpoint to its root, itself first; deleted ones are there as tombstones. */
+export async function pathToRoot(engine: Engine, idOrPrefix: string): Promise<LineageEntry[]> {
+  await engine.settled();
+  const path: LineageEntry[] = [];
+  for await (const entry of readPath(engine.storage, await engine.open(idOrPrefix))) path.push(entry);
+  return path;
+}
+
+type NamedFields = { readonly [Field in (typeof EQUALITY_FIELDS)[number]]?: string };
+
 function parseNames(filter: ListFilter): NamedFields {
-  const given = NAMED_FIELDS.filter((field) => filter[field] !== undefined);
+  const given = EQUALITY_FIELDS.filter((field) => filter[field] !== undefined);
   return Object.fromEntries(given.map((field) => [field, String(filter[field])]));
 }
 
 /** A damaged index may answer with a checkpoint that was not asked for, another user's for instance. */
 function checkAnswer(checkpoint: Checkpoint, filter: NamedFields): Checkpoint {
-  const field = NAMED_FIELDS.find((name) => filter[name] !== undefined && filter[name] !== checkpoint.header[name]);
+  const field = EQUALITY_FIELDS.find((name) => filter[name] !== undefined && filter[name] !== checkpoint.header[name]);
   if (field === undefined) return checkpoint;
   throw new CorruptError(`Checkpoint ${checkpoint.id} is listed under another ${field} than its own. Run verify.`, {
     details: { id: checkpoint.id, field },

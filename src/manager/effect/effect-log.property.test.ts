@@ -4,7 +4,7 @@ import { drawn } from '../../../test/support/trials.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import type { Session } from '../session/session.ts';
-import type { StepAttempt } from './effect-log.ts';
+import type { StepAttempt } from './step.ts';
 
 /** A call of a step: what it is called with, and how it ends before the process dies. */
 type Call = { readonly name: string; readonly input: number; readonly end: 'done' | 'failed' | 'in flight' };

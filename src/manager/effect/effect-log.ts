@@ -1,84 +1,39 @@
+import { withoutUndefined } from '../../core/defined.ts';
 import { isOutcomeUnknown } from '../../core/errors.ts';
-import { anything, type OptionChecks, signal } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { ChunkContent, Digest } from '../../core/tree/chunk.ts';
-import type { Commit, EffectRow, RefChange } from '../../storage/contract.ts';
+import type { Commit, RefChange } from '../../storage/contract.ts';
 import { isRefused } from '../../storage/refusal.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { HeldLease } from '../lease/lease.ts';
-import { placeEffect } from './effect-place.ts';
 import {
   type EffectRecord,
   effectKey,
   encodeFailure,
   encodeOutcome,
   formatEffect,
+  parseEffect,
   type RecordedEffect,
 } from './effect-record.ts';
 import { checkHead, checkMark, moveMark } from './effect-refs.ts';
-import { digestInput, type InputDigest } from './input-digest.ts';
-import { describeMismatch, identityOf, type OpenedLog, type StepIdentity, StepRecordings } from './step-recordings.ts';
-
-/**
- * `live`: run, except what a crash left finished. `recorded`: use recordings while inputs match, then go live.
- * `frozen`: only recordings.
- */
-export type EffectMode = 'live' | 'recorded' | 'frozen';
-
-/** What a step's function gets: which attempt this is, and its key. */
-export type StepAttempt = {
-  readonly attempt: number;
-  readonly idempotencyKey: string;
-  readonly signal: AbortSignal | undefined;
-};
-
-/** An attempt on another branch that a step goes on from: it keeps the key. */
-export type EarlierAttempt = Omit<StepAttempt, 'signal'>;
-
-/** How a step is made. */
-export type StepOptions = {
-  /** Give one to each of several steps of one name: a recording is found by name and input, whatever the order. */
-  readonly input?: unknown;
-  /** Passed on to the step's function; once it is aborted, the step does not begin. */
-  readonly signal?: AbortSignal | undefined;
-  /** @internal */
-  readonly work?: WorkPlace | undefined;
-};
-
-export const STEP_CHECKS: OptionChecks<StepOptions> = { input: anything, signal, work: anything };
-
-/** Where a step belongs whose key and place follow from a named piece of work, and not from the attempt. */
-export type WorkPlace = {
-  readonly name: string;
-  /** The digest of its input; null if it has none. */
-  readonly digest: InputDigest | null;
-  /** Which of several equal calls of the work it is, from 0. */
-  readonly nth: number;
-  readonly key: string;
-  /** The name under which an older version recorded it. */
-  readonly formerly?: string | undefined;
-  /** Asked once, if the branch has no recording of it. */
-  readonly recall?: (() => EarlierAttempt | undefined) | undefined;
-};
-
-/** A step of a work that ended, as it was recorded. */
-export type FinishedStep = Pick<WorkPlace, 'digest' | 'nth'> & { readonly name: string; readonly result: unknown };
+import { digestInput } from './input-digest.ts';
+import type { EarlierAttempt, EffectMode, FinishedStep, StepAttempt, StepOptions, WorkPlace } from './step.ts';
+import {
+  describeMismatch,
+  type LogPosition,
+  type OpenedLog,
+  type StepIdentity,
+  StepRecordings,
+} from './step-recordings.ts';
 
 /** The branch that a log belongs to, as far as a log needs it. */
-export type EffectLine = {
+type EffectLine = {
   /** What the branch is at in the storage. */
   readonly storedHead: Checkpoint | undefined;
   readonly lease: HeldLease | undefined;
   /** Commits in the order of the calls, under the lease of now unless another is given. */
   commit(commit: Commit, lease?: HeldLease): Promise<unknown>;
-};
-
-/** Which log a session writes, and how it uses recordings. */
-export type EffectLogOptions = OpenedLog & {
-  readonly sessionId: SessionId;
-  readonly branch: string;
-  readonly mode: EffectMode;
 };
 
 /** A result on its way to whoever asked for it. */
@@ -97,6 +52,13 @@ type Begun = {
 /** How a step ended. */
 type Outcome = Pick<EffectRecord, 'status' | 'durationMs'> & { readonly encoded: ReturnType<typeof encodeOutcome> };
 
+/** What is to stand at a place of the log, and the digest of what stands there now, as far as is known; without one nothing can. */
+type Placement = {
+  readonly record: EffectRecord;
+  readonly result?: ChunkContent | undefined;
+  readonly over?: Digest | undefined;
+};
+
 /**
  * The effects of one branch. A finished step is never run again: its result is durable before it is handed out, and
  * after a crash its recording is found by name and input.
@@ -105,7 +67,7 @@ export class EffectLog {
   readonly #engine: Engine;
   /** Its stored head is the branch's now: a step is refused if the branch has moved on. */
   readonly #line: EffectLine;
-  readonly #options: EffectLogOptions;
+  readonly #place: { readonly sessionId: SessionId; readonly branch: string };
   readonly #recordings: StepRecordings;
   readonly #inFlight = new Set<number>();
   #mode: EffectMode;
@@ -116,14 +78,23 @@ export class EffectLog {
   /** A beginning that got no answer may be stored: nobody knows where the log is. */
   #isInDoubt = false;
 
-  constructor(engine: Engine, line: EffectLine, options: EffectLogOptions) {
+  constructor(
+    engine: Engine,
+    line: EffectLine,
+    {
+      sessionId,
+      branch,
+      mode,
+      ...log
+    }: OpenedLog & { readonly sessionId: SessionId; readonly branch: string; readonly mode: EffectMode },
+  ) {
     this.#engine = engine;
     this.#line = line;
-    this.#options = options;
-    this.#mode = options.mode;
-    this.#nextOrdinal = options.nextOrdinal;
-    this.#storedCount = options.nextOrdinal;
-    this.#recordings = new StepRecordings(options);
+    this.#place = { sessionId, branch };
+    this.#mode = mode;
+    this.#nextOrdinal = log.nextOrdinal;
+    this.#storedCount = log.nextOrdinal;
+    this.#recordings = new StepRecordings({ ...log, branch });
   }
 
   /** Whether a step is under way. */
@@ -135,27 +106,46 @@ export class EffectLog {
    * What a checkpoint saved now has to say about the log. It counts what is stored: whatever comes later comes after it. So does what a
    * step may still be given: after a restart it finds the same.
    */
-  get position(): ReturnType<StepRecordings['positionAt']> {
+  get position(): LogPosition {
     return this.#recordings.positionAt(this.#storedCount, this.#inFlight);
   }
 
   /** Checks that no other writer recorded a step on the branch: a checkpoint would take it for one of its own. */
   get checks(): RefChange[] {
-    return this.#isInDoubt ? [] : [checkMark(this.#options.branch, this.#nextOrdinal)];
+    return this.#isInDoubt ? [] : [checkMark(this.#place.branch, this.#nextOrdinal)];
   }
 
-  /** Until its result was seen, a step counts as in flight: a state that is saved before does not hold the result. */
   async step<Result>(
     name: string,
     run: (attempt: StepAttempt) => Promise<Result> | Result,
-    options: StepOptions = {},
+    { signal, ...options }: StepOptions = {},
   ): Promise<Delivered<Result>> {
-    options.signal?.throwIfAborted();
+    signal?.throwIfAborted();
     const asked = this.#identify(name, options);
     const recorded = this.#takeRecording(asked);
-    if (recorded?.status === 'done') return (await this.#reuse(recorded)) as Delivered<Result>;
+    if (recorded?.status === 'done') return this.#deliver(...this.#reuse(recorded)) as Promise<Delivered<Result>>;
     if (recorded?.status === 'failed' && this.#mode === 'frozen') throw await this.#decode(recorded.result);
-    return this.#run(this.#describe(asked, recorded), run, options.signal);
+    const begun = this.#describe(asked, recorded);
+    const { ordinal, attempt, idempotencyKey } = begun.record;
+    return this.#deliver(ordinal, async () => {
+      const found = await this.#beginAgain(begun);
+      const result = found
+        ? this.#decode(found.result)
+        : this.#settle(begun, () => run({ attempt, idempotencyKey, signal }));
+      return (await result) as Result;
+    });
+  }
+
+  /** Until its result was seen, a step counts as in flight: a state that is saved before does not hold the result. */
+  async #deliver<Result>(ordinal: number, work: () => Promise<Result>): Promise<Delivered<Result>> {
+    const seen = () => void this.#inFlight.delete(ordinal);
+    this.#inFlight.add(ordinal);
+    try {
+      return { result: await work(), seen };
+    } catch (error) {
+      seen();
+      throw error;
+    }
   }
 
   #identify(name: string, options: StepOptions): Asked {
@@ -166,25 +156,22 @@ export class EffectLog {
     return { name, work: work.name, inputDigest: digest ?? undefined, nth, key, formerly, recall };
   }
 
-  /** The steps of a work that ended in an earlier process, and that the work has not asked for yet. */
+  /** What an earlier process recorded of a named work, and the work has not asked for yet. */
   async finishedOf(work: string): Promise<FinishedStep[]> {
     const done = this.#recordings.unseenOf(work).filter(({ status }) => status === 'done');
     return Promise.all(
-      done.map(async ({ name, inputDigest, nth = 0, result }) => ({
-        name,
-        digest: inputDigest ?? null,
-        nth,
-        result: await this.#decode(result),
-      })),
+      done.map(async ({ name, inputDigest: digest = null, nth = 0, result }) => {
+        return { name, digest, nth, result: await this.#decode(result) };
+      }),
     );
   }
 
-  /** Lets go of what was recorded under a name, without an input: nobody asks for it any more. */
+  /** Lets go of what was recorded under the name of a step, without an input, for a caller whose state counts it. */
   letGo(name: string): void {
     this.#recordings.letGo(name);
   }
 
-  /** Lets go of the recordings of a work that is over: nobody asks for them any more. */
+  /** Lets go of what was recorded of a named work that is over; until then checkpoints keep it. */
   settle(work: string): void {
     this.#recordings.settle(work);
   }
@@ -201,92 +188,58 @@ export class EffectLog {
     const recorded = this.#recordings.take(asked, { isExact: isFrozen });
     if (recorded?.status === 'dropped' || (isFrozen && (recorded === undefined || recorded.status === 'started')))
       throw describeMismatch(name, recorded ?? this.#recordings.findOther(name), inputDigest);
-    if (recorded === undefined && this.#mode === 'recorded') this.#goLive();
+    if (recorded === undefined && this.#mode === 'recorded') {
+      this.#mode = 'live'; // after the first divergence nothing recorded fits any more
+      this.#recordings.clear();
+    }
     return recorded;
   }
 
-  /** After the first divergence nothing recorded fits any more. */
-  #goLive(): void {
-    this.#mode = 'live';
-    this.#recordings.clear();
-  }
-
-  async #reuse(recorded: RecordedEffect): Promise<Delivered<unknown>> {
-    const { branch, result, ...record } = recorded;
-    const isOwn = branch === this.#options.branch;
-    const ordinal = isOwn ? record.ordinal : this.#nextOrdinal;
-    this.#inFlight.add(ordinal);
-    try {
-      if (!isOwn)
-        await this.#begin({ ...record, ordinal, replayedFrom: { branch, ordinal: record.ordinal } }, { result });
-      return this.#deliver(await this.#decode(result), ordinal);
-    } catch (error) {
-      this.#inFlight.delete(ordinal);
-      throw error;
-    }
-  }
-
-  #deliver<Result>(result: Result, ordinal: number): Delivered<Result> {
-    return { result, seen: () => void this.#inFlight.delete(ordinal) };
-  }
-
-  async #run<Result>(
-    begun: Begun,
-    run: (attempt: StepAttempt) => Promise<Result> | Result,
-    signal: AbortSignal | undefined,
-  ): Promise<Delivered<Result>> {
-    const { record, earlier } = begun;
-    const { ordinal, attempt, idempotencyKey } = record;
-    this.#inFlight.add(ordinal);
-    try {
-      const found = await this.#beginAgain(record, earlier);
-      const result = found
-        ? this.#decode(found.result)
-        : this.#settle(begun, () => run({ attempt, idempotencyKey, signal }));
-      return this.#deliver((await result) as Result, ordinal);
-    } catch (error) {
-      this.#inFlight.delete(ordinal);
-      throw error;
-    }
+  /** The place of a result that is there, and how to get it; one of another branch is noted here, too. */
+  #reuse({ branch, result, ...record }: RecordedEffect): [ordinal: number, work: () => Promise<unknown>] {
+    if (branch === this.#place.branch) return [record.ordinal, () => this.#decode(result)];
+    const ordinal = this.#nextOrdinal;
+    const replayed: EffectRecord = { ...record, ordinal, replayedFrom: { branch, ordinal: record.ordinal } };
+    const take = async () => {
+      await this.#begin({ record: replayed, result });
+      return this.#decode(result);
+    };
+    return [ordinal, take];
   }
 
   /** A step that is tried again keeps its key and, unless the head counts it as over, its place. */
   #describe(asked: Asked, recorded: RecordedEffect | undefined): Begun {
-    const { branch } = this.#options;
-    const own = recorded?.branch === branch ? recorded : undefined;
+    const own = recorded?.branch === this.#place.branch ? recorded : undefined;
     const ordinal = own !== undefined && this.#isAfterHead(own) ? own.ordinal : this.#nextOrdinal;
-    const after = this.#line.storedHead;
-    const record: EffectRecord = {
-      ...(own === undefined ? this.#nameNew(asked, ordinal) : { ...identityOf(own), attempt: own.attempt + 1 }),
-      ordinal,
-      status: 'started',
-      ...(after !== undefined && { afterId: after.id }),
-      startedAtMs: this.#engine.ports.now(),
-    };
+    const { idempotencyKey, attempt } = own ?? this.#keyOf(asked, ordinal);
+    const { name, inputDigest, work, nth } = own ?? asked;
+    const identity = { name, idempotencyKey, inputDigest, work, nth, attempt: attempt + 1, ordinal };
+    const afterId = this.#line.storedHead?.id;
+    const startedAtMs = this.#engine.ports.now();
+    const record: EffectRecord = withoutUndefined({ ...identity, status: 'started' as const, afterId, startedAtMs });
     return { record, earlier: own, lease: this.#line.lease };
   }
 
-  #nameNew(asked: Asked, ordinal: number): ReturnType<typeof identityOf> & Pick<EffectRecord, 'attempt'> {
-    const { sessionId, branch } = this.#options;
-    const { name, key = effectKey(sessionId, branch, { ordinal, name }), recall } = asked;
-    const earlier = recall?.() ?? { idempotencyKey: key, attempt: 0 };
-    return { ...identityOf({ ...asked, ...earlier }), attempt: earlier.attempt + 1 };
+  /** Whose attempt a step goes on from, of which the branch has no recording. */
+  #keyOf({ name, key, recall }: Asked, ordinal: number): EarlierAttempt {
+    const { sessionId, branch } = this.#place;
+    return recall?.() ?? { idempotencyKey: key ?? effectKey(sessionId, branch, { ordinal, name }), attempt: 0 };
   }
 
   /** Whether the head does not count it: a failure that does stays, for the state that was saved may tell of it. */
   #isAfterHead({ ordinal, status }: RecordedEffect): boolean {
     const head = this.#line.storedHead;
-    if (head?.branch !== this.#options.branch) return true;
+    if (head?.branch !== this.#place.branch) return true;
     const { effectCount = 0, effectsInFlight = [] } = head.header;
     return ordinal >= effectCount || (status !== 'failed' && effectsInFlight.includes(ordinal));
   }
 
   /** Goes on from an earlier attempt, if there was one. If the beginning cannot be stored, that is there for the next call. */
-  async #beginAgain(record: EffectRecord, earlier: RecordedEffect | undefined): Promise<RecordedEffect | undefined> {
-    if (earlier === undefined) return this.#begin(record);
+  async #beginAgain({ record, earlier }: Begun): Promise<RecordedEffect | undefined> {
+    if (earlier === undefined) return this.#begin({ record });
     try {
       const { branch: _, result, ...before } = earlier;
-      return await this.#begin(record, { over: this.#format(before, result).digest });
+      return await this.#begin({ record, over: this.#format(before, result).digest });
     } catch (error) {
       this.#recordings.keepForRetry(earlier);
       throw error;
@@ -294,17 +247,14 @@ export class EffectLog {
   }
 
   /** Notes the beginning, or a result taken over. Two writers on one branch collide here, before anything runs twice. */
-  async #begin(
-    record: EffectRecord,
-    { result, over }: { readonly result?: ChunkContent | undefined; readonly over?: Digest } = {},
-  ): Promise<RecordedEffect | undefined> {
-    const { sessionId, branch } = this.#options;
-    const isNew = record.ordinal >= this.#nextOrdinal;
-    if (isNew) this.#nextOrdinal = record.ordinal + 1;
-    const refs = [...(isNew ? [moveMark(branch, record.ordinal)] : []), checkHead(branch, this.#line.storedHead)];
-    const placement = { record, row: this.#format(record, result), over: isNew ? undefined : over };
-    return placeEffect(this.#engine.storage, placement, (effect) =>
-      this.#takePlace(record.ordinal, { sessionId, effects: [effect], refs, durability: 'relaxed' }),
+  async #begin({ over, ...placement }: Placement): Promise<RecordedEffect | undefined> {
+    const { branch } = this.#place;
+    const { ordinal } = placement.record;
+    const isNew = ordinal >= this.#nextOrdinal;
+    if (isNew) this.#nextOrdinal = ordinal + 1;
+    const refs = [...(isNew ? [moveMark(branch, ordinal)] : []), checkHead(branch, this.#line.storedHead)];
+    return this.#store({ ...placement, over: isNew ? undefined : over }, (commit) =>
+      this.#takePlace(ordinal, { ...commit, refs, durability: 'relaxed' }),
     );
   }
 
@@ -347,27 +297,21 @@ export class EffectLog {
 
   /** What did not end well is kept for the next call of the same identity. */
   async #record({ record, lease }: Begun, { encoded, ...ended }: Outcome): Promise<RecordedEffect | undefined> {
-    const { sessionId, branch } = this.#options;
     const { root, chunks } = encoded;
     const outcome = { ...record, ...ended };
     const isFailed = ended.status === 'failed';
     let isOver = false;
     try {
-      const placement = { record: outcome, row: this.#format(outcome, root), over: this.#format(record).digest };
-      const found = await placeEffect(this.#engine.storage, placement, (effect) =>
-        this.#line.commit({ sessionId, chunks, effects: [effect] }, lease),
+      const found = await this.#store({ record: outcome, result: root, over: this.#format(record).digest }, (commit) =>
+        this.#line.commit({ ...commit, chunks }, lease),
       );
       isOver = !isFailed || found !== undefined;
       return found;
     } finally {
+      const { branch } = this.#place;
       if (!isOver)
         this.#recordings.keepForRetry({ ...outcome, status: 'failed', branch, result: isFailed ? root : undefined });
     }
-  }
-
-  #format(record: EffectRecord, result?: ChunkContent): EffectRow {
-    const { sessionId, branch } = this.#options;
-    return formatEffect({ sessionId, branch }, record, result);
   }
 
   /** The step's own error is what its caller must see; that it could not be noted is told as an event. */
@@ -377,10 +321,43 @@ export class EffectLog {
       return await this.#record(begun, { status: 'failed', encoded, durationMs });
     } catch (unrecorded) {
       if (isRefused(unrecorded, 'replaced')) return undefined; // another attempt is under way
-      const { sessionId, branch } = this.#options;
-      await this.#engine.events.emit('save_failed', unrecorded, { sessionId, branch });
+      await this.#engine.events.emit('save_failed', unrecorded, this.#place);
       return undefined;
     }
+  }
+
+  /**
+   * Stores a row at a place where another process may record, too. A result that stands there stays, whoever brought it, and is returned.
+   * Throws the storage's ConflictError if another attempt has begun since, or nothing is there any more.
+   */
+  async #store(
+    { record, result, over }: Placement,
+    commit: (commit: Commit) => Promise<unknown>,
+  ): Promise<RecordedEffect | undefined> {
+    const { sessionId } = this.#place;
+    const row = this.#format(record, result);
+    for (let known = over; ; ) {
+      try {
+        await commit({ sessionId, effects: [known === undefined ? row : { ...row, expect: known }] });
+        return undefined;
+      } catch (error) {
+        const standing = isRefused(error, 'replaced') ? await this.#readPlace(record.ordinal) : undefined;
+        if (standing === undefined || standing.digest === known) throw error;
+        const found = parseEffect(standing);
+        if (found.status === 'done') return found;
+        if (!mayReplace(record, found)) throw error;
+        known = standing.digest;
+      }
+    }
+  }
+
+  async #readPlace(ordinal: number) {
+    const [first] = await this.#engine.storage.readEffects({ ...this.#place, fromOrdinal: ordinal });
+    return first?.ordinal === ordinal ? first : undefined;
+  }
+
+  #format(record: EffectRecord, result?: ChunkContent) {
+    return formatEffect(this.#place, record, result);
   }
 
   async #decode(result: ChunkContent | undefined): Promise<unknown> {
@@ -388,4 +365,10 @@ export class EffectLog {
     const { codec, repository } = this.#engine;
     return codec.decode(result, await repository.loadChunks(result));
   }
+}
+
+/** A result counts more than any attempt without one; else the later attempt counts. */
+function mayReplace({ status, attempt }: EffectRecord, found: EffectRecord): boolean {
+  if (found.status === 'dropped') return false;
+  return status === 'done' || found.attempt < attempt || (status === 'failed' && found.attempt === attempt);
 }

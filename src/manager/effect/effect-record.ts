@@ -1,6 +1,7 @@
 import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { CorruptError, InvalidInputError } from '../../core/errors.ts';
-import { type CheckpointId, isCheckpointId, isName, type SessionId } from '../../core/record/id.ts';
+import { type Check, isCount, isId, isText } from '../../core/record/check-header.ts';
+import { type CheckpointId, isName, type SessionId } from '../../core/record/id.ts';
 import { type ChunkContent, type Digest, digestText, formatChunk } from '../../core/tree/chunk.ts';
 import type { EffectRow } from '../../storage/contract.ts';
 import type { InputDigest } from './input-digest.ts';
@@ -96,10 +97,6 @@ export function parseEffect({ sessionId, branch, ordinal, body, result, digest }
 
 const STATUSES: ReadonlySet<unknown> = new Set(['started', 'done', 'failed', 'dropped']);
 
-type Check = (value: unknown) => boolean;
-
-const isText: Check = (value) => typeof value === 'string';
-const isCount: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
 const isPlace: Check = (value) => {
   const { branch, ordinal } = (value ?? {}) as { readonly branch?: unknown; readonly ordinal?: unknown };
   return isText(branch) && isCount(ordinal);
@@ -118,13 +115,12 @@ const RECORD_CHECKS: { readonly [Field in keyof Required<EffectRecord>]: Check }
   inputDigest: maybe(isText),
   work: maybe(isText),
   nth: maybe(isCount),
-  afterId: maybe((value) => typeof value === 'string' && isCheckpointId(value)),
+  afterId: maybe(isId),
   startedAtMs: Number.isFinite,
   durationMs: maybe(Number.isFinite),
   replayedFrom: maybe(isPlace),
 };
 
-/** Throws an error that says what is no record of an effect. */
 function parseRecord(body: string): EffectRecord {
   const fields = (JSON.parse(body) ?? {}) as { readonly [field: string]: unknown };
   const wrong = Object.keys(RECORD_CHECKS).find(

@@ -1,4 +1,6 @@
+import { CorruptError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { SessionId } from '../../core/record/id.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import type { EffectRow, Ref, RefChange } from '../../storage/contract.ts';
 
@@ -45,6 +47,12 @@ export function countMissing(
   { from, before }: { readonly from: number; readonly before: number },
 ): number {
   return Math.max(0, before - from) - log.filter(({ ordinal }) => ordinal >= from && ordinal < before).length;
+}
+
+/** Says that effects are not there that should be: a damaged index hides them, or they are lost. */
+export function effectsMissing(sessionId: SessionId, branch: string): CorruptError {
+  const message = `Not all effects of branch "${branch}" of session "${sessionId}" are there. Run verify.`;
+  return new CorruptError(message, { details: { sessionId, branch } });
 }
 
 /** The effects of one log that follow each other up to its end. */

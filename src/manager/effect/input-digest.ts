@@ -20,20 +20,13 @@ const MAX_MARKS = 64;
 
 /** Digests the input of a step; throws if it cannot be saved. */
 export function digestInput(codec: StateCodec, input: unknown): InputDigest {
-  const { digest, secrets } = codec.digest(input);
-  const given = [digest, formatMarks(secrets)];
   const sorted = sortKeys(input, { left: MAX_SORTED_VALUES });
-  const forms = sorted === input ? given : [...given, ...digestSorted(codec, sorted)];
-  return forms.join('~').replace(/~+$/, '');
-}
-
-function digestSorted(codec: StateCodec, sorted: unknown): string[] {
-  const { digest, secrets } = codec.digest(sorted);
-  return [digest, formatMarks(secrets)];
-}
-
-function formatMarks(secrets: readonly string[]): string {
-  return secrets.slice(-MAX_MARKS).map(markOf).join('.');
+  const forms = sorted === input ? [input] : [input, sorted];
+  const parts = forms.flatMap((form) => {
+    const { digest, secrets } = codec.digest(form);
+    return [digest, secrets.slice(-MAX_MARKS).map(markOf).join('.')];
+  });
+  return parts.join('~').replace(/~+$/, '');
 }
 
 type Entry = readonly [key: unknown, child: unknown];
@@ -119,10 +112,6 @@ export function hasMarks(digest: InputDigest): boolean {
 }
 
 function marksOf(digest: InputDigest): string[] {
-  return (
-    digest
-      .split('~')[1]
-      ?.split('.')
-      .filter((mark) => mark !== '') ?? []
-  );
+  const [, marks = ''] = digest.split('~');
+  return marks === '' ? [] : marks.split('.');
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { describeOn } from '../../../test/support/later.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
-import type { WriterOptions } from '../write/session-options.ts';
+import type { SessionOptions } from '../write/session-options.ts';
 
 type Talk = { tone: string; log: string[] };
 
@@ -16,7 +16,11 @@ describeOn(STORAGES)('a replay on %s', (_, create) => {
   /** Asks for the letters after those in the state, one step each, and says which were asked live. */
   async function open() {
     const manager = new CheckpointManager({ storage: create().storage });
-    const play = async (branch: string, options: WriterOptions = {}, until = ALL.length) => {
+    const play = async (
+      branch: string,
+      options: Omit<SessionOptions, 'initial' | 'schema'> = {},
+      until = ALL.length,
+    ) => {
       const session = await manager.session('s', { branch, initial: EMPTY, ...options });
       const live: string[] = [];
       for (const letter of ALL.slice(session.state.log.length, until)) {

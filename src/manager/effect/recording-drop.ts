@@ -1,7 +1,7 @@
-import { hasErrorCode } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { ChunkStorage, EffectRow } from '../../storage/contract.ts';
+import type { ChunkStorage, EffectDrop, EffectRow } from '../../storage/contract.ts';
+import { tryCommit } from '../../storage/refusal.ts';
 import type { Engine } from '../engine/engine.ts';
 import { eachSession, parseRow, readPages } from '../engine/records.ts';
 import { type EffectRecord, effectKey, formatEffect, parseEffect, type RecordedEffect } from './effect-record.ts';
@@ -34,7 +34,7 @@ export async function dropRecordings(engine: Engine, sessionId: SessionId): Prom
   return count;
 }
 
-/** The same of all sessions. */
+/** Drops such steps of all sessions. */
 export async function dropAllRecordings(engine: Engine): Promise<number> {
   let count = 0;
   for await (const sessionId of eachSession(engine.storage)) count += await dropRecordings(engine, sessionId);
@@ -96,7 +96,7 @@ async function dropResults(engine: Engine, sessionId: SessionId, drop: Drop): Pr
   const isNoted = await noteDropped(engine, sessionId, drop);
   const isKept = (row: EffectRow) => row.ordinal < from || isNeededLater(parseEffect(row));
   const first = rows.find(isKept)?.ordinal ?? ordinal;
-  if (isNoted && first > from) await removeAll(engine, sessionId, { ...drop, ordinal: first });
+  if (isNoted && first > from) await removeEffects(storage, { sessionId, branch, before: first });
   return doomed.length;
 }
 
@@ -107,26 +107,20 @@ function isNeededLater({ work, replayedFrom }: EffectRecord): boolean {
 /** Notes up to where, then removes: whoever finds some of them missing finds the note. */
 async function removeBelow(engine: Engine, sessionId: SessionId, drop: Drop): Promise<number> {
   const isNoted = drop.ordinal <= drop.from || (await noteDropped(engine, sessionId, drop));
-  return isNoted ? removeAll(engine, sessionId, drop) : 0;
+  return isNoted ? removeEffects(engine.storage, { sessionId, branch: drop.branch, before: drop.ordinal }) : 0;
 }
 
 /** Whether it is noted; not, if the session is gone, or another process is at it. */
 async function noteDropped({ storage }: Engine, sessionId: SessionId, drop: Drop): Promise<boolean> {
   const { branch, ordinal, from, headId } = drop;
   const note = { ...droppedMark(branch), expect: from === 0 ? null : String(from), target: String(ordinal) };
-  try {
-    await storage.commit({ sessionId, requires: [headId], refs: [note] });
-    return true;
-  } catch (error) {
-    if (hasErrorCode(error, 'CONFLICT')) return false;
-    throw error;
-  }
+  return tryCommit(storage, { sessionId, requires: [headId], refs: [note] });
 }
 
-async function removeAll({ storage }: Engine, sessionId: SessionId, { branch, ordinal }: Floor): Promise<number> {
-  const log = { sessionId, branch, before: ordinal, limit: MAX_REMOVED };
+/** Removes the effects of a log before an ordinal, part by part; returns how many. */
+export async function removeEffects(storage: ChunkStorage, log: Omit<EffectDrop, 'limit'>): Promise<number> {
   for (let count = 0; ; ) {
-    const removed = (await storage.dropEffects?.(log)) ?? 0;
+    const removed = (await storage.dropEffects?.({ ...log, limit: MAX_REMOVED })) ?? 0;
     count += removed;
     if (removed < MAX_REMOVED) return count;
   }

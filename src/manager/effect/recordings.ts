@@ -1,20 +1,18 @@
-import { ConflictError, CorruptError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
+import { ConflictError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type LineageEntry, readPath } from '../engine/records.ts';
-import type { EffectMode } from './effect-log.ts';
 import { parseEffect, type RecordedEffect } from './effect-record.ts';
-import { countMissing, droppedMark, takeLast } from './effect-refs.ts';
+import { countMissing, droppedMark, effectsMissing, takeLast } from './effect-refs.ts';
+import type { EffectMode } from './step.ts';
 import type { OpenedLog } from './step-recordings.ts';
 
-/** Where a session's steps find their recordings. */
-export type ReplayOptions = {
-  readonly mode: EffectMode;
-  /** `head`: what was recorded after the head (the default). `start`: everything since the session began, for code that runs again from its first line. */
-  readonly from: 'head' | 'start';
-  /** The branch whose recordings are used besides the session's own; if absent, in a replay mode those that it came from. */
-  readonly branch?: string;
+/** Where a session's steps find their recordings, as its options say. */
+type ReplayOptions = {
+  readonly mode?: EffectMode | undefined;
+  readonly replayFrom?: 'head' | 'start' | undefined;
+  readonly replayBranch?: string | undefined;
 };
 
 type LogPlace = { readonly sessionId: SessionId; readonly branch: string; readonly head: Checkpoint | undefined };
@@ -44,9 +42,9 @@ async function isGone({ storage }: Engine, { sessionId, head }: LogPlace): Promi
 
 async function readRecordings(engine: Engine, place: LogPlace, options: ReplayOptions): Promise<OpenedLog> {
   const nextOrdinal = await readCount(engine, place);
-  const own = await readWhole(engine, place, nextOrdinal);
+  const own = await readAfter(engine, place, nextOrdinal);
   const others = await readOthers(engine, place, options);
-  const isFromStart = options.from === 'start';
+  const isFromStart = options.replayFrom === 'start';
   const before = isFromStart ? await readBefore(engine, place) : { effects: [] };
   const isOwn = ({ branch }: RecordedEffect): boolean => branch === place.branch;
   const recordings = [
@@ -54,19 +52,15 @@ async function readRecordings(engine: Engine, place: LogPlace, options: ReplayOp
     ...[...before.effects.filter(isOwn), ...own.effects].toSorted((a, b) => a.ordinal - b.ordinal),
     ...others.effects,
   ];
-  return {
-    recordings: uniteAttempts(recordings, options.mode),
-    nextOrdinal,
-    isFromStart,
-    dropped: [own, others, before].find(({ dropped }) => dropped !== undefined)?.dropped,
-  };
+  const dropped = own.dropped ?? others.dropped ?? before.dropped;
+  return { recordings: uniteAttempts(recordings, options.mode), nextOrdinal, isFromStart, dropped };
 }
 
 /**
  * A call that was recorded in several places, because it was tried again after a save or taken over, counts once, where it first was: with
  * its result, or else its last attempt. A frozen replay repeats its failures, too.
  */
-function uniteAttempts(recordings: readonly RecordedEffect[], mode: EffectMode): RecordedEffect[] {
+function uniteAttempts(recordings: readonly RecordedEffect[], mode: EffectMode | undefined): RecordedEffect[] {
   const calls = new Map<unknown, RecordedEffect>();
   for (const recorded of recordings) {
     const { work, status, idempotencyKey } = recorded;
@@ -86,7 +80,8 @@ function rankOf({ status, attempt }: RecordedEffect): number {
  * What other branches recorded from where this one left them on: the one that is asked for, or in a replay mode each that it came from.
  * What was taken over is not there again, and beyond a branch on which something ran there is nothing: it went its own way.
  */
-async function readOthers(engine: Engine, place: LogPlace, { mode, branch: asked }: ReplayOptions): Promise<Part> {
+async function readOthers(engine: Engine, place: LogPlace, options: ReplayOptions): Promise<Part> {
+  const { mode = 'live', replayBranch: asked } = options;
   const { sessionId, branch: own } = place;
   const found: RecordedEffect[] = [];
   if (asked === undefined ? mode === 'live' : asked === own) return { effects: found };
@@ -119,17 +114,16 @@ async function* readLeft(engine: Engine, place: LogPlace, asked: string | undefi
   if (asked === undefined) return;
   const count = await readCount(engine, { sessionId, branch: asked });
   if (count === 0) await checkThere(engine, sessionId, asked);
-  yield { branch: asked, ...(await readWhole(engine, { ...place, branch: asked }, count)) };
+  yield { branch: asked, ...(await readAfter(engine, { ...place, branch: asked }, count)) };
 }
 
-/** Throws a NotFoundError if the session has no such branch. */
 async function checkThere({ repository }: Engine, sessionId: SessionId, branch: string): Promise<void> {
   const names = (await repository.readRefs({ sessionId, kind: 'branch' })).map(({ name }) => name);
   if (names.includes(branch)) return;
-  const found = names.length === 0 ? 'none' : names.join(', ');
-  throw new NotFoundError(`Session "${sessionId}" has no branch "${branch}" to replay (it has: ${found}).`, {
-    details: { sessionId, branch },
-  });
+  throw new NotFoundError(
+    `Session "${sessionId}" has no branch "${branch}" to replay (it has: ${names.join(', ') || 'none'}).`,
+    { details: { sessionId, branch } },
+  );
 }
 
 /** What the branch of a checkpoint recorded after it; of a deleted one, what began after it. */
@@ -138,40 +132,57 @@ async function readSince(
   sessionId: SessionId,
   { id, checkpoint, tombstone }: LineageEntry,
 ): Promise<Part> {
-  const { branch } = checkpoint ?? tombstone;
-  const count = await readCount(engine, { sessionId, branch });
-  if (tombstone === undefined) return readWhole(engine, { sessionId, branch, head: checkpoint }, count);
-  const { effects, dropped } = await readLog(engine, { sessionId, branch });
+  const log = { sessionId, branch: (checkpoint ?? tombstone).branch };
+  const count = await readCount(engine, log);
+  if (checkpoint !== undefined) return readAfter(engine, { ...log, head: checkpoint }, count);
+  const { effects, dropped } = await readLog(engine, log, count);
   const since = effects.filter(({ afterId = '' }) => afterId >= id);
   // If the first that is left began before it, so did all that was dropped.
   const [first] = takeLast(effects, count);
   return first !== undefined && (first.afterId ?? '') < id ? { effects: since } : { effects: since, dropped };
 }
 
-/** A whole log, as far as it was not dropped. */
-async function readLog(engine: Engine, log: { sessionId: SessionId; branch: string }): Promise<Part> {
-  const before = await readCount(engine, log);
+/** What was recorded along the whole lineage up to the head, oldest first. */
+async function readBefore(engine: Engine, { sessionId, head }: LogPlace): Promise<Part> {
+  const heads: Checkpoint[] = [];
+  for await (const { checkpoint } of head === undefined ? [] : readPath(engine.storage, head))
+    if (checkpoint !== undefined && heads.at(-1)?.branch !== checkpoint.branch) heads.push(checkpoint);
+  const logs = heads.toReversed().map(async ({ branch, header }): Promise<Part> => {
+    const { effectCount: before = 0, effectsInFlight = [] } = header;
+    const { effects, dropped } = await readLog(engine, { sessionId, branch }, before);
+    const isHeld = ({ ordinal }: RecordedEffect) => ordinal < before && !effectsInFlight.includes(ordinal);
+    return { effects: effects.filter(isHeld), dropped };
+  });
+  const parts = await Promise.all(logs);
+  const dropped = parts.find((part) => part.dropped !== undefined)?.dropped;
+  return { effects: parts.flatMap(({ effects }) => effects), dropped };
+}
+
+/** A whole log, of at least so many effects, as far as it was not dropped. */
+async function readLog(engine: Engine, log: Omit<LogPlace, 'head'>, count?: number): Promise<Part> {
+  const before = count ?? (await readCount(engine, log));
   const effects = await readEffects(engine, { ...log, fromOrdinal: 0 });
   return { effects, dropped: await findDropped(engine, { ...log, from: 0, before }, effects) };
 }
 
 /** What a branch recorded after the head, of so many. */
-async function readWhole(engine: Engine, place: LogPlace, before: number): Promise<Part> {
-  const { sessionId, branch, head } = place;
-  const effects = await readAfter(engine, place, branch);
-  const from = head?.branch === branch ? (head.header.effectCount ?? 0) : 0;
+async function readAfter(engine: Engine, place: LogPlace, before: number): Promise<Part> {
+  const { sessionId, branch } = place;
+  const effects = await readUnheld(engine, place);
+  const { count: from } = positionOf(place);
   return { effects, dropped: await findDropped(engine, { sessionId, branch, from, before }, effects) };
 }
 
+/** What a head says of the log of a branch. */
+function positionOf({ branch, head }: LogPlace) {
+  const { effectCount = 0, effectsInFlight = [] } = head?.branch === branch ? head.header : {};
+  return { count: effectCount, inFlight: new Set(effectsInFlight) };
+}
+
 /** What a branch recorded after the head, what was running when the head was saved, and what had failed and was not tried again since. */
-async function readAfter(
-  engine: Engine,
-  { sessionId, head }: Omit<LogPlace, 'branch'>,
-  branch: string,
-): Promise<RecordedEffect[]> {
-  const isOnBranch = head?.branch === branch;
-  const count = isOnBranch ? (head.header.effectCount ?? 0) : 0;
-  const inFlight = new Set(isOnBranch ? head.header.effectsInFlight : []);
+async function readUnheld(engine: Engine, place: LogPlace): Promise<RecordedEffect[]> {
+  const { sessionId, branch } = place;
+  const { count, inFlight } = positionOf(place);
   const effects = await readEffects(engine, { sessionId, branch, fromOrdinal: Math.min(count, ...inFlight) });
   const since = new Set(effects.filter(({ ordinal }) => ordinal >= count).map(({ idempotencyKey: key }) => key));
   const isLeft = ({ ordinal, status, idempotencyKey: key }: RecordedEffect): boolean =>
@@ -184,7 +195,7 @@ export async function readRecorded(
   engine: Engine,
   place: LogPlace,
 ): Promise<(RecordedEffect & { readonly value: unknown })[]> {
-  const effects = await readAfter(engine, place, place.branch);
+  const effects = await readUnheld(engine, place);
   const refs = effects.flatMap(({ result }) => result?.refs ?? []);
   const find = await engine.repository.loadChunks({ text: '', refs });
   return effects.map((effect) => ({
@@ -199,42 +210,17 @@ export async function readRecorded(
  */
 async function findDropped(
   { repository }: Engine,
-  log: { readonly sessionId: SessionId; readonly branch: string; readonly from: number; readonly before: number },
+  log: Omit<LogPlace, 'head'> & { readonly from: number; readonly before: number },
   effects: readonly RecordedEffect[],
 ): Promise<string | undefined> {
   const { sessionId, branch, from, before } = log;
   if (before >= from && countMissing(effects, log) === 0) return undefined;
   const dropped = Number((await repository.readRef(sessionId, 'mark', droppedMark(branch).name)) ?? 0);
   if (dropped > from && before >= from && countMissing(effects, { from: dropped, before }) === 0) return branch;
-  throw new CorruptError(
-    `Branch "${branch}" of session "${sessionId}" recorded ${before} effects, and not all of them are there. Run verify.`,
-    { details: { sessionId, branch } },
-  );
+  throw effectsMissing(sessionId, branch);
 }
 
-/** What was recorded along the whole lineage up to the head, oldest first. */
-async function readBefore(engine: Engine, { sessionId, head }: LogPlace): Promise<Part> {
-  if (head === undefined) return { effects: [] };
-  const segments: { branch: string; before: number; inFlight: readonly number[] }[] = [];
-  for await (const { checkpoint } of readPath(engine.storage, head)) {
-    if (checkpoint === undefined || segments.at(-1)?.branch === checkpoint.branch) continue;
-    const { branch, effectCount = 0, effectsInFlight = [] } = checkpoint.header;
-    segments.push({ branch, before: effectCount, inFlight: effectsInFlight });
-  }
-  const logs = segments.toReversed().map(async ({ branch, before, inFlight }): Promise<Part> => {
-    const effects = await readEffects(engine, { sessionId, branch, fromOrdinal: 0 });
-    const dropped = await findDropped(engine, { sessionId, branch, from: 0, before }, effects);
-    return { effects: effects.filter(({ ordinal }) => ordinal < before && !inFlight.includes(ordinal)), dropped };
-  });
-  const parts = await Promise.all(logs);
-  const dropped = parts.find((part) => part.dropped !== undefined)?.dropped;
-  return { effects: parts.flatMap(({ effects }) => effects), dropped };
-}
-
-async function readCount(
-  { repository }: Engine,
-  { sessionId, branch }: { sessionId: SessionId; branch: string },
-): Promise<number> {
+async function readCount({ repository }: Engine, { sessionId, branch }: Omit<LogPlace, 'head'>): Promise<number> {
   return Number((await repository.readRef(sessionId, 'log', branch)) ?? 0);
 }
 

@@ -3,13 +3,13 @@ import { describeOn } from '../../../test/support/later.ts';
 import { STORAGES } from '../../../test/support/storages.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import type { Session } from '../session/session.ts';
-import type { WriterOptions } from '../write/session-options.ts';
+import type { SessionOptions } from '../write/session-options.ts';
 
 type Log = { log: string[] };
 type Try = { readonly attempt: number; readonly idempotencyKey: string };
 
 const EMPTY: Log = { log: [] };
-const FROM_START: WriterOptions = { replayFrom: 'start' };
+const FROM_START: Omit<SessionOptions, 'initial' | 'schema'> = { replayFrom: 'start' };
 
 const note = (session: Session<Log>, entry: string) => session.update((draft) => void draft.log.push(entry));
 
@@ -41,7 +41,8 @@ const succeed = (session: Session<Log>, name: string, options?: { input: unknown
 describeOn(STORAGES)('attempts and saves on %s', (_, create) => {
   function setUp() {
     const manager = new CheckpointManager({ storage: create().storage });
-    const open = (options?: WriterOptions) => manager.session('s', { initial: EMPTY, ...options });
+    const open = (options?: Omit<SessionOptions, 'initial' | 'schema'>) =>
+      manager.session('s', { initial: EMPTY, ...options });
     return { manager, open };
   }
 

@@ -4,7 +4,6 @@ import { WholeCheckpointStorage } from '../../storage/whole/whole-storage.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { RecordedEffect } from './effect-record.ts';
 import { givenForm, type InputDigest, isSameInput, sortedForm, withoutMarks } from './input-digest.ts';
-import { LeftSteps } from './left-steps.ts';
 
 /** What a step is known by: its name, its input, and, in a work, which of several equal calls it is. */
 export type StepIdentity = {
@@ -14,80 +13,79 @@ export type StepIdentity = {
   readonly nth?: number | undefined;
 };
 
-/** What stays the same in every attempt. */
-export function identityOf(given: StepIdentity & { readonly idempotencyKey: string }) {
-  const { name, idempotencyKey, inputDigest, work, nth } = given;
-  return {
-    name,
-    idempotencyKey,
-    ...(inputDigest !== undefined && { inputDigest }),
-    ...(work !== undefined && { work }),
-    ...(nth !== undefined && { nth }),
-  };
-}
-
 /** The recordings that a session may use, and where its own log goes on. */
 export type OpenedLog = {
   readonly recordings: readonly RecordedEffect[];
   readonly nextOrdinal: number;
-  /** Whether the program runs again from its start. */
+  /** Whether the program runs again from its start: no state that it saves holds what it has not asked for. */
   readonly isFromStart?: boolean;
   /** A branch of which recordings are wanted that were dropped: no step can tell which is its own. */
   readonly dropped?: string | undefined;
 };
 
 /** What a checkpoint says about the log of its branch. */
-type LogPosition = Pick<CheckpointHeader, 'effectCount' | 'effectsInFlight'>;
+export type LogPosition = Pick<CheckpointHeader, 'effectCount' | 'effectsInFlight'>;
 
 /** Failed steps that are remembered for a retry; who retries does so before this many others failed. */
 const MAX_FAILED = 1000;
 
+/** A step that did not end well is left to later processes until so many have begun after it: whoever opens the session reads all since. */
+const MAX_BEHIND = 1000;
+
 /** The recordings that steps may use, each once. Steps with an input find theirs in any order, others in the order of the calls. */
 export class StepRecordings {
-  readonly #recordings = new Map<string, RecordedEffect[]>();
-  /** Those with an input, by what it is without its secrets, as given and with sorted keys. */
-  readonly #alike = new Map<string, Set<RecordedEffect>>();
-  /** Those of works, which may be asked for until their work is over. */
-  readonly #works = new Map<string, Set<RecordedEffect>>();
+  readonly #log: OpenedLog & { readonly branch: string };
+  /** Those that were not asked for yet, in order, by each key that they are looked for under. */
+  readonly #index = new Map<string, Set<RecordedEffect>>();
   /** What failed in this process; oldest first. */
   readonly #failed = new Set<RecordedEffect>();
-  readonly #left: LeftSteps;
-  readonly #dropped: string | undefined;
+  /**
+   * Those of the branch that no state holds, by ordinal, in order: a checkpoint leaves them to whoever goes on from it. From the start
+   * on that is all that was not asked for, else the calls of works, and what has no result.
+   */
+  readonly #left = new Map<number, RecordedEffect>();
+  /** From here to the end of what was found nothing was asked for. */
+  #rest: number;
 
   constructor(log: OpenedLog & { readonly branch: string }) {
-    this.#dropped = log.dropped;
-    this.#left = new LeftSteps(log);
-    for (const recorded of log.recordings) {
-      this.#add(recorded, 'last');
-      if (recorded.work === undefined) continue;
-      const ofWork = this.#works.get(recorded.work) ?? new Set();
-      this.#works.set(recorded.work, ofWork.add(recorded));
-    }
+    this.#log = log;
+    for (const recorded of log.recordings) this.#add(recorded);
+    for (const recorded of log.recordings.toSorted((a, b) => a.ordinal - b.ordinal))
+      if (recorded.branch === log.branch && (log.isFromStart === true || isUnheld(recorded)))
+        this.#left.set(recorded.ordinal, recorded);
+    this.#rest = log.nextOrdinal;
+    if (log.isFromStart === true) while (this.#left.has(this.#rest - 1)) this.#rest--;
   }
 
   /** What a checkpoint saved now says, if so many effects are stored and these are running. */
   positionAt(storedCount: number, running: ReadonlySet<number>): LogPosition {
-    const { count, left } = this.#left.before(storedCount);
+    const count = storedCount > this.#log.nextOrdinal ? storedCount : this.#rest;
     if (count === 0) return {};
-    const open = new Set([...running, ...left]);
+    const open = new Set(running);
+    const isNear = ({ work, ordinal }: RecordedEffect) => work !== undefined || count - ordinal <= MAX_BEHIND;
+    // A work names its calls itself, so those that failed keep their keys without.
+    for (const failed of this.#failed) if (failed.work === undefined && isNear(failed)) open.add(failed.ordinal);
+    for (const left of this.#left.values()) {
+      if (left.ordinal >= count) break;
+      if (isNear(left)) open.add(left.ordinal);
+    }
     const inFlight = [...open].filter((ordinal) => ordinal < count).toSorted((a, b) => a - b);
     return { effectCount: count, ...(inFlight.length > 0 && { effectsInFlight: inFlight }) };
   }
 
   /** Those of one work that it has not asked for yet. */
   unseenOf(work: string): RecordedEffect[] {
-    return [...(this.#works.get(work) ?? [])];
+    return [...(this.#index.get(workKey(work)) ?? [])];
   }
 
   /** Lets go of what was recorded under a name, without an input. */
   letGo(name: string): void {
-    for (const recorded of this.#recordings.get(keyOf({ name }))?.slice() ?? []) this.#remove(recorded);
+    for (const key of keysOf({ name })) for (const recorded of this.#index.get(key) ?? []) this.#remove(recorded);
   }
 
   /** Lets go of the recordings of a work that is over. */
   settle(work: string): void {
-    for (const recorded of this.#works.get(work) ?? []) this.#remove(recorded);
-    this.#works.delete(work);
+    for (const recorded of this.unseenOf(work)) this.#remove(recorded);
   }
 
   /**
@@ -96,41 +94,41 @@ export class StepRecordings {
    */
   take(
     asked: StepIdentity & { readonly formerly?: string | undefined },
-    how: { readonly isExact: boolean },
+    { isExact }: { readonly isExact: boolean },
   ): RecordedEffect | undefined {
+    if (this.#log.dropped !== undefined) throw describeDropped(asked.name, this.#log.dropped);
     const { inputDigest, formerly } = asked;
-    const recorded = this.#take(asked, how);
-    if (recorded !== undefined || formerly === undefined) return recorded;
-    return this.#take({ name: formerly, inputDigest }, how) ?? this.#take({ name: formerly }, how);
+    const names = formerly === undefined ? [asked] : [asked, { name: formerly, inputDigest }, { name: formerly }];
+    for (const identity of names) {
+      const isInOrder = identity.work === undefined && (isExact || identity.inputDigest === undefined);
+      const taken = this.#find(identity, isSame, isInOrder) ?? this.#find(identity, isAlike, isInOrder);
+      if (taken !== undefined) this.#remove(taken);
+      if (taken !== undefined) return taken;
+    }
+    return undefined;
   }
 
-  #take(identity: StepIdentity, { isExact }: { readonly isExact: boolean }): RecordedEffect | undefined {
-    if (this.#dropped !== undefined) throw describeDropped(identity.name, this.#dropped);
-    const fitting = this.#recordings.get(keyOf(identity)) ?? this.#findAlike(identity);
-    const isInOrder = identity.work === undefined && (isExact || identity.inputDigest === undefined);
-    const taken = (isInOrder ? undefined : fitting.find(hasResult)) ?? fitting[0];
-    if (taken !== undefined) this.#remove(taken);
-    return taken;
-  }
-
-  /** Those whose input is the same as far as is known: with its keys in another order, with fewer or more of its secrets. */
-  #findAlike(identity: StepIdentity): RecordedEffect[] {
-    const { inputDigest: asked } = identity;
-    const alike = new Set(alikeKeysOf(identity).flatMap((key) => [...(this.#alike.get(key) ?? [])]));
-    return [...alike].filter(({ inputDigest: found }) => asked !== found && isSameInput(asked ?? '', found ?? ''));
+  #find(asked: StepIdentity, fits: typeof isSame, isInOrder: boolean): RecordedEffect | undefined {
+    let unfinished: RecordedEffect | undefined;
+    for (const key of keysOf(asked))
+      for (const recorded of this.#index.get(key) ?? []) {
+        if (!fits(asked, recorded)) continue;
+        if (isInOrder || recorded.status === 'done' || recorded.status === 'dropped') return recorded;
+        unfinished ??= recorded;
+      }
+    return unfinished;
   }
 
   /** The oldest recording of this name that is left: what was recorded instead. */
   findOther(name: string): RecordedEffect | undefined {
-    const others = [...this.#recordings.values()].flat().filter((recorded) => recorded.name === name);
+    const others = [...this.#index.values()].flatMap((some) => [...some].filter((recorded) => recorded.name === name));
     return others.toSorted((a, b) => a.ordinal - b.ordinal)[0];
   }
 
   /** Keeps the place and the key of a step that failed for the next call of the same identity. */
   keepForRetry(failed: RecordedEffect): void {
-    this.#add(failed, 'first');
+    for (const key of keysOf(failed)) this.#index.set(key, new Set([failed, ...(this.#index.get(key) ?? [])]));
     this.#failed.add(failed);
-    this.#left.addFailed(failed);
     for (const oldest of this.#failed) {
       if (this.#failed.size <= MAX_FAILED) break;
       this.#remove(oldest);
@@ -139,44 +137,50 @@ export class StepRecordings {
 
   #remove(recorded: RecordedEffect): void {
     this.#failed.delete(recorded);
-    this.#left.remove(recorded);
-    this.#works.get(recorded.work ?? '')?.delete(recorded);
-    for (const alike of alikeKeysOf(recorded)) this.#alike.get(alike)?.delete(recorded);
-    const key = keyOf(recorded);
-    const list = this.#recordings.get(key) ?? [];
-    list.splice(list.indexOf(recorded), 1);
-    if (list.length === 0) this.#recordings.delete(key);
+    for (const key of [...keysOf(recorded), workKey(recorded.work)]) {
+      const some = this.#index.get(key);
+      some?.delete(recorded);
+      if (some?.size === 0) this.#index.delete(key);
+    }
+    const { branch, ordinal } = recorded;
+    if (branch === this.#log.branch && this.#left.delete(ordinal)) this.#rest = Math.max(this.#rest, ordinal + 1);
   }
 
   clear(): void {
-    this.#recordings.clear();
-    this.#alike.clear();
-    this.#works.clear();
+    this.#index.clear();
     this.#failed.clear();
     this.#left.clear();
+    this.#rest = this.#log.nextOrdinal;
   }
 
-  #add(recorded: RecordedEffect, place: 'first' | 'last'): void {
-    const list = this.#recordings.get(keyOf(recorded)) ?? [];
-    this.#recordings.set(keyOf(recorded), list);
-    if (place === 'first') list.unshift(recorded);
-    else list.push(recorded);
-    for (const key of alikeKeysOf(recorded)) this.#alike.set(key, (this.#alike.get(key) ?? new Set()).add(recorded));
+  #add(recorded: RecordedEffect): void {
+    const keys = recorded.work === undefined ? keysOf(recorded) : [...keysOf(recorded), workKey(recorded.work)];
+    for (const key of keys) this.#index.set(key, (this.#index.get(key) ?? new Set()).add(recorded));
   }
 }
 
-function hasResult({ status }: RecordedEffect): boolean {
-  return status === 'done' || status === 'dropped';
+function isUnheld({ work, status }: RecordedEffect): boolean {
+  return work !== undefined || status === 'started' || status === 'failed';
 }
 
-function keyOf({ name, inputDigest, work, nth }: StepIdentity): string {
-  return JSON.stringify([name, inputDigest && givenForm(inputDigest), work, nth]);
+/** By its name and work, and its input without its secrets, as given and with sorted keys. */
+function keysOf({ name, inputDigest, work }: StepIdentity): string[] {
+  const digests =
+    inputDigest === undefined ? [null] : [withoutMarks(inputDigest), withoutMarks(sortedForm(inputDigest))];
+  return [...new Set(digests)].map((digest) => JSON.stringify([name, digest, work]));
 }
 
-function alikeKeysOf({ name, inputDigest, work }: StepIdentity): string[] {
-  if (inputDigest === undefined) return [];
-  const digests = new Set([withoutMarks(inputDigest), withoutMarks(sortedForm(inputDigest))]);
-  return [...digests].map((digest) => JSON.stringify([name, digest, work]));
+function workKey(work: string | undefined): string {
+  return JSON.stringify([work]);
+}
+
+function isSame({ inputDigest, nth }: StepIdentity, found: StepIdentity): boolean {
+  return nth === found.nth && givenForm(inputDigest ?? '') === givenForm(found.inputDigest ?? '');
+}
+
+/** Whether the input is the same as far as is known: with its keys in another order, with fewer or more of its secrets. */
+function isAlike({ inputDigest: asked = '' }: StepIdentity, { inputDigest: found = '' }: StepIdentity): boolean {
+  return asked !== found && isSameInput(asked, found);
 }
 
 /** Throws if the storage cannot record steps: whoever needs them says so before anything is paid for. */
@@ -201,26 +205,20 @@ export function describeMismatch(
   recorded: RecordedEffect | undefined,
   inputDigest: InputDigest | undefined,
 ): ReplayMismatchError {
-  const details = { name, recordedInput: recorded?.inputDigest ?? null, input: inputDigest ?? null };
-  if (recorded === undefined)
-    return new ReplayMismatchError(`Step "${name}" has no recording left to replay.`, { details });
-  if (recorded.status === 'dropped')
-    return new ReplayMismatchError(
-      `The result of step "${name}" (effect ${recorded.ordinal}) was dropped. Go on from a checkpoint that is kept, not from the start.`,
-      { details },
-    );
-  if (recorded.status === 'started')
-    return new ReplayMismatchError(`Step "${name}" was still running when the recording ends.`, { details });
-  return new ReplayMismatchError(
-    `Step "${name}" (effect ${recorded.ordinal}) got another ${compare(inputDigest, recorded.inputDigest)}.`,
-    { details },
-  );
+  return new ReplayMismatchError(`Step "${name}" cannot be replayed: ${findReason(recorded, inputDigest)}.`, {
+    details: { name, recordedInput: recorded?.inputDigest ?? null, input: inputDigest ?? null },
+  });
 }
 
-function compare(given: InputDigest | undefined, recorded: InputDigest | undefined): string {
-  return given !== undefined && recorded !== undefined && withoutMarks(given) === withoutMarks(recorded)
-    ? 'secret in its input than the recording'
-    : `input than the recording: ${short(given)} instead of ${short(recorded)}`;
+function findReason(recorded: RecordedEffect | undefined, given: InputDigest | undefined): string {
+  if (recorded === undefined) return 'it has no recording left';
+  const { ordinal, status, inputDigest: found } = recorded;
+  if (status === 'dropped')
+    return `its result (effect ${ordinal}) was dropped. Go on from a checkpoint that is kept, not from the start`;
+  if (status === 'started') return 'it was still running when the recording ends';
+  return given !== undefined && found !== undefined && withoutMarks(given) === withoutMarks(found)
+    ? `it got another secret in its input than its recording (effect ${ordinal})`
+    : `it got another input than its recording (effect ${ordinal}): ${short(given)} instead of ${short(found)}`;
 }
 
 function short(digest: InputDigest | undefined): string {

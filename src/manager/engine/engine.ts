@@ -17,12 +17,11 @@ import type { ValueLimits } from '../../core/value/format.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import { type CheckpointStorage, isCheckpointStorage } from '../../storage/whole/checkpoint-storage.ts';
 import { WholeCheckpointStorage } from '../../storage/whole/whole-storage.ts';
-import { Events, type FailureSource } from './events.ts';
+import { Events, type FailureSource, type Telemetry, type TracedOutcome, type TracedWork } from './events.ts';
 import { type Migration, Migrations } from './loading.ts';
 import { CURRENT, DEFAULT_BRANCH } from './records.ts';
 import { Repository } from './repository.ts';
-import { parseOpenName, REPORT_TYPE } from './save-options.ts';
-import type { Telemetry, TracedOutcome, TracedWork } from './telemetry.ts';
+import { REPORT_TYPE } from './save-options.ts';
 import { Writer } from './writer.ts';
 
 const DEFAULT_SHADOW_BUDGET_BYTES = 256 * 1024 * 1024;
@@ -67,20 +66,9 @@ export type AfterSaves = {
 
 const KEEP_ALL: AfterSaves = { note: () => Promise.resolve(), settled: () => Promise.resolve() };
 
-type EngineParts = Pick<
-  Engine,
-  | 'storage'
-  | 'repository'
-  | 'codec'
-  | 'plainCodec'
-  | 'events'
-  | 'ports'
-  | 'shadows'
-  | 'migrations'
-  | 'keepers'
-  | 'cuts'
-  | 'finishing'
-  | 'telemetry'
+type EngineParts = Omit<
+  { readonly [Key in keyof Engine as Engine[Key] extends (...given: never[]) => unknown ? never : Key]: Engine[Key] },
+  'cutsSinceMs'
 >;
 
 /** Remembers something of sessions, and hears when one is deleted or moved. */
@@ -193,9 +181,9 @@ export class Engine {
    */
   write<Result>(work: (writer: Writer) => Promise<Result>, save?: SavePlace): Promise<Result> {
     const writer = new Writer(this);
-    if (save === undefined || this.telemetry === undefined) return this.#write(work, { writer, save });
+    if (save === undefined || this.telemetry === undefined) return this.#write(work, writer, save);
     return this.trace({ kind: 'save', sessionId: save.sessionId }, async (tell) => {
-      const result = await this.#write(work, { writer, save });
+      const result = await this.#write(work, writer, save);
       tell({ checkpoint: writer.stored.at(-1) });
       return result;
     });
@@ -206,29 +194,10 @@ export class Engine {
     return this.telemetry === undefined ? run(() => undefined) : this.telemetry.trace(work, run);
   }
 
-  /** Runs a step whose name may be told. Its result is a recorded one if its function is not called. */
-  traceStep<Attempt, Result, Recorded>({
-    run,
-    record,
-    ...work
-  }: Omit<TracedWork, 'kind'> & {
-    readonly run: (attempt: Attempt) => Result;
-    readonly record: (run: (attempt: Attempt) => Result) => Promise<Recorded>;
-  }): Promise<Recorded> {
-    parseOpenName(work.name, 'A step name', this.codec);
-    if (this.telemetry === undefined) return record(run);
-    return this.telemetry.trace({ kind: 'step', ...work }, (tell) => {
-      tell({ isReplayed: true });
-      return record((attempt) => {
-        tell({ isReplayed: false });
-        return run(attempt);
-      });
-    });
-  }
-
   async #write<Result>(
     work: (writer: Writer) => Promise<Result>,
-    { writer, save }: { readonly writer: Writer; readonly save: SavePlace | undefined },
+    writer: Writer,
+    save: SavePlace | undefined,
   ): Promise<Result> {
     try {
       return await work(writer);
@@ -270,11 +239,7 @@ export class Engine {
   /** Deletes a session while nothing is under way in it here; returns whether it did. */
   async endSession(sessionId: SessionId, end: () => Promise<boolean>): Promise<boolean> {
     const noteEnd = await this.noteStanding(sessionId);
-    let run = end;
-    for (const keeper of this.keepers) {
-      const inner = run;
-      run = () => keeper.whileIdle(sessionId, inner);
-    }
+    const run = [...this.keepers].reduce((inner, keeper) => () => keeper.whileIdle(sessionId, inner), end);
     const isEnded = await run();
     if (isEnded) await noteEnd();
     return isEnded;

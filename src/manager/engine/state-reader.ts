@@ -1,7 +1,5 @@
 import type { FindChunk } from '../../core/codec/decode.ts';
-import { DecodedParts } from '../../core/codec/decoded-parts.ts';
-import type { NodePlace, Parts } from '../../core/codec/parts.ts';
-import type { ReadBudget } from '../../core/codec/read-budget.ts';
+import { DecodedParts } from '../../core/codec/parts.ts';
 import { findIn } from '../../core/codec/state-codec.ts';
 import { hasErrorCode } from '../../core/errors.ts';
 import type { ChunkContent, Digest } from '../../core/tree/chunk.ts';
@@ -15,13 +13,16 @@ const KEPT_BYTES = 32 * 1024 * 1024;
 /** Reads states to look at: of the next one only what differs is read and decoded. States share their parts: nobody may change them. */
 export class StateReader {
   readonly #engine: Engine;
-  readonly #parts = new NodeParts();
+  readonly #parts = new DecodedParts(KEPT_BYTES);
 
   constructor(engine: Engine) {
     this.#engine = engine;
   }
 
   async read(stored: StoredCheckpoint): Promise<unknown> {
+    const { version } = this.#engine.migrations;
+    const isCurrent = version === undefined || (stored.checkpoint.schemaVersion ?? 0) === version;
+    if (!isCurrent) return readState(this.#engine, stored); // migrations may change what they get
     try {
       const find = await this.#load(stored.root);
       return migrate(this.#engine, stored, this.#engine.codec.decode(stored.root, find, this.#parts)).state;
@@ -43,26 +44,5 @@ export class StateReader {
       level = chunks.flatMap(({ refs }) => refs);
     }
     return findIn(found);
-  }
-}
-
-/** Nodes of lists, objects and texts. Elements of sets and keys of maps are told apart by what they are, so each is made anew. */
-class NodeParts implements Parts {
-  readonly #decoded = new DecodedParts();
-  isEmpty = true;
-
-  has(digest: Digest): boolean {
-    return this.#decoded.has(digest);
-  }
-
-  value(_place: unknown, _budget: unknown, decode: () => unknown): unknown {
-    return decode();
-  }
-
-  items({ digest, kind, height, depth }: NodePlace, budget: ReadBudget, decode: () => unknown[]): unknown[] {
-    if (kind === 'Set' || kind === 'Map') return decode();
-    if (this.#decoded.bytes > KEPT_BYTES) this.#decoded.turn();
-    this.isEmpty = false;
-    return this.#decoded.take({ digest, as: `${kind} ${height}`, depth }, budget, decode);
   }
 }

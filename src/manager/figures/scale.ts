@@ -73,7 +73,6 @@ export class Scale {
     return below;
   }
 
-  /** Counts a chunk and finds what it refers to. */
   #take(content: ChunkContent, { digest, path, height, kind }: Pending): Pending[] {
     if (this.#seen.has(digest)) return [];
     this.#seen.add(digest);
@@ -92,7 +91,6 @@ function stepInto(path: readonly PathStep[], step: PathStep): readonly PathStep[
   return path.length >= MAX_STEPS ? path : [...path, step];
 }
 
-/** The refs of a value, with their paths. */
 function refsBelow(value: Linked, path: readonly PathStep[]): Pending[] {
   if (typeof value !== 'object' || value === null) return [];
   if (value instanceof Ref) return [{ digest: value.digest, path, height: 0, kind: '' }];

@@ -2,6 +2,7 @@ import { ConflictError, CorruptError, hasErrorCode } from '../../core/errors.ts'
 import { type CheckpointId, isCheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import type { Ref, RefChange } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
+import { tryCommit } from '../../storage/refusal.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readState } from '../engine/loading.ts';
 import { parseObject } from '../engine/records.ts';
@@ -67,11 +68,7 @@ export function endingOf(cut: Cut): RefChange {
 
 /** Aborts a cut, unless it has ended already. After this its group checkpoint exists, or never will. */
 export async function abortCut({ storage }: Engine, cut: Cut): Promise<void> {
-  try {
-    await storage.commit({ sessionId: cut.groupId, refs: [endingOf(cut)] });
-  } catch (error) {
-    if (!hasErrorCode(error, 'CONFLICT')) throw error;
-  }
+  await tryCommit(storage, { sessionId: cut.groupId, refs: [endingOf(cut)] });
 }
 
 /** Whether the time of a cut is up. */

@@ -40,9 +40,6 @@ type GivenMember = GivenChannels & {
   readonly options?: SaveOptions | undefined;
 };
 
-/** What saving members needs of the manager. */
-export type MemberSaving = { readonly engine: Engine; readonly saving: AgentSaving };
-
 /** Every member of a cut is saved, pinned and read at the same time as the others. */
 const MAX_MEMBERS = 256;
 
@@ -75,22 +72,15 @@ const MEMBER: OptionChecks<GivenMember> = {
 
 const NAMED_MEMBER: OptionChecks = { ...MEMBER, name: { required: name } };
 
+const WAYS: ReadonlySet<string> = new Set(['agent', 'agent, sessionId', 'session, state']);
+
 /** Accepts what a member brings to a cut: an agent, or a session and its state, and nothing that would be ignored. */
 export function checkMember(member: GivenMember, of: string, checks: OptionChecks = MEMBER): void {
   checkOptions(member, checks, of);
-  const problem = member.session === undefined ? findAgentProblem(member) : findSessionProblem(member);
-  if (problem !== undefined) throw new InvalidInputError(`The ${of} ${problem}. Pass { agent } or { session, state }.`);
-}
-
-function findAgentProblem({ agent, state }: GivenMember): string | undefined {
-  if (agent === undefined) return `has neither an agent nor a session${state === undefined ? '' : ' for its state'}`;
-  return state === undefined ? undefined : 'has both an agent and a state';
-}
-
-function findSessionProblem({ agent, sessionId, state }: GivenMember): string | undefined {
-  if (agent !== undefined) return 'has both an agent and a session';
-  if (sessionId !== undefined) return 'has both a session and a sessionId';
-  return state === undefined ? 'has a session, and no state' : undefined;
+  const parts = ['agent', 'session', 'sessionId', 'state'] as const;
+  const found = parts.filter((part) => member[part] !== undefined).join(', ');
+  if (!WAYS.has(found))
+    throw new InvalidInputError(`The ${of} has ${found || 'nothing to save'}. Pass { agent } or { session, state }.`);
 }
 
 /** The names of a group's members, in order; throws unless they are members, and different ones. */
@@ -126,8 +116,8 @@ function checkDifferent(members: readonly (GivenMember & { readonly name: string
 }
 
 /** Saves a member for a cut. Its state and its messages are read before this first awaits. */
-export async function saveMember({ engine, saving }: MemberSaving, member: GivenMember): Promise<MemberSave> {
-  const channels = captureChannels(engine, member);
+export async function saveMember(saving: AgentSaving, member: GivenMember): Promise<MemberSave> {
+  const channels = captureChannels(saving.engine, member);
   const said = withoutUndefined(member.options ?? {});
   const options: SaveOptions = { type: 'group_member', trigger: 'group_cut', ...said };
   const { agent, sessionId, session, state } = member;

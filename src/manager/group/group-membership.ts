@@ -1,8 +1,9 @@
 import { InvalidInputError, messageOf } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { sleep } from '../../core/time/timer.ts';
-import { abortCut, type Cut, deleteReports, isOverdue, readCuts, storeReport } from './cut.ts';
-import { checkMember, type MemberSaving, type MemberState, saveMember } from './group-member.ts';
+import type { AgentSaving } from '../agent/agent-saving.ts';
+import { abortCut, type Cut, deleteReports, isOverdue, type MemberReport, readCuts, storeReport } from './cut.ts';
+import { checkMember, type MemberState, saveMember } from './group-member.ts';
 
 /** How a cut ended. */
 export type CutOutcome =
@@ -34,9 +35,6 @@ export type JoinOptions = {
   readonly signal?: AbortSignal | undefined;
 };
 
-/** Where and as whom a process takes part. */
-export type MemberPlace = { readonly groupId: SessionId; readonly name: string };
-
 /** A cut is rare and takes a moment anyway; five reads a second are nothing to a storage. */
 export const DEFAULT_POLL_MS = 200;
 
@@ -46,47 +44,94 @@ export class GroupMembership {
   readonly name: string;
   /** Resolves when the membership has ended; rejects if `onError` threw. */
   readonly ended: Promise<void>;
-  readonly #parts: MemberSaving;
+  readonly #saving: AgentSaving;
   readonly #options: JoinOptions;
   readonly #closing = new AbortController();
   #answered: CheckpointId | undefined;
 
-  constructor(parts: MemberSaving, { groupId, name }: MemberPlace, options: JoinOptions) {
+  /** @internal A group is joined through `joinGroup`. */
+  constructor(
+    saving: AgentSaving,
+    { groupId, name }: { readonly groupId: SessionId; readonly name: string },
+    options: JoinOptions,
+  ) {
     this.groupId = groupId;
     this.name = name;
-    this.#parts = parts;
+    this.#saving = saving;
     this.#options = options;
     this.ended = this.#watch();
   }
 
+  get #pollMs(): number {
+    return this.#options.pollMs ?? DEFAULT_POLL_MS;
+  }
+
   async #watch(): Promise<void> {
-    const { pollMs = DEFAULT_POLL_MS, signal } = this.#options;
+    const { signal } = this.#options;
     const end = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal]);
     while (!end.aborted) {
       try {
-        const [cut] = await readCuts(this.#parts.engine, { sessionId: this.groupId });
-        if (cut?.members.includes(this.name) && cut.id !== this.#answered) await this.#takePart(cut, pollMs);
+        const [cut] = await readCuts(this.#saving.engine, { sessionId: this.groupId });
+        if (cut?.members.includes(this.name) && cut.id !== this.#answered) await this.#takePart(cut);
       } catch (error) {
         this.#options.onError(error);
       }
-      await Promise.allSettled([sleep(this.#parts.engine.ports, pollMs, end)]); // less long if the end comes
+      await Promise.allSettled([sleep(this.#saving.engine.ports, this.#pollMs, end)]); // less long if the end comes
     }
   }
 
   /** Answers one cut, and stays with it until it is over. */
-  async #takePart(cut: Cut, pollMs: number): Promise<void> {
-    this.#answered = cut.id;
-    const part = new CutPart(this.#parts, cut, { member: this.name, pollMs });
+  async #takePart(cut: Cut): Promise<void> {
+    const { groupId, id, deadlineMs } = cut;
+    this.#answered = id;
+    let hasAnswered = false;
+    const save = async (member: MemberState): Promise<CutOutcome> => {
+      if (hasAnswered) throw new InvalidInputError('A member saves once for a cut.');
+      hasAnswered = true;
+      await this.#save(cut, member);
+      return this.#awaitEnd(cut);
+    };
+    const refuse = async (error: unknown): Promise<void> => {
+      if (hasAnswered) return;
+      hasAnswered = true;
+      await this.#report(cut, { failure: messageOf(error) });
+    };
     try {
-      await this.#options.onCut(part.view());
-      await part.refuse(new InvalidInputError('onCut did not call cut.save'));
+      await this.#options.onCut({ groupId, id, deadline: new Date(deadlineMs), save });
+      await refuse(new InvalidInputError('onCut did not call cut.save'));
     } catch (error) {
-      await part.refuse(error);
+      await refuse(error);
       throw error;
     } finally {
-      await part.awaitEnd();
-      await deleteReports(this.#parts.engine, cut); // also here: its coordinator may be dead, or this report came late
+      await this.#awaitEnd(cut);
+      await deleteReports(this.#saving.engine, cut); // also here: its coordinator may be dead, or this report came late
     }
+  }
+
+  async #save(cut: Cut, member: MemberState): Promise<void> {
+    try {
+      checkMember(member, `member "${this.name}" of cut.save()`);
+      await this.#report(cut, await saveMember(this.#saving, member));
+    } catch (error) {
+      await Promise.allSettled([this.#report(cut, { failure: messageOf(error) })]); // else the coordinator waits until the deadline
+      throw error;
+    }
+  }
+
+  #report(cut: Cut, report: MemberReport): Promise<void> {
+    return storeReport(this.#saving.engine, cut, { member: this.name, report });
+  }
+
+  /** Waits until the cut is over. Past its deadline its coordinator may be dead, and anyone may abort it. */
+  async #awaitEnd(cut: Cut): Promise<CutOutcome> {
+    const { engine } = this.#saving;
+    const { id, groupId: sessionId } = cut;
+    while ((await readCuts(engine, { sessionId }))[0]?.id === id) {
+      if (await isOverdue(engine, cut)) await abortCut(engine, cut);
+      else await sleep(engine.ports, this.#pollMs);
+    }
+    const isCommitted = (await engine.storage.readCheckpoint(id)) !== undefined;
+    return isCommitted ? { isCommitted, checkpointId: id } : { isCommitted, reason: ABORTED };
   }
 
   /** Ends the membership; waits for a cut under way, which its deadline bounds. Idempotent. */
@@ -97,66 +142,6 @@ export class GroupMembership {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-  }
-}
-
-/** A member's part in one cut. */
-class CutPart {
-  readonly #parts: MemberSaving;
-  readonly #cut: Cut;
-  readonly #member: string;
-  readonly #pollMs: number;
-  #isAnswered = false;
-
-  constructor(parts: MemberSaving, cut: Cut, { member, pollMs }: { readonly member: string; readonly pollMs: number }) {
-    this.#parts = parts;
-    this.#cut = cut;
-    this.#member = member;
-    this.#pollMs = pollMs;
-  }
-
-  view(): GroupCut {
-    const { groupId, id, deadlineMs } = this.#cut;
-    return { groupId, id, deadline: new Date(deadlineMs), save: (member) => this.#save(member) };
-  }
-
-  async #save(member: MemberState): Promise<CutOutcome> {
-    if (this.#isAnswered) throw new InvalidInputError('A member saves once for a cut.');
-    this.#isAnswered = true;
-    const { engine } = this.#parts;
-    try {
-      checkMember(member, `member "${this.#member}" of cut.save()`);
-      const report = await saveMember(this.#parts, member);
-      await storeReport(engine, this.#cut, { member: this.#member, report });
-    } catch (error) {
-      await Promise.allSettled([this.#reportFailure(error)]); // else the coordinator waits until the deadline
-      throw error;
-    }
-    return this.awaitEnd();
-  }
-
-  /** Tells the coordinator that this member does not take part, unless it has answered already. */
-  async refuse(error: unknown): Promise<void> {
-    if (this.#isAnswered) return;
-    this.#isAnswered = true;
-    await this.#reportFailure(error);
-  }
-
-  async #reportFailure(error: unknown): Promise<void> {
-    const report = { failure: messageOf(error) };
-    await storeReport(this.#parts.engine, this.#cut, { member: this.#member, report });
-  }
-
-  /** Waits until the cut is over. Past its deadline its coordinator may be dead, and anyone may abort it. */
-  async awaitEnd(): Promise<CutOutcome> {
-    const { engine } = this.#parts;
-    const { id, groupId: sessionId } = this.#cut;
-    while ((await readCuts(engine, { sessionId }))[0]?.id === id) {
-      if (await isOverdue(engine, this.#cut)) await abortCut(engine, this.#cut);
-      else await sleep(engine.ports, this.#pollMs);
-    }
-    const isCommitted = (await engine.storage.readCheckpoint(id)) !== undefined;
-    return isCommitted ? { isCommitted, checkpointId: id } : { isCommitted, reason: ABORTED };
   }
 }
 

@@ -47,14 +47,14 @@ async function removePin({ storage }: Engine, { sessionId, name }: Pick<Ref, 'se
 }
 
 /** What pins are looked at for, and which checkpoints are known to be there. */
-export type PinCase = {
+type PinCase = {
   readonly sessionId?: SessionId | undefined;
   readonly dryRun: boolean;
   readonly live: ReadonlySet<CheckpointId>;
 };
 
 /** Which pins protect nothing any more, and since when groups are being saved. */
-export type PinReview = { readonly stale: ReadonlySet<string>; readonly cutsSinceMs: number };
+type PinReview = { readonly stale: ReadonlySet<string>; readonly cutsSinceMs: number };
 
 /**
  * Finds, and unless `dryRun` removes, the pins that protect nothing any more: of group checkpoints that were deleted, and of cuts

@@ -1,11 +1,11 @@
 import { CorruptError, InvalidInputError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { AgentFactory } from '../agent/agent.ts';
-import type { PreparedRestore, RestoreOptions } from '../agent/agent-saving.ts';
+import type { AgentSaving, PreparedRestore, RestoreOptions } from '../agent/agent-saving.ts';
 import { captureAgent } from '../agent/capture-agent.ts';
 import { type RestoreProblem, type RestoreReport, readState } from '../engine/loading.ts';
 import { GROUP_TYPE } from '../engine/save-options.ts';
-import type { MemberSaving } from './group-member.ts';
+
 import {
   checkGroupState,
   forEachMember,
@@ -58,21 +58,21 @@ const UNCHANGED = 'The group was not restored, and no agent was changed.';
  * what it touched if one does not take its state.
  */
 export async function restoreGroup(
-  parts: MemberSaving,
+  saving: AgentSaving,
   idOrPrefix: string,
   options: RestoreGroupOptions,
 ): Promise<RestoredGroup> {
-  const stored = await parts.engine.repository.open(idOrPrefix);
+  const stored = await saving.engine.repository.open(idOrPrefix);
   const { checkpoint } = stored;
   checkIsGroup(checkpoint);
-  const state = checkGroupState(await readState(parts.engine, stored));
+  const state = checkGroupState(await readState(saving.engine, stored));
   const entries = selectMembers(state, options);
-  const members = await forEachMember(UNCHANGED, entries, (entry) => prepare(parts, entry, options));
-  const problems = await loadAll(parts, members);
+  const members = await forEachMember(UNCHANGED, entries, (entry) => prepare(saving, entry, options));
+  const problems = await loadAll(saving, members);
   const restored = new Map<string, RestoredMember>();
   for (const member of members) {
     const { name, sent, received } = member.entry;
-    const { restored: agent, report } = await parts.saving.finish(member, problems.get(name) ?? []);
+    const { restored: agent, report } = await saving.finish(member, problems.get(name) ?? []);
     const inFlight = state.inFlight.filter(({ to }) => to === name);
     const { checkpoint, loaded } = member;
     restored.set(name, { agent, state: loaded.state, checkpoint, report, sent, received, inFlight });
@@ -88,11 +88,11 @@ function checkIsGroup({ id, type }: Checkpoint): void {
 }
 
 async function prepare(
-  { engine, saving }: MemberSaving,
+  saving: AgentSaving,
   entry: MemberEntry,
   { into, factory, allowOther, onDifference }: RestoreGroupOptions,
 ): Promise<PreparedMember> {
-  const stored = await engine.repository.open(entry.checkpointId);
+  const stored = await saving.engine.repository.open(entry.checkpointId);
   if (stored.checkpoint.digest !== entry.digest)
     throw new CorruptError(`Checkpoint ${entry.checkpointId} is not the one that the group was saved with.`);
   const live = ownValue(into, entry.name);
@@ -102,12 +102,12 @@ async function prepare(
 
 /** Puts every state into its agent; if one does not take it, the live ones get back what they had. */
 async function loadAll(
-  { engine, saving }: MemberSaving,
+  saving: AgentSaving,
   members: readonly PreparedMember[],
 ): Promise<Map<string, readonly RestoreProblem[]>> {
   const undos = await forEachMember(UNCHANGED, members, async ({ name, agent, isLive }) => {
     // An agent that was made for this restore is thrown away with it.
-    const undo = isLive && agent !== undefined ? captureAgent(agent, engine.plainCodec) : undefined;
+    const undo = isLive && agent !== undefined ? captureAgent(agent, saving.engine.plainCodec) : undefined;
     return { name, undo };
   });
   const problems = new Map<string, readonly RestoreProblem[]>();

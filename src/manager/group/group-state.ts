@@ -1,7 +1,9 @@
 import { ConflictError, CorruptError, InvalidInputError, messageOf, SavestateError } from '../../core/errors.ts';
+import { isCount, isId } from '../../core/record/check-header.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { type CheckpointId, isCheckpointId, isName, type SessionId } from '../../core/record/id.ts';
+import { type CheckpointId, isName, type SessionId } from '../../core/record/id.ts';
 import { type Digest, isDigest } from '../../core/tree/chunk.ts';
+import { type Fields, fieldsOf } from '../revision/transcript.ts';
 
 /** What a member sent to one other member. Messages of one direction are numbered from 1. */
 export type SentMessages = {
@@ -113,31 +115,20 @@ function inconsistent(details: Omit<InFlightMessage, 'message'>, found: string):
 
 /** Accepts the state of a group checkpoint, or throws a CorruptError that names what is not as `saveGroup` writes it. */
 export function checkGroupState(state: unknown): GroupState {
-  const lists = asFields(state);
-  for (const [list, isItem, what] of LISTS) {
-    const found = lists[list];
-    const wrong = Array.isArray(found) ? found.findIndex((item) => !isItem(asFields(item))) : undefined;
-    if (wrong === -1) continue;
-    const problem = wrong === undefined ? `${list} is no list` : `${list}[${wrong}] is no ${what}`;
-    throw new CorruptError(`A group checkpoint has another state than groups have: ${problem}. Run verify.`);
-  }
-  return state as GroupState;
+  const { members, inFlight } = fieldsOf(state);
+  const isWhole = areAll(members, isMember);
+  if (isWhole && areAll(inFlight, isMessage)) return state as GroupState;
+  const path = isWhole ? '$.inFlight' : '$.members';
+  throw new CorruptError(`A group checkpoint has another state than groups have, at ${path}. Run verify.`);
 }
 
-type Fields = { readonly [field: string]: unknown };
-
-const LISTS = [
-  ['members', isMember, 'member'],
-  ['inFlight', isMessage, 'message'],
-] as const;
-
-function asFields(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {};
+function areAll(list: unknown, isItem: (fields: Fields) => boolean): boolean {
+  return Array.isArray(list) && list.every((item) => isItem(fieldsOf(item)));
 }
 
 function isMember({ name, sessionId, branch, checkpointId, digest, sent, received }: Fields): boolean {
   const areNames = [name, sessionId, branch].every(isName);
-  const isPlaced = typeof checkpointId === 'string' && isCheckpointId(checkpointId) && isDigest(digest);
+  const isPlaced = isId(checkpointId) && isDigest(digest);
   return areNames && isPlaced && areCounts(sent) && areCounts(received);
 }
 
@@ -149,12 +140,8 @@ function areCounts(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.values(value).every(isCount);
 }
 
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
-}
-
 /** What went wrong with one member. */
-export type MemberFailure = { readonly name: string; readonly error: unknown };
+type MemberFailure = { readonly name: string; readonly error: unknown };
 
 /**
  * Does the same for every member at the same time, beginning before this first awaits. Waits for all of them; then throws one error

@@ -4,7 +4,8 @@ import { parseName, parseSessionId, type SessionId } from '../../core/record/id.
 import { sleep } from '../../core/time/timer.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import { isRefused } from '../../storage/refusal.ts';
-import type { Branching } from '../branch/branching.ts';
+import type { AgentSaving } from '../agent/agent-saving.ts';
+import { fork, switchBranch } from '../branch/branching.ts';
 import type { Engine } from '../engine/engine.ts';
 import { settleImport } from '../engine/import-claim.ts';
 import { readState } from '../engine/loading.ts';
@@ -23,7 +24,7 @@ import {
   openCut,
   readReports,
 } from './cut.ts';
-import { type GroupMember, type MemberSaving, parseMembers, saveMember } from './group-member.ts';
+import { type GroupMember, parseMembers, saveMember } from './group-member.ts';
 import { DEFAULT_POLL_MS, GroupMembership, type JoinOptions } from './group-membership.ts';
 import { pinMembers, unpinMembers } from './group-pins.ts';
 import { type RestoredGroup, type RestoreGroupOptions, restoreGroup } from './group-restoring.ts';
@@ -39,25 +40,19 @@ export type SaveGroupOptions = Omit<SaveOptions, 'type' | 'agentId' | 'agentType
   readonly pollMs?: number | undefined;
 };
 
-/** The members that were saved, by name. */
 type MemberSaves = ReadonlyMap<string, MemberSave>;
 
-/** Where in the group's history a cut goes. */
 type GroupPlace = { readonly branch: string; readonly parent: Checkpoint | undefined };
 
-/** What a cut is to become. */
-type GroupPlan = {
-  readonly groupId: SessionId;
-  /** All members, those of this process too, in the order they are recorded in. */
+/** What a cut is to become: a checkpoint of all members, in the order of their names. */
+type GroupPlan = Pick<Cut, 'groupId' | 'members'> & {
   readonly names: readonly string[];
-  /** Those of other processes. */
-  readonly others: readonly string[];
+  /** What the members of this process saved. */
+  readonly saves: Promise<MemberSaves>;
   readonly said: SaveOptions;
   readonly timeoutMs: number;
   readonly pollMs: number;
 };
-
-type CutPlan = GroupPlan & GroupPlace & { readonly cut: Cut };
 
 /** Long enough for an agent to come to a stop between two steps. */
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -65,16 +60,14 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 /** Saves several agents as one consistent cut, and brings them back together. */
 export class Groups {
   readonly #engine: Engine;
-  readonly #parts: MemberSaving;
-  readonly #branching: Branching;
+  readonly #saving: AgentSaving;
   readonly #memberships = new Set<GroupMembership>();
   /** Groups that were restored and not saved since: the next save goes on there. */
   readonly #restored = new Map<SessionId, Checkpoint>();
 
-  constructor(parts: MemberSaving, branching: Branching) {
-    this.#engine = parts.engine;
-    this.#parts = parts;
-    this.#branching = branching;
+  constructor(saving: AgentSaving) {
+    this.#engine = saving.engine;
+    this.#saving = saving;
   }
 
   /**
@@ -91,11 +84,11 @@ export class Groups {
     const ready = this.#readHead(groupId);
     const saves = this.#saveLocal(groupId, members, { after: ready, ...keyOfMembers(groupId, said.idempotencyKey) });
     const saved = Promise.allSettled([saves]);
-    const others = members.filter((member) => typeof member === 'string');
     const cut = async (writer: Writer): Promise<Checkpoint> => {
       try {
         await ready;
-        return await this.#cut(writer, { groupId, names, others, said, timeoutMs, pollMs }, saves);
+        const others = members.filter((member) => typeof member === 'string');
+        return await this.#cut(writer, { groupId, members: others, names, saves, said, timeoutMs, pollMs });
       } finally {
         await saved; // also if the cut failed before: nothing goes on behind the caller's back
         this.#engine.cuts.delete(underWay);
@@ -109,29 +102,25 @@ export class Groups {
     const local = members.filter((member) => typeof member !== 'string');
     const saves = await forEachMember(`Group "${groupId}" was not saved.`, local, async (member) => {
       const options = { ...said, ...member.options };
-      return [member.name, await saveMember(this.#parts, { ...member, options })] as const;
+      return [member.name, await saveMember(this.#saving, { ...member, options })] as const;
     });
     return new Map(saves);
   }
 
   /** Makes the cut; again, if retention ended the group's session before the cut was open. */
-  async #cut(writer: Writer, plan: GroupPlan, saves: Promise<MemberSaves>): Promise<Checkpoint> {
-    const { groupId, others: members, timeoutMs } = plan;
+  async #cut(writer: Writer, plan: GroupPlan): Promise<Checkpoint> {
+    const { groupId, members, timeoutMs } = plan;
     for (;;) {
       const place = await this.#findPlace(groupId);
       const id = this.#engine.ports.nextId(place.parent?.id);
-      const cut = { groupId, id, members, deadlineMs: (await readClock(this.#engine)) + timeoutMs };
+      const cut = { groupId, members, id, deadlineMs: (await readClock(this.#engine)) + timeoutMs };
       try {
-        return await new CutCoordinator(this.#engine, writer, { ...plan, ...place, cut }).run(saves);
+        return await new CutCoordinator(this.#engine, writer, { ...plan, ...place, cut }).run();
       } catch (error) {
-        if (place.parent === undefined || !hasErrorCode(error, 'CONFLICT') || !(await this.#isDeleted(groupId)))
-          throw error;
+        if (place.parent === undefined || !hasErrorCode(error, 'CONFLICT')) throw error;
+        if ((await this.#engine.storage.readRefs({ sessionId: groupId })).length > 0) throw error;
       }
     }
-  }
-
-  async #isDeleted(sessionId: SessionId): Promise<boolean> {
-    return (await this.#engine.storage.readRefs({ sessionId })).length === 0;
   }
 
   /** Where the group's history goes on: at its current head, or at what was restored, in a new branch if that is no head. */
@@ -143,8 +132,8 @@ export class Groups {
     if (restored === undefined || restored.id === head.parent?.id) return head;
     const row = await this.#engine.storage.readCheckpoint(restored.id);
     if (row === undefined || row.isDeleted) return head; // it was deleted since
-    const { branch } = await this.#branching.fork(restored.id);
-    await this.#branching.switchBranch(groupId, branch);
+    const { branch } = await fork(this.#engine, restored.id);
+    await switchBranch(this.#engine, groupId, branch);
     return { branch, parent: restored };
   }
 
@@ -170,7 +159,7 @@ export class Groups {
 
   /** Brings a group back, all members or none. */
   async restore(idOrPrefix: string, options: RestoreGroupOptions): Promise<RestoredGroup> {
-    const restored = await restoreGroup(this.#parts, idOrPrefix, options);
+    const restored = await restoreGroup(this.#saving, idOrPrefix, options);
     if (options.only === undefined) this.#restored.set(restored.checkpoint.sessionId, restored.checkpoint);
     return restored;
   }
@@ -178,7 +167,7 @@ export class Groups {
   /** Lets a member of this process take part in the cuts that any process makes of its group. */
   join(groupId: string, name: string, options: JoinOptions): GroupMembership {
     const place = { groupId: parseSessionId(groupId), name: parseName(name, 'A member name') };
-    const membership = new GroupMembership(this.#parts, place, options);
+    const membership = new GroupMembership(this.#saving, place, options);
     const forget = () => void this.#memberships.delete(membership);
     this.#memberships.add(membership);
     membership.ended.then(forget, forget);
@@ -200,20 +189,20 @@ function keyOfMembers(groupId: SessionId, key: string | undefined): SaveOptions 
 class CutCoordinator {
   readonly #engine: Engine;
   readonly #writer: Writer;
-  readonly #plan: CutPlan;
+  readonly #plan: GroupPlan & GroupPlace;
   readonly #cut: Cut;
   #pinned: readonly SavedMember[] = [];
 
-  constructor(engine: Engine, writer: Writer, plan: CutPlan) {
+  constructor(engine: Engine, writer: Writer, { cut, ...plan }: GroupPlan & GroupPlace & { readonly cut: Cut }) {
     this.#engine = engine;
     this.#writer = writer;
     this.#plan = plan;
-    this.#cut = plan.cut;
+    this.#cut = cut;
   }
 
   /** Commits the cut; returns the group checkpoint, or rejects without a trace of one. */
-  async run(local: Promise<MemberSaves>): Promise<Checkpoint> {
-    const { branch, parent } = this.#plan;
+  async run(): Promise<Checkpoint> {
+    const { branch, parent, saves: local } = this.#plan;
     const headId = parent?.id ?? null;
     try {
       await openCut(this.#engine, this.#cut, { kind: 'branch', name: branch, expect: headId, target: headId });

@@ -2,6 +2,7 @@ import { ConflictError, CorruptError, hasErrorCode, isOutcomeUnknown, type Saves
 import type { SessionId } from '../../core/record/id.ts';
 import type { RefChange, RefKind } from '../../storage/contract.ts';
 import { isProcessAlive, MACHINE, PROCESS_ID } from '../../storage/process-identity.ts';
+import { tryCommit } from '../../storage/refusal.ts';
 import type { Engine } from '../engine/engine.ts';
 
 /** A branch that can be leased. */
@@ -44,16 +45,17 @@ export function nameHolder(id: string): string {
   return `${id.slice(-RANDOM_CHARS)}@${MACHINE}/${PROCESS_ID}`;
 }
 
-/** The process of a holder, if it is of this machine, and its start time is known: a name alone does not tell two machines apart. */
-function processOf(holder: string): string | undefined {
-  const [, machine, processId] = /@(.*)\/(\d+-[1-9]\d*)$/.exec(holder) ?? [];
-  return machine === MACHINE ? processId : undefined;
+/** The machine and the process of a holder: its number and, if that is known and not 0, when it was started. */
+function processOf(holder: string) {
+  const [, machine, pid, startedAt] = /@(.*)\/(\d+)-(\d+)$/.exec(holder) ?? [];
+  return { isHere: machine === MACHINE, machine, pid, startedAt };
 }
 
 /** Whether the process that holds a lease is of this machine, and is not there any more: then nobody will renew it. */
 export function isHolderDead({ holder }: Pick<LeaseHolder, 'holder'>): boolean {
-  const processId = processOf(holder);
-  return processId !== undefined && !isProcessAlive(processId);
+  const { isHere, pid, startedAt } = processOf(holder);
+  // Without a start time a name alone does not tell two machines apart.
+  return isHere && Number(startedAt) > 0 && !isProcessAlive(`${pid}-${startedAt}`);
 }
 
 /** The leases that this process keeps, by their holders. */
@@ -132,31 +134,29 @@ export function endLease(branch: string, leaseTarget: string): RefChange[] {
   ];
 }
 
-/** What a change expects of the two refs; a `dueTarget` that is absent may be anything. */
-type LeaseExpectation = LeasePlace & Pick<LeaseState, 'leaseTarget'> & { readonly dueTarget?: string | null };
-
-/** What a change makes of them. Without `due` the branch does not come up for recovery any more. */
-type LeaseChange = { readonly lease: LeaseHolder; readonly due?: LeaseDue | undefined };
-
-/** Changes a lease if it is as expected; returns whether it was. Of several who try, one succeeds. */
+/**
+ * Changes a lease if its refs are as expected (a `dueTarget` that is absent may be anything); returns whether they were. Of several who
+ * try, one succeeds. Without `due` the branch does not come up for recovery any more.
+ */
 export async function moveLease(
   { storage, repository }: Engine,
-  { sessionId, branch, leaseTarget, dueTarget: expect }: LeaseExpectation,
-  { lease, due }: LeaseChange,
+  {
+    sessionId,
+    branch,
+    leaseTarget,
+    dueTarget: expect,
+  }: LeasePlace & Pick<LeaseState, 'leaseTarget'> & Partial<LeaseState>,
+  { lease, due }: { readonly lease: LeaseHolder; readonly due?: LeaseDue | undefined },
 ): Promise<boolean> {
   const target = formatHolder(lease);
   const dueTarget = due === undefined ? null : formatDue(due);
+  const refs: RefChange[] = [
+    { kind: 'lease', name: branch, expect: leaseTarget, target },
+    { kind: 'due', name: branch, target: dueTarget, ...(expect !== undefined && { expect }) },
+  ];
   try {
-    await storage.commit({
-      sessionId,
-      refs: [
-        { kind: 'lease', name: branch, expect: leaseTarget, target },
-        { kind: 'due', name: branch, target: dueTarget, ...(expect !== undefined && { expect }) },
-      ],
-    });
-    return true;
+    return await tryCommit(storage, { sessionId, refs });
   } catch (error) {
-    if (hasErrorCode(error, 'CONFLICT')) return false;
     // The answer got lost: the ref itself says whether it was stored.
     if (isOutcomeUnknown(error) && (await repository.readRef(sessionId, 'lease', branch)) === target) return true;
     throw error;
@@ -170,53 +170,56 @@ export function isLeaseConflict(error: unknown): error is SavestateError {
 }
 
 /** Says who holds a lease, and until when. */
-export function describeHeld({ sessionId, branch, epoch, holder, owner, dueAtMs }: LeaseState): ConflictError {
-  const by = describeHolder({ holder, owner });
-  return new ConflictError(
+export function describeHeld(found: LeaseState): ConflictError {
+  const { sessionId, branch, epoch, owner, dueAtMs } = found;
+  const by = describeHolder(found);
+  return leaseConflict(
+    found,
     `Branch "${branch}" of session "${sessionId}" is leased by ${by} until ${new Date(dueAtMs).toISOString()} (epoch ${epoch}). Wait with waitMs, or try again later.`,
-    { details: { ...detailsOf({ sessionId, branch }), epoch, owner: owner ?? null, by, expiresAtMs: dueAtMs } },
+    { epoch, owner: owner ?? null, by, expiresAtMs: dueAtMs },
   );
 }
 
 /** Who holds a lease, for people: the name it gave itself, and its process. */
-function describeHolder({ holder, owner }: Pick<LeaseHolder, 'holder' | 'owner'>): string {
-  const [, machine, pid] = /@(.*)\/(\d+)-\d+$/.exec(holder) ?? [];
+function describeHolder({ holder, owner }: LeaseHolder): string {
+  const { isHere, machine, pid } = processOf(holder);
   if (pid === undefined) return describeOwner(owner);
-  const process = machine === MACHINE ? `process ${pid}` : `process ${pid} of ${machine}`;
+  const process = isHere ? `process ${pid}` : `process ${pid} of ${machine}`;
   return owner === undefined ? process : `"${owner}" (${process})`;
+}
+
+function describeOwner(owner: string | undefined): string {
+  return owner === undefined ? 'another writer' : `"${owner}"`;
 }
 
 /** Says who took a lease over. `found` is the target of its ref now. */
 export function describeTakeover(ours: LeasePlace & LeaseHolder, found: unknown): ConflictError {
   const now = typeof found === 'string' ? parseHolder(found) : undefined;
-  const details = { ...detailsOf(ours), epoch: now?.epoch ?? null, owner: now?.owner ?? null, ownEpoch: ours.epoch };
-  return new ConflictError(`${tellWhatHappened(ours, now)} This writer had epoch ${ours.epoch} and must stop.`, {
-    details,
-  });
-}
-
-function tellWhatHappened(place: LeasePlace, now: LeaseHolder | undefined): string {
-  if (now === undefined) return `The lease on ${describePlace(place)} is gone: the session was deleted.`;
-  if (now.holder === '') return `The lease on ${describePlace(place)} was ended (epoch ${now.epoch}).`;
-  return `The lease on ${describePlace(place)} was taken over by ${describeOwner(now.owner)} (epoch ${now.epoch}).`;
+  const taken = now?.holder === '' ? 'ended' : `taken over by ${describeOwner(now?.owner)}`;
+  const end = now === undefined ? 'gone: the session was deleted' : `${taken} (epoch ${now.epoch})`;
+  return leaseConflict(
+    ours,
+    `The lease on branch "${ours.branch}" of session "${ours.sessionId}" is ${end}. This writer had epoch ${ours.epoch} and must stop.`,
+    { epoch: now?.epoch ?? null, owner: now?.owner ?? null, ownEpoch: ours.epoch },
+  );
 }
 
 /** Says that a lease was not renewed in time. */
 export function describeLapse(ours: LeasePlace & LeaseHolder, cause: unknown): ConflictError {
-  return new ConflictError(
-    `The lease on ${describePlace(ours)} (epoch ${ours.epoch}) lapsed: it could not be renewed in time. Open the session again and take a new lease.`,
-    { details: { ...detailsOf(ours), ownEpoch: ours.epoch }, ...(cause !== undefined && { cause }) },
+  return leaseConflict(
+    { ...ours, cause },
+    `The lease on branch "${ours.branch}" of session "${ours.sessionId}" (epoch ${ours.epoch}) lapsed: it could not be renewed in time. Open the session again and take a new lease.`,
+    { ownEpoch: ours.epoch },
   );
 }
 
-function detailsOf({ sessionId, branch }: LeasePlace) {
-  return { sessionId, kind: 'lease', name: branch };
-}
-
-function describePlace({ sessionId, branch }: LeasePlace): string {
-  return `branch "${branch}" of session "${sessionId}"`;
-}
-
-function describeOwner(owner: string | undefined): string {
-  return owner === undefined ? 'another writer' : `"${owner}"`;
+function leaseConflict(
+  { sessionId, branch, cause }: LeasePlace & { readonly cause?: unknown },
+  message: string,
+  details: object,
+): ConflictError {
+  return new ConflictError(message, {
+    details: { sessionId, kind: 'lease', name: branch, ...details },
+    ...(cause !== undefined && { cause }),
+  });
 }

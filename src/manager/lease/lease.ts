@@ -1,5 +1,5 @@
 import { ClosedError } from '../../core/errors.ts';
-import { accepts, delayFrom, flag, type OptionChecks, oneOf, signal } from '../../core/options.ts';
+import { accepts, delayFrom, flag, type Optional, type OptionChecks, oneOf, signal } from '../../core/options.ts';
 import { name } from '../../core/record/id.ts';
 import { sleep } from '../../core/time/timer.ts';
 import type { Commit, CommitResult, RefChange } from '../../storage/contract.ts';
@@ -44,16 +44,18 @@ export interface Lease {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** How a lease is kept: for how long without a sign of life, and who gives that sign. */
+/** How a free lease is taken and kept: for how long without a sign of life, and who gives that sign. */
 export type LeaseTerms = {
   readonly ttlMs: number;
   /** `auto`: renewed in the background. `manual`: by the caller, with `renew`. */
   readonly renew: 'auto' | 'manual';
+  readonly owner?: string | undefined;
 };
 
 /** What a successful acquisition knows. `askedAtMs` is this process's time before the storage was asked. */
-export type LeaseClaim = LeasePlace &
-  LeaseHolder & { readonly attempts: number; readonly expiresAtMs: number; readonly askedAtMs: number };
+type LeaseClaim = LeasePlace &
+  LeaseHolder &
+  LeaseTerms & { readonly attempts: number; readonly expiresAtMs: number; readonly askedAtMs: number };
 
 /** Two renewals may fail before the lease lapses; one that failed is tried again sooner. */
 const RENEWALS_PER_TTL = 3;
@@ -67,7 +69,6 @@ export class HeldLease implements Lease {
   readonly owner: string | undefined;
   readonly #engine: Engine;
   readonly #claim: LeaseClaim;
-  readonly #terms: LeaseTerms;
   readonly #loss = new AbortController();
   #expiresAtMs: number;
   /** When it lapses by this process's clock, never later than by the shared one. */
@@ -76,16 +77,15 @@ export class HeldLease implements Lease {
   #ending: Promise<boolean> | undefined;
   #cancelTimers: () => void = () => undefined;
 
-  constructor(engine: Engine, claim: LeaseClaim, terms: LeaseTerms) {
+  constructor(engine: Engine, claim: LeaseClaim) {
     this.#engine = engine;
     this.#claim = claim;
-    this.#terms = terms;
     this.sessionId = claim.sessionId;
     this.branch = claim.branch;
     this.epoch = claim.epoch;
     this.owner = claim.owner;
     this.#expiresAtMs = claim.expiresAtMs;
-    this.#deadlineMs = claim.askedAtMs + terms.ttlMs;
+    this.#deadlineMs = claim.askedAtMs + claim.ttlMs;
     keptHere.add(claim.holder);
     this.#setTimers(RENEWALS_PER_TTL);
   }
@@ -128,13 +128,13 @@ export class HeldLease implements Lease {
   async renew(): Promise<void> {
     if (this.#isReleased) throw new ClosedError('This lease was released. Take a new one with session.lease().');
     const askedAtMs = this.#engine.ports.now();
-    const expiresAtMs = (await readClock(this.#engine)) + this.#terms.ttlMs;
+    const expiresAtMs = (await readClock(this.#engine)) + this.#claim.ttlMs;
     const target = formatDue({ dueAtMs: expiresAtMs, attempts: this.#claim.attempts });
     // Whatever it was before: as long as the fence holds, only this lease sets it. So a lost answer does no harm.
     const refs: RefChange[] = [{ kind: 'due', name: this.branch, target }];
     await this.commit({ sessionId: this.sessionId, refs, durability: 'relaxed' });
     this.#expiresAtMs = expiresAtMs;
-    this.#deadlineMs = askedAtMs + this.#terms.ttlMs;
+    this.#deadlineMs = askedAtMs + this.#claim.ttlMs;
     this.#setTimers(RENEWALS_PER_TTL);
   }
 
@@ -179,10 +179,10 @@ export class HeldLease implements Lease {
   /** Sets when to renew next, as a part of the lease's time, and when it is too late for that. */
   #setTimers(partsPerTtl: number, lastError?: unknown): void {
     this.#cancelTimers();
-    if (this.#terms.renew === 'manual' || this.#isReleased || this.isLost) return;
+    if (this.#claim.renew === 'manual' || this.#isReleased || this.isLost) return;
     const { setTimer, now } = this.#engine.ports;
     const set = (run: () => void, delayMs: number) => setTimer(run, { delayMs, keepsProcessAlive: false });
-    const cancelRenewal = set(() => void this.#keep(), this.#terms.ttlMs / partsPerTtl);
+    const cancelRenewal = set(() => void this.#keep(), this.#claim.ttlMs / partsPerTtl);
     const cancelLapse = set(() => this.#lose(describeLapse(this.#claim, lastError)), this.#deadlineMs - now());
     this.#cancelTimers = () => {
       cancelRenewal();
@@ -238,9 +238,6 @@ export const LEASE_CHECKS: OptionChecks<LeaseOptions> = {
   signal,
 };
 
-/** How a free lease is taken. */
-export type ClaimTerms = LeaseTerms & { readonly owner?: string | undefined; readonly attempts: number };
-
 const DEFAULT_TTL_MS = 30_000;
 /** While it waits, a lease is looked at when it should lapse, and this often because it may be released or renewed before. */
 const MAX_POLL_MS = 1_000;
@@ -255,7 +252,8 @@ export async function acquireLease(engine: Engine, place: LeasePlace, options: L
     signal?.throwIfAborted();
     const found = await readLease(engine, place);
     const nowMs = await readClock(engine);
-    if (isFree(found, nowMs) || (options.isEager === true ? isHolderGone(found) : isHolderDead(found))) {
+    const isGone = options.isEager === true ? isHolderGone : isHolderDead;
+    if (found.holder === '' || found.dueAtMs <= nowMs || isGone(found)) {
       const lease = await claimLease(engine, found, { ...terms, attempts: found.attempts });
       if (lease !== undefined) return lease;
       continue; // someone else was faster: see who
@@ -267,30 +265,21 @@ export async function acquireLease(engine: Engine, place: LeasePlace, options: L
   }
 }
 
-/** Whether nobody holds the lease, or its holder did not renew it in time. */
-export function isFree({ holder, dueAtMs }: LeaseState, nowMs: number): boolean {
-  return holder === '' || dueAtMs <= nowMs;
-}
-
 /** Takes a lease that was found free, under the next epoch; undefined if someone else was faster. */
 export async function claimLease(
   engine: Engine,
   found: LeaseState,
-  { owner, attempts, ...terms }: ClaimTerms,
+  { attempts, ...terms }: LeaseTerms & Pick<LeaseDue, 'attempts'>,
 ): Promise<HeldLease | undefined> {
+  const { sessionId, branch, epoch } = found;
   const askedAtMs = engine.ports.now();
   const expiresAtMs = (await readClock(engine)) + terms.ttlMs;
-  const lease = { epoch: found.epoch + 1, holder: nameHolder(engine.ports.nextId()), owner };
+  const lease = { epoch: epoch + 1, holder: nameHolder(engine.ports.nextId()), owner: terms.owner };
   if (!(await moveLease(engine, found, { lease, due: { dueAtMs: expiresAtMs, attempts } }))) return undefined;
-  const { sessionId, branch } = found;
-  return new HeldLease(engine, { sessionId, branch, ...lease, attempts, expiresAtMs, askedAtMs }, terms);
+  return new HeldLease(engine, { sessionId, branch, ...terms, ...lease, attempts, expiresAtMs, askedAtMs });
 }
 
 /** Adds the defaults to what the caller said about a lease. */
-export function toTerms({
-  ttlMs = DEFAULT_TTL_MS,
-  owner,
-  renew = 'auto',
-}: Pick<LeaseOptions, 'ttlMs' | 'owner' | 'renew'>): Omit<ClaimTerms, 'attempts'> {
+export function toTerms({ ttlMs = DEFAULT_TTL_MS, owner, renew = 'auto' }: Optional<LeaseTerms>): LeaseTerms {
   return { ttlMs, owner, renew };
 }

@@ -1,44 +1,62 @@
+import { InvalidInputError } from '../../core/errors.ts';
+import { backoff } from '../../core/time/backoff.ts';
+import { mapBounded } from '../../core/time/bounded.ts';
 import { sleep } from '../../core/time/timer.ts';
 import type { Ref } from '../../storage/contract.ts';
 import { checkRef } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
-import { claimLease, type HeldLease } from '../lease/lease.ts';
-import { dueBefore, isLeft, type LeaseState, moveLease, parseDue, readClock, readLease } from '../lease/lease-refs.ts';
-import { openSession, type SessionHost } from '../session/session.ts';
+import { claimLease, type HeldLease, toTerms } from '../lease/lease.ts';
 import {
-  parseRecoveryOptions,
-  type RecoveryEnd,
-  type RecoveryHandler,
-  type RecoveryOptions,
-  type RecoveryOutcome,
-  type RecoveryReport,
-  RecoveryReporter,
-  type RecoveryTerms,
+  dueBefore,
+  isLeft,
+  type LeasePlace,
+  type LeaseState,
+  moveLease,
+  parseDue,
+  readClock,
+  readLease,
+} from '../lease/lease-refs.ts';
+import { openSession, type SessionHost } from '../session/session.ts';
+import type {
+  RecoveryEnd,
+  RecoveryHandler,
+  RecoveryOptions,
+  RecoveryOutcome,
+  RecoveryReport,
 } from './recovery-options.ts';
 
-/** Refs that are read together. */
 const PAGE = 100;
+/** A loop goes on for months; its report must not grow with it. */
+const KEPT_OUTCOMES = 100;
+const DEFAULT_MAX_ATTEMPTS = 5;
+const DEFAULT_BACKOFF = { firstMs: 1_000, factor: 2, maxMs: 300_000 };
+/** About 30 years: what is meant to come up again must be a time. */
+const MAX_BACKOFF_MS = 1e12;
+const NEVER = Number.POSITIVE_INFINITY;
+
+type Ended = { readonly end: RecoveryEnd; readonly attempt: number; readonly error?: unknown };
 
 /** Looks for sessions whose writers are gone. Of all workers that look, exactly one gets each of them. */
 export class RecoveryLoop {
   readonly #engine: Engine;
-  readonly #options: RecoveryOptions;
-  readonly #concurrency: number;
-  readonly #recovery: SessionRecovery;
-  readonly #reporter = new RecoveryReporter();
+  readonly #host: SessionHost;
+  readonly #options: RecoveryOptions & { readonly handler: RecoveryHandler };
+  readonly #maxAttempts: number;
+  readonly #counts = { recovered: 0, failed: 0, poisoned: 0, lost: 0 };
+  readonly #outcomes: { readonly [End in RecoveryEnd]: RecoveryOutcome[] } = {
+    recovered: [],
+    failed: [],
+    poisoned: [],
+    lost: [],
+  };
   /** How many more sessions this pass may take. */
   #places = 0;
 
-  constructor(
-    engine: Engine,
-    host: SessionHost,
-    { handler, ...options }: RecoveryOptions & { readonly handler: RecoveryHandler },
-  ) {
-    const terms = parseRecoveryOptions(options);
+  constructor(engine: Engine, host: SessionHost, options: RecoveryOptions & { readonly handler: RecoveryHandler }) {
     this.#engine = engine;
+    this.#host = host;
     this.#options = options;
-    this.#concurrency = terms.concurrency;
-    this.#recovery = new SessionRecovery(engine, host, { ...terms, handler });
+    this.#maxAttempts = options.maxAttempts ?? DEFAULT_MAX_ATTEMPTS;
   }
 
   /** Makes one pass over what is due, or one after the other until the signal aborts. */
@@ -52,7 +70,7 @@ export class RecoveryLoop {
         onError(error);
       }
     } while (everyMs !== undefined && (await this.#pause(everyMs)));
-    return this.#reporter.report();
+    return { counts: { ...this.#counts }, ...this.#outcomes };
   }
 
   /** Returns whether to go on. */
@@ -70,7 +88,10 @@ export class RecoveryLoop {
       const due = await this.#engine.storage.readDue({ before, limit });
       const fresh = due.filter((ref) => !seen.has(keyOf(ref)));
       for (const ref of fresh) seen.add(keyOf(ref));
-      await this.#takeAll(fresh);
+      // All are awaited also when one fails: no handler may still run when the caller is told.
+      await mapBounded(fresh, this.#options.concurrency ?? 1, async (ref) => {
+        if (this.#mayTake()) await this.#take(ref);
+      });
       if (fresh.length === 0 && due.length < limit) return;
       limit = PAGE + due.length - fresh.length; // those that could not be taken stay before the others
     }
@@ -80,77 +101,38 @@ export class RecoveryLoop {
     return this.#places > 0 && this.#options.signal?.aborted !== true;
   }
 
-  async #takeAll(refs: readonly Ref[]): Promise<void> {
-    const queue = refs.values();
-    const worker = async (): Promise<void> => {
-      for (let next = queue.next(); next.done !== true && this.#mayTake(); next = queue.next())
-        await this.#take(next.value);
-    };
-    // All are awaited also when one fails: no handler may still run when the caller is told.
-    const outcomes = await Promise.allSettled(Array.from({ length: this.#concurrency }, worker));
-    const failed = outcomes.find((outcome) => outcome.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
-  }
-
   async #take(ref: Ref): Promise<void> {
-    if (this.#options.isMine?.({ sessionId: ref.sessionId, branch: ref.name }) === false) return;
+    const place = { sessionId: ref.sessionId, branch: ref.name };
+    if (this.#options.isMine?.(place) === false) return;
     this.#places--;
-    const result = await this.#recovery.take(ref);
-    if (result === undefined) this.#places++;
-    else this.#reporter.add(result.end, result.outcome);
-    if (result?.end === 'poisoned') this.#options.onPoisoned?.(result.outcome);
-  }
-}
-
-function keyOf({ sessionId, name }: Ref): string {
-  return JSON.stringify([sessionId, name]);
-}
-
-/** What became of a session that was due. */
-export type RecoveryResult = { readonly end: RecoveryEnd; readonly outcome: RecoveryOutcome };
-
-type Ended = { readonly end: RecoveryEnd; readonly attempt: number; readonly error?: unknown };
-
-/** Recovers one session at a time: claims it, lets the handler go on with it, and says what becomes of it. */
-export class SessionRecovery {
-  readonly #engine: Engine;
-  readonly #host: SessionHost;
-  readonly #terms: RecoveryTerms & { readonly handler: RecoveryHandler };
-
-  constructor(engine: Engine, host: SessionHost, terms: RecoveryTerms & { readonly handler: RecoveryHandler }) {
-    this.#engine = engine;
-    this.#host = host;
-    this.#terms = terms;
+    const ended = await this.#recover(ref, place);
+    if (ended === undefined) {
+      this.#places++;
+      return;
+    }
+    const { end, ...rest } = ended;
+    const outcome = { ...place, ...rest };
+    this.#counts[end]++;
+    if (this.#outcomes[end].push(outcome) > KEPT_OUTCOMES) this.#outcomes[end].shift();
+    if (end === 'poisoned') this.#options.onPoisoned?.(outcome);
   }
 
-  /** Takes the session behind a `due` ref; undefined if another has it, or it is not due any more. Never rejects. */
-  async take(ref: Ref): Promise<RecoveryResult | undefined> {
-    const { sessionId, name: branch } = ref;
+  /** Claims a session that is due, and lets the handler go on with it; undefined if another has it, or it is not due any more. Never rejects. */
+  async #recover(ref: Ref, place: LeasePlace): Promise<Ended | undefined> {
     let attempt = 0;
     try {
       attempt = parseDue(checkRef(ref).target).attempts;
-      const found = await readLease(this.#engine, { sessionId, branch });
-      const isDue = isLeft(found, await readClock(this.#engine), this.#terms.isEager);
-      const ended = isDue ? await this.#claim(found) : undefined;
-      if (ended === undefined) return undefined;
-      const { end, ...rest } = ended;
-      return { end, outcome: { sessionId, branch, ...rest } };
+      const found = await readLease(this.#engine, place);
+      if (!isLeft(found, await readClock(this.#engine), this.#options.isEager)) return undefined;
+      if (found.attempts >= this.#maxAttempts) return await this.#poison(found);
+      const attempts = found.attempts + 1;
+      const lease = await claimLease(this.#engine, found, { ...toTerms(this.#options), attempts });
+      if (lease === undefined) return undefined;
+      attempt = attempts;
+      // If it could not be ended, the next worker gets it after its time.
+      return { attempt, ...(await this.#run(found, lease, attempt).finally(() => lease.letLapse())) };
     } catch (error) {
-      return { end: 'failed', outcome: { sessionId, branch, attempt, error } };
-    }
-  }
-
-  async #claim(found: LeaseState): Promise<Ended | undefined> {
-    if (found.attempts >= this.#terms.maxAttempts) return this.#poison(found);
-    const attempts = found.attempts + 1;
-    const lease = await claimLease(this.#engine, found, { ...this.#terms.lease, attempts });
-    if (lease === undefined) return undefined;
-    try {
-      return { attempt: attempts, ...(await this.#run(found, lease, attempts)) };
-    } catch (error) {
-      return { end: 'failed', attempt: attempts, error };
-    } finally {
-      lease.letLapse(); // if it could not be ended, the next worker gets it after its time
+      return { end: 'failed', attempt, error };
     }
   }
 
@@ -173,9 +155,9 @@ export class SessionRecovery {
 
   async #handle(found: LeaseState, lease: HeldLease, attempt: number): Promise<void> {
     const { sessionId, branch, dueAtMs: abandonedAtMs, owner: previousOwner } = found;
-    const session = await openSession(this.#host, { sessionId, lease }, { ...this.#terms.session, branch });
+    const session = await openSession(this.#host, { sessionId, lease }, { ...this.#options.session, branch });
     try {
-      await this.#terms.handler(session, { attempt, abandonedAtMs, previousOwner, lease });
+      await this.#options.handler(session, { attempt, abandonedAtMs, previousOwner, lease });
     } finally {
       await session.close();
     }
@@ -183,11 +165,22 @@ export class SessionRecovery {
 
   /** A failed attempt comes up again later, unless it was the last. */
   async #giveBack(lease: HeldLease, attempt: number): Promise<RecoveryEnd> {
-    const isLast = attempt >= this.#terms.maxAttempts;
-    const dueAtMs = isLast ? NEVER : (await readClock(this.#engine)) + this.#terms.backoffMs(attempt);
+    const isLast = attempt >= this.#maxAttempts;
+    const dueAtMs = isLast ? NEVER : (await readClock(this.#engine)) + this.#delayAfter(attempt);
     if (!(await lease.end({ dueAtMs, attempts: attempt }))) return 'lost';
     return isLast ? 'poisoned' : 'failed';
   }
+
+  #delayAfter(attempt: number): number {
+    const { backoffMs = DEFAULT_BACKOFF } = this.#options;
+    const delayMs = typeof backoffMs === 'function' ? backoffMs(attempt) : backoff(attempt, backoffMs);
+    if (delayMs >= 0 && delayMs <= MAX_BACKOFF_MS) return delayMs;
+    throw new InvalidInputError(`backoffMs must give a number from 0 to ${MAX_BACKOFF_MS}; found ${String(delayMs)}.`, {
+      details: { option: 'backoffMs' },
+    });
+  }
 }
 
-const NEVER = Number.POSITIVE_INFINITY;
+function keyOf({ sessionId, name }: Ref): string {
+  return JSON.stringify([sessionId, name]);
+}

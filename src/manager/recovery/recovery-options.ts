@@ -1,7 +1,5 @@
-import { InvalidInputError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/record/id.ts';
-import { backoff } from '../../core/time/backoff.ts';
-import { type ClaimTerms, type Lease, toTerms } from '../lease/lease.ts';
+import type { Lease } from '../lease/lease.ts';
 import type { LeasePlace } from '../lease/lease-refs.ts';
 import type { Session } from '../session/session.ts';
 import type { SessionOptions } from '../write/session-options.ts';
@@ -62,42 +60,6 @@ export type RecoveryOptions = {
   readonly isMine?: ((place: LeasePlace) => boolean) | undefined;
 };
 
-/** What recovery goes by, checked and complete. */
-export type RecoveryTerms = {
-  readonly lease: Omit<ClaimTerms, 'attempts'>;
-  readonly maxAttempts: number;
-  readonly backoffMs: (attempt: number) => number;
-  readonly concurrency: number;
-  readonly session: Omit<SessionOptions, 'branch'>;
-  readonly isEager: boolean | undefined;
-};
-
-const DEFAULT_MAX_ATTEMPTS = 5;
-const DEFAULT_BACKOFF: Backoff = { firstMs: 1_000, factor: 2, maxMs: 300_000 };
-/** About 30 years: what is meant to come up again must be a time. */
-const MAX_BACKOFF_MS = 1e12;
-
-/** Adds the defaults. */
-export function parseRecoveryOptions(options: RecoveryOptions): RecoveryTerms {
-  const { maxAttempts = DEFAULT_MAX_ATTEMPTS, backoffMs = DEFAULT_BACKOFF, concurrency = 1 } = options;
-  return {
-    lease: toTerms(options),
-    maxAttempts,
-    backoffMs: (attempt) =>
-      checkDelay(typeof backoffMs === 'function' ? backoffMs(attempt) : backoff(attempt, backoffMs)),
-    concurrency,
-    session: options.session ?? {},
-    isEager: options.isEager,
-  };
-}
-
-function checkDelay(delayMs: number): number {
-  if (delayMs >= 0 && delayMs <= MAX_BACKOFF_MS) return delayMs;
-  throw new InvalidInputError(`backoffMs must give a number from 0 to ${MAX_BACKOFF_MS}; found ${String(delayMs)}.`, {
-    details: { option: 'backoffMs' },
-  });
-}
-
 /** How a recovery ended: done, to be tried again, given up, or taken over by another worker meanwhile. */
 export type RecoveryEnd = 'recovered' | 'failed' | 'poisoned' | 'lost';
 
@@ -105,29 +67,3 @@ export type RecoveryEnd = 'recovered' | 'failed' | 'poisoned' | 'lost';
 export type RecoveryReport = {
   readonly counts: { readonly [End in RecoveryEnd]: number };
 } & { readonly [End in RecoveryEnd]: readonly RecoveryOutcome[] };
-
-/** A loop goes on for months; its report must not grow with it. */
-const KEPT_OUTCOMES = 100;
-
-/** Collects outcomes into a report of bounded size. */
-export class RecoveryReporter {
-  readonly #counts = { recovered: 0, failed: 0, poisoned: 0, lost: 0 };
-  readonly #outcomes: { readonly [End in RecoveryEnd]: RecoveryOutcome[] } = {
-    recovered: [],
-    failed: [],
-    poisoned: [],
-    lost: [],
-  };
-
-  add(end: RecoveryEnd, outcome: RecoveryOutcome): void {
-    this.#counts[end]++;
-    const outcomes = this.#outcomes[end];
-    outcomes.push(outcome);
-    if (outcomes.length > KEPT_OUTCOMES) outcomes.shift();
-  }
-
-  report(): RecoveryReport {
-    const { recovered, failed, poisoned, lost } = this.#outcomes;
-    return { counts: { ...this.#counts }, recovered, failed, poisoned, lost };
-  }
-}

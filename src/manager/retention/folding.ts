@@ -1,44 +1,32 @@
-import { hasErrorCode, isLost } from '../../core/errors.ts';
+import { isLost } from '../../core/errors.ts';
 import type { Tombstone } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import type { Digest } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { CheckpointRow, ChunkStorage, TombstoneFold } from '../../storage/contract.ts';
+import { tryCommit } from '../../storage/refusal.ts';
 import {
   ENDED,
   eachSession,
   endedTarget,
   findCurrentBranch,
   findEnded,
-  parseRow,
-  parseTombstone,
   readPages,
   sealTombstone,
+  toEntry,
 } from '../engine/records.ts';
 
 /** At most so many of the newest tombstones of a session stay as they are, so that who asks for a checkpoint is told when and why it was deleted. */
 const KEPT_TOMBSTONES = 100;
 /** So many deletions are worth a look at their session; of a long one, half as many as it has rows. */
 const LOOK_AFTER = 256;
-/** Folds that are made at once. */
 const BATCH = 50;
 /** Tombstones that one call removes at most, so that none holds up the storage for long. */
 const MAX_REMOVED = 250;
 const MAX_SESSIONS = 10_000;
 
-/** Deleted checkpoints of one line, newest first, that become one. */
-type Run = {
-  readonly row: CheckpointRow;
-  readonly tip: Tombstone;
-  readonly removes: CheckpointId[];
-  last: Tombstone;
-  folded: number;
-};
-
-/** What is known of a checkpoint before it is read: who was saved on top of it. */
-type Children = { count: number; run: Run | undefined };
-
-/** How many deletions there were since a session was looked at, and after how many it is looked at again. */
-type Look = { deleted: number; dueAfter: number };
+/** Deletions since sessions were looked at, in which they were, and after how many these are looked at again. */
+type Look = { deleted: number; dueAfter: number; readonly sessions: Set<SessionId> };
 
 /**
  * Folds runs of tombstones into the newest of each, and removes those that nothing was saved on: whatever is deleted over the years, a
@@ -47,38 +35,43 @@ type Look = { deleted: number; dueAfter: number };
  */
 export class TombstoneFolder {
   readonly #storage: ChunkStorage;
-  readonly #looks = new Map<SessionId, Look>();
-  /** Where a storage that bounds how much it holds had deletions since it was looked at, and how many. */
-  readonly #bounded = { sessions: new Set<SessionId>(), deleted: 0 };
+  readonly #looks = new Map<string, Look>();
 
   constructor(storage: ChunkStorage) {
     this.#storage = storage;
   }
 
-  /** Counts what was deleted in a session, and folds now and then: so often that all processes together bound its size. */
+  /**
+   * Counts what was deleted in a session, and folds now and then: so often that all processes together bound its size. Where a storage
+   * bounds how much it holds, all sessions together keep about as many tombstones as there may be checkpoints.
+   */
   async note(sessionId: SessionId, deleted: readonly CheckpointId[]): Promise<void> {
     const [first] = deleted;
     if (first === undefined || this.#storage.foldTombstones === undefined) return;
-    const { maxCheckpoints } = this.#storage.limits;
-    if (maxCheckpoints !== undefined) return this.#noteBounded(sessionId, deleted.length, maxCheckpoints);
-    const look = this.#looks.get(sessionId) ?? this.#begin(sessionId, first);
+    const isBounded = this.#storage.limits.maxCheckpoints !== undefined;
+    const key = isBounded ? '' : sessionId;
+    const look = this.#looks.get(key) ?? this.#begin(key, first);
     look.deleted += deleted.length;
+    look.sessions.add(sessionId);
     if (look.deleted < look.dueAfter) return;
-    const rows = await this.fold(sessionId);
-    this.#looks.set(sessionId, { deleted: 0, dueAfter: Math.max(LOOK_AFTER, rows / 2) });
+    const next = { deleted: 0, dueAfter: look.dueAfter, sessions: new Set<SessionId>() };
+    this.#looks.set(key, next);
+    const kept = await this.#countKept();
+    for (const id of look.sessions) {
+      const rows = await this.fold(id, kept);
+      if (!isBounded) next.dueAfter = Math.max(LOOK_AFTER, rows / 2);
+    }
   }
 
-  /** All sessions together keep about as many tombstones as there may be checkpoints. */
-  async #noteBounded(sessionId: SessionId, deleted: number, maxCheckpoints: number): Promise<void> {
-    const { sessions } = this.#bounded;
-    sessions.add(sessionId);
-    this.#bounded.deleted += deleted;
-    if (this.#bounded.deleted <= maxCheckpoints / 2) return;
-    this.#bounded.deleted = 0;
-    const kept = await this.#countKept();
-    const due = [...sessions];
-    sessions.clear();
-    for (const id of due) await this.fold(id, kept);
+  #begin(key: string, first: CheckpointId): Look {
+    if (this.#looks.size >= MAX_SESSIONS) this.#looks.clear();
+    const { maxCheckpoints } = this.#storage.limits;
+    // As if some had been deleted already, a different number each time: many short processes look as often as one long one.
+    const deleted = maxCheckpoints === undefined ? Number.parseInt(first.slice(-4), 32) % LOOK_AFTER || 0 : 0;
+    const dueAfter = maxCheckpoints === undefined ? LOOK_AFTER : Math.floor(maxCheckpoints / 2) + 1;
+    const look: Look = { deleted, dueAfter, sessions: new Set() };
+    this.#looks.set(key, look);
+    return look;
   }
 
   /** How many tombstones a session may keep as they are. */
@@ -89,21 +82,12 @@ export class TombstoneFolder {
     return Math.min(KEPT_TOMBSTONES, Math.floor(maxCheckpoints / 2 / Math.max(1, sessions)));
   }
 
-  /** As if some had been deleted already, a different number each time: many short processes look as often as one long one. */
-  #begin(sessionId: SessionId, first: CheckpointId): Look {
-    if (this.#looks.size >= MAX_SESSIONS) this.#looks.clear();
-    const look = { deleted: Number.parseInt(first.slice(-4), 32) % LOOK_AFTER || 0, dueAfter: LOOK_AFTER };
-    this.#looks.set(sessionId, look);
-    return look;
-  }
-
   /** Folds what can be folded in every session. */
   async foldAll(signal?: AbortSignal): Promise<void> {
-    const storage = this.#storage;
-    if (storage.foldTombstones === undefined) return;
+    if (this.#storage.foldTombstones === undefined) return;
     const kept = await this.#countKept();
     const breather = new Breather();
-    for await (const sessionId of eachSession(storage)) {
+    for await (const sessionId of eachSession(this.#storage)) {
       signal?.throwIfAborted();
       await this.fold(sessionId, kept);
       await breather.breathe();
@@ -113,22 +97,27 @@ export class TombstoneFolder {
   /** Folds what can be folded in a session, a damaged one excepted. Returns how many rows it has. */
   async fold(sessionId: SessionId, kept = KEPT_TOMBSTONES): Promise<number> {
     const place = { sessionId, order: 'newest', include: 'all' } as const;
-    const deleted = new Set<CheckpointId>();
     let count = 0;
     try {
+      const deleted: CheckpointId[] = [];
       for await (const rows of readPages(this.#storage, place)) {
         count += rows.length;
-        for (const { id } of rows.filter(({ isDeleted }) => isDeleted)) deleted.add(id);
+        deleted.push(...rows.flatMap(({ id, isDeleted }) => (isDeleted ? [id] : [])));
       }
       const refs = await this.#storage.readRefs({ sessionId });
       const branches = new Set(refs.flatMap(({ kind, name }) => (kind === 'branch' ? [name] : [])));
       // What is being brought in has no branches yet.
-      if (deleted.size <= kept || branches.size === 0) return count;
+      if (deleted.length <= kept || branches.size === 0) return count;
       const current = findCurrentBranch(refs);
       const headless = branches.has(current) ? undefined : current;
-      const pass = new FoldingPass(this.#storage, { sessionId, deleted, headless, kept });
-      for await (const rows of readPages(this.#storage, place)) await pass.read(rows);
-      await pass.finish();
+      const folding = new Folding(this.#storage, {
+        sessionId,
+        deleted: new Set(deleted),
+        headless,
+        kept,
+      });
+      for await (const rows of readPages(this.#storage, place)) await folding.read(rows);
+      await folding.finish();
     } catch (error) {
       if (!isLost(error)) throw error;
     }
@@ -136,8 +125,8 @@ export class TombstoneFolder {
   }
 }
 
-/** What is known of a session before the walk. */
-type Walk = {
+/** What is known of a session before it is read. */
+type Known = {
   readonly sessionId: SessionId;
   /** What was deleted before: nothing is saved on it any more. What is deleted meanwhile may have children that were not read. */
   readonly deleted: ReadonlySet<CheckpointId>;
@@ -147,99 +136,86 @@ type Walk = {
   readonly kept: number;
 };
 
-/** One walk through a session, newest first: a child comes before its parent, so little has to be remembered. */
-class FoldingPass {
+/** Reads a session, newest first: a child comes before its parent. Then folds its tombstones. */
+class Folding {
   readonly #storage: ChunkStorage;
-  readonly #walk: Walk;
+  readonly #known: Known;
   readonly #breather = new Breather();
-  /** Parents that were not read yet. */
-  readonly #awaited = new Map<CheckpointId, Children>();
-  #folds: TombstoneFold[] = [];
-  #removes = 0;
+  /** Tombstones that may be folded, and how many were saved on each that was not read yet, or may be. */
+  readonly #old = new Map<CheckpointId, { readonly tombstone: Tombstone; readonly digest: Digest }>();
+  readonly #children = new Map<CheckpointId, number>();
   /** The newest tombstone, and those that nothing was saved on. */
   #newest: CheckpointRow | undefined;
   readonly #ends: CheckpointId[] = [];
   #tombstones = 0;
 
-  constructor(storage: ChunkStorage, walk: Walk) {
+  constructor(storage: ChunkStorage, known: Known) {
     this.#storage = storage;
-    this.#walk = walk;
+    this.#known = known;
   }
 
   async read(rows: readonly CheckpointRow[]): Promise<void> {
-    for (const row of rows) {
-      this.#take(row);
-      if (this.#folds.length >= BATCH || this.#removes >= MAX_REMOVED) await this.#flush();
-      else if (this.#breather.isDue) await this.#breather.breathe();
-    }
-  }
-
-  /** What is left ends at a root. */
-  async finish(): Promise<void> {
-    await this.#flush();
-    await this.#removeEnds();
+    await this.#breather.each(rows, (row) => this.#take(row));
   }
 
   #take(row: CheckpointRow): void {
-    const children = this.#awaited.get(row.id);
-    this.#awaited.delete(row.id);
-    if (!row.isDeleted) {
-      this.#close(children?.run);
-      this.#await(parseRow(row).parentId, undefined);
-      return;
-    }
-    const tombstone = parseTombstone(row);
+    const { id, parentId, tombstone } = toEntry(row);
+    if (tombstone === undefined) this.#children.delete(id);
+    else if (this.#takeTombstone(row, tombstone)) return;
+    if (parentId !== undefined) this.#children.set(parentId, (this.#children.get(parentId) ?? 0) + 1);
+  }
+
+  /** Returns whether it goes, because nothing was saved on it. */
+  #takeTombstone(row: CheckpointRow, tombstone: Tombstone): boolean {
     this.#newest ??= row;
-    if (this.#tombstones++ < this.#walk.kept || !this.#walk.deleted.has(row.id)) {
-      this.#close(children?.run);
-      this.#await(tombstone.parentId, undefined);
-    } else this.#takeOld({ row, tombstone }, children);
+    if (this.#tombstones++ < this.#known.kept || !this.#known.deleted.has(row.id)) return false;
+    const isEnd = !this.#children.has(row.id) && tombstone.branch !== this.#known.headless;
+    if (isEnd) this.#ends.push(row.id);
+    else this.#old.set(row.id, { tombstone, digest: row.digest });
+    return isEnd;
   }
 
-  #takeOld(old: { row: CheckpointRow; tombstone: Tombstone }, children: Children | undefined): void {
-    const { id, branch, parentId } = old.tombstone;
-    if (children === undefined && branch !== this.#walk.headless) return void this.#ends.push(id);
-    const run = this.#join(old, children);
-    this.#await(parentId, run);
-    if (parentId === undefined) this.#close(run);
-  }
-
-  /** The run that goes on with this tombstone, or one that begins with it. */
-  #join({ row, tombstone }: { row: CheckpointRow; tombstone: Tombstone }, children: Children | undefined): Run {
-    const run = children?.run;
-    if (run === undefined || !isContinued(run, tombstone, children)) {
-      this.#close(run);
-      return { row, tip: tombstone, removes: [], last: tombstone, folded: tombstone.folded ?? 0 };
+  async finish(): Promise<void> {
+    let folds: TombstoneFold[] = [];
+    let removes = 0;
+    for (const fold of this.#folds()) {
+      folds.push(fold);
+      removes += fold.removes.length;
+      if (folds.length < BATCH && removes < MAX_REMOVED) continue;
+      await this.#storage.foldTombstones?.(folds);
+      [folds, removes] = [[], 0];
     }
-    run.removes.push(tombstone.id);
-    run.last = tombstone;
-    run.folded += 1 + (tombstone.folded ?? 0);
-    return run;
+    if (folds.length > 0) await this.#storage.foldTombstones?.(folds);
+    await this.#removeEnds();
   }
 
-  /** A second child of the same parent ends the runs of both there. */
-  #await(parentId: CheckpointId | undefined, run: Run | undefined): void {
-    if (parentId === undefined) return;
-    const known = this.#awaited.get(parentId);
-    if (known === undefined) this.#awaited.set(parentId, { count: 1, run });
-    else {
-      known.count++;
-      this.#close(known.run);
-      this.#close(run);
-      known.run = undefined;
+  /** Runs of tombstones of one branch, each the only child of the next one: all become the first. */
+  *#folds(): Generator<TombstoneFold> {
+    for (const [id, { tombstone: tip, digest }] of this.#old) {
+      const removes: CheckpointId[] = [];
+      let last = tip;
+      let { folded = 0 } = tip;
+      for (
+        let next = this.#follow(last);
+        next !== undefined && removes.length < MAX_REMOVED;
+        next = this.#follow(last)
+      ) {
+        removes.push(next.id);
+        folded += 1 + (next.folded ?? 0);
+        this.#old.delete(next.id);
+        last = next;
+      }
+      if (removes.length === 0) continue;
+      const { parentId: _, ...rest } = tip;
+      const parent = last.parentId === undefined ? {} : { parentId: last.parentId };
+      const tombstone = { ...rest, ...parent, folded, foldedFrom: last.foldedFrom ?? last.id };
+      yield { id, expect: sealTombstone(tip, digest), body: sealTombstone(tombstone, digest), removes };
     }
   }
 
-  #close(run: Run | undefined): void {
-    if (run === undefined || run.removes.length === 0) return;
-    const { row, tip, last, folded, removes } = run;
-    const { parentId: _, ...rest } = tip;
-    const parent = last.parentId === undefined ? {} : { parentId: last.parentId };
-    const tombstone = { ...rest, ...parent, folded, foldedFrom: last.foldedFrom ?? last.id };
-    const body = sealTombstone(tombstone, row.digest);
-    this.#removes += removes.length;
-    this.#folds.push({ id: row.id, expect: row.body, body, removes: [...removes] });
-    removes.length = 0; // closed once
+  #follow({ parentId, branch }: Tombstone): Tombstone | undefined {
+    const parent = parentId && this.#old.get(parentId)?.tombstone;
+    return parent?.branch === branch && this.#children.get(parent.id) === 1 ? parent : undefined;
   }
 
   /** Removes what nothing was saved on, children first, once it is noted. */
@@ -255,30 +231,12 @@ class FoldingPass {
 
   /** Notes up to where they went; false if the session is gone, or another process is at it. */
   async #noteEnds(newest: CheckpointId): Promise<boolean> {
-    const { sessionId } = this.#walk;
+    const { sessionId } = this.#known;
     const refs = await this.#storage.readRefs({ sessionId });
     const head = refs.find(({ kind }) => kind === 'branch')?.target as CheckpointId | undefined;
     const expect = findEnded(refs) ?? null;
     const target = endedTarget(newest);
     if (head === undefined || (expect !== null && expect >= target)) return head !== undefined;
-    try {
-      await this.#storage.commit({ sessionId, requires: [head], refs: [{ ...ENDED, expect, target }] });
-      return true;
-    } catch (error) {
-      if (hasErrorCode(error, 'CONFLICT')) return false;
-      throw error;
-    }
+    return tryCommit(this.#storage, { sessionId, requires: [head], refs: [{ ...ENDED, expect, target }] });
   }
-
-  async #flush(): Promise<void> {
-    const folds = this.#folds;
-    this.#folds = [];
-    this.#removes = 0;
-    if (folds.length > 0) await this.#storage.foldTombstones?.(folds);
-  }
-}
-
-/** Only what is of one branch and has no other child becomes one. */
-function isContinued(run: Run, { branch }: Tombstone, children: Children | undefined): boolean {
-  return children?.count === 1 && run.tip.branch === branch && run.removes.length < MAX_REMOVED;
 }

@@ -1,7 +1,7 @@
 import { hasErrorCode, isLost } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
-import type { CheckpointRow, Ref, RefChange } from '../../storage/contract.ts';
+import type { RefChange } from '../../storage/contract.ts';
 import { compareText } from '../../storage/query.ts';
 import { parseEffect, type RecordedEffect } from '../effect/effect-record.ts';
 import { emptySteps, findStepsOf } from '../effect/recording-drop.ts';
@@ -18,7 +18,7 @@ import {
 import { GROUP_TYPE } from '../engine/save-options.ts';
 import { groupOfPin, unpinGroups } from '../group/group-pins.ts';
 import { isAnswerBranch } from '../revision/ref-name.ts';
-import { deleteCheckpoints } from './retention-records.ts';
+import { type Doomed, deleteCheckpoints } from './retention-records.ts';
 import type { RetentionRunner } from './retention-runner.ts';
 
 /** So often a session is planned anew because others changed it. */
@@ -32,6 +32,8 @@ export type ForgottenUser = {
   /** How many memories were purged, of each `Memory` that is open with this manager. */
   readonly memories: number;
   readonly left: readonly LeftInSession[];
+  /** Sessions with checkpoints of the user that were not looked into, because their key was removed; `deleteSession` takes them away. */
+  readonly unreadable?: readonly SessionId[];
 };
 
 /** What may hold a user's words in a session that others share: the states they saved after the user, and steps recorded after those. */
@@ -48,91 +50,90 @@ type LeftInSession = {
 export async function forgetUser(engine: Engine, userId: string, isDryRun: boolean): Promise<ForgottenUser> {
   await engine.settled();
   await settleReplacements(engine);
-  const sessions = await sessionsOf(engine, userId);
+  const sessions = new Set<SessionId>();
+  for await (const rows of readPages(engine.storage, { userId })) for (const row of rows) sessions.add(row.sessionId);
   if (sessions.size === 0) await engine.repository.checkKeys(); // or an erasure that erased nothing would seem done
-  const groups = [...(await groupsOf(engine, sessions, userId))]; // before the pins go that tell
-  const groupIds = new Set(groups.map(({ id }) => id));
-  const isDoomed = (checkpoint: Checkpoint) => checkpoint.userId === userId || groupIds.has(checkpoint.id);
-  const plans: SessionPlan[] = [];
+  const groups = await groupsOf(engine, sessions, userId); // before the pins go that tell
+  const isDoomed = ({ id, userId: owner }: Checkpoint) => owner === userId || groups.has(id);
+  const left: LeftInSession[] = [];
   let checkpoints = 0;
-  for (const sessionId of new Set([...sessions, ...groups.map((group) => group.sessionId)])) {
-    const { plan, deleted } = await clearSession(engine, () => planSession(engine, sessionId, isDoomed), isDryRun);
-    plans.push(plan);
-    checkpoints += deleted;
+  for (const sessionId of new Set([...sessions, ...groups.values()])) {
+    const plan = await clearSession(engine, () => planSession(engine, sessionId, isDoomed), isDryRun);
+    checkpoints += plan.deleted;
+    left.push(plan.left);
   }
   if (checkpoints > 0 && !isDryRun) await engine.storage.collect();
+  const memories = await forgetMemories(engine, userId, isDryRun);
+  const isLeft = ({ checkpoints: after, steps }: LeftInSession) => after.length + steps > 0;
+  return {
+    checkpoints,
+    sessions: [...sessions],
+    memories,
+    left: left.filter(isLeft),
+    ...(await findUnreadable(engine, userId)),
+  };
+}
+
+async function forgetMemories({ keepers }: Engine, userId: string, isDryRun: boolean): Promise<number> {
   let memories = 0;
-  for (const keeper of engine.keepers) memories += (await keeper.forgetUser?.(userId, isDryRun)) ?? 0;
-  const left = plans.map(({ left: one }) => one).filter(({ checkpoints: after, steps }) => after.length + steps > 0);
-  return { checkpoints, sessions: [...sessions], memories, left };
+  for (const keeper of keepers) memories += (await keeper.forgetUser?.(userId, isDryRun)) ?? 0;
+  return memories;
 }
 
-async function sessionsOf({ storage }: Engine, userId: string): Promise<Set<SessionId>> {
-  const sessions = new Set<SessionId>();
-  for await (const rows of readPages(storage, { userId })) for (const row of rows) sessions.add(row.sessionId);
-  return sessions;
+/** Sessions with checkpoints of the user whose key was removed: nobody can say what else is in them. */
+async function findUnreadable({ storage }: Engine, userId: string): Promise<Pick<ForgottenUser, 'unreadable'>> {
+  const counts = (await storage.countForgotten?.({ userId })) ?? [];
+  return counts.length === 0 ? {} : { unreadable: counts.map(({ sessionId }) => sessionId) };
 }
 
-/** The group checkpoints that a checkpoint of the user is part of. */
+/** The group checkpoints that a checkpoint of the user is part of, and the sessions they are in. */
 async function groupsOf(
-  engine: Engine,
+  { storage, repository }: Engine,
   sessions: ReadonlySet<SessionId>,
   userId: string,
-): Promise<Iterable<CheckpointRow>> {
-  const groups = new Map<CheckpointId, CheckpointRow>();
-  for (const sessionId of sessions) {
-    for (const pin of await engine.repository.readRefs({ sessionId, kind: 'pin' })) {
-      const group = await readGroupOf(engine, pin, userId);
-      if (group !== undefined) groups.set(group.id, group);
+): Promise<Map<CheckpointId, SessionId>> {
+  const groups = new Map<CheckpointId, SessionId>();
+  for (const sessionId of sessions)
+    for (const pin of await repository.readRefs({ sessionId, kind: 'pin' })) {
+      const groupId = groupOfPin(pin);
+      const member = groupId && (await storage.readCheckpoint(pin.target as CheckpointId));
+      if (member === undefined || parseRow(member).userId !== userId) continue;
+      const group = await storage.readCheckpoint(groupId as CheckpointId);
+      if (group?.isDeleted === false) groups.set(group.id, group.sessionId);
     }
-  }
-  return groups.values();
-}
-
-async function readGroupOf({ storage }: Engine, pin: Ref, userId: string): Promise<CheckpointRow | undefined> {
-  const groupId = groupOfPin(pin);
-  if (groupId === undefined) return undefined;
-  const member = await storage.readCheckpoint(pin.target as CheckpointId);
-  if (member === undefined || parseRow(member).userId !== userId) return undefined;
-  const group = await storage.readCheckpoint(groupId);
-  return group?.isDeleted === false ? group : undefined;
+  return groups;
 }
 
 /** What goes of a session, and what stays that may hold the same words. */
 type SessionPlan = {
   readonly sessionId: SessionId;
   readonly entries: readonly LineageEntry[];
-  readonly own: readonly LineageEntry[];
+  readonly own: readonly Checkpoint[];
   readonly steps: readonly RecordedEffect[];
   readonly isWhole: boolean;
   readonly left: LeftInSession;
 };
 
 async function planSession(
-  engine: Engine,
+  { storage }: Engine,
   sessionId: SessionId,
   isDoomed: (checkpoint: Checkpoint) => boolean,
 ): Promise<SessionPlan> {
   const entries: LineageEntry[] = [];
-  for await (const entry of readSession(engine.storage, sessionId)) entries.push(entry);
-  const live = entries.filter((entry) => entry.checkpoint !== undefined);
-  const own = live.filter(({ checkpoint }) => checkpoint !== undefined && isDoomed(checkpoint));
-  const reached = new Set(own.map(({ id }) => id));
-  const doomed = new Set(reached);
-  const inOrder = entries.toSorted((a, b) => (a.id < b.id ? -1 : 1)); // ids sort by lineage
-  for (const { id, parentId } of inOrder) if (parentId !== undefined && reached.has(parentId)) reached.add(id);
-  const isAfter = ({ id, checkpoint }: LineageEntry) => checkpoint !== undefined && reached.has(id) && !doomed.has(id);
+  for await (const entry of readSession(storage, sessionId)) entries.push(entry);
+  entries.reverse(); // a parent comes before its children
+  const live = entries.flatMap(({ checkpoint }) => checkpoint ?? []);
+  const own = live.filter(isDoomed);
+  const doomed = new Set(own.map(({ id }) => id));
+  const reached = new Set(doomed);
+  for (const { id, parentId } of entries) if (parentId !== undefined && reached.has(parentId)) reached.add(id);
+  const after = live.flatMap(({ id }) => (reached.has(id) && !doomed.has(id) ? [id] : []));
   const isWhole = own.length === live.length;
-  const recorded = isWhole ? [] : (await engine.storage.readEffects({ sessionId })).map(parseEffect);
-  const checkpoints = inOrder.flatMap(({ checkpoint }) => checkpoint ?? []);
-  const steps = findStepsOf(recorded, { inOrder: checkpoints, isOwn: (id) => doomed.has(id) });
+  const recorded = isWhole ? [] : (await storage.readEffects({ sessionId })).map(parseEffect);
+  const steps = findStepsOf(recorded, { inOrder: live, isOwn: (id) => doomed.has(id) });
   const isLeft = (step: RecordedEffect) =>
     !steps.has(step) && step.result !== undefined && step.afterId !== undefined && reached.has(step.afterId);
-  const left = {
-    sessionId,
-    checkpoints: inOrder.filter(isAfter).map(({ id }) => id),
-    steps: recorded.filter(isLeft).length,
-  };
+  const left = { sessionId, checkpoints: after, steps: recorded.filter(isLeft).length };
   return { sessionId, entries, own, steps: [...steps], isWhole, left };
 }
 
@@ -141,11 +142,11 @@ async function clearSession(
   engine: Engine,
   makePlan: () => Promise<SessionPlan>,
   isDryRun: boolean,
-): Promise<{ plan: SessionPlan; deleted: number }> {
+): Promise<Pick<SessionPlan, 'left'> & { readonly deleted: number }> {
   for (let attempt = 1; ; attempt++) {
     const plan = await makePlan();
     try {
-      return { plan, deleted: isDryRun ? plan.own.length : await carryOut(engine, plan) };
+      return { left: plan.left, deleted: isDryRun ? plan.own.length : await carryOut(engine, plan) };
     } catch (error) {
       if (attempt === MAX_PLANS || !hasErrorCode(error, 'CONFLICT')) throw error;
     }
@@ -157,14 +158,12 @@ async function carryOut(engine: Engine, { sessionId, entries, own, steps, isWhol
     await deleteSession(engine, sessionId);
     return own.length;
   }
-  const doomed = new Set(own.map((entry) => entry.id));
+  const doomed = new Map(own.map(({ id }) => [id, 'the history of its user was cleared']));
   await emptySteps(engine, sessionId, steps); // first: who is interrupted finds the checkpoints that tell which
   await moveHeads(engine, sessionId, { entries, doomed });
-  const reason = 'the history of its user was cleared';
-  const named = own.map(({ id }) => ({ id, reason }));
-  const deleted = await deleteCheckpoints(engine, named, { force: true });
+  const deleted = await deleteCheckpoints(engine, doomed, { force: true });
   // What others saved for the same group stays theirs.
-  const groups = own.filter(({ checkpoint }) => checkpoint?.type === GROUP_TYPE);
+  const groups = own.filter(({ type }) => type === GROUP_TYPE);
   await unpinGroups(engine, new Set(groups.map(({ id }) => id)));
   return deleted.length;
 }
@@ -176,7 +175,7 @@ async function carryOut(engine: Engine, { sessionId, entries, own, steps, isWhol
 async function moveHeads(
   { storage }: Engine,
   sessionId: SessionId,
-  { entries, doomed }: { entries: readonly LineageEntry[]; doomed: ReadonlySet<CheckpointId> },
+  { entries, doomed }: { entries: readonly LineageEntry[]; doomed: Doomed },
 ): Promise<void> {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const refs = await storage.readRefs({ sessionId });
@@ -199,7 +198,7 @@ async function moveHeads(
 /** A head, or its nearest ancestor that stays. */
 function findKept(
   byId: ReadonlyMap<CheckpointId, LineageEntry>,
-  doomed: ReadonlySet<CheckpointId>,
+  doomed: Doomed,
   head: CheckpointId,
 ): CheckpointId | undefined {
   let entry = byId.get(head);

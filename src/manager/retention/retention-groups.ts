@@ -1,3 +1,4 @@
+import { addTo } from '../../core/group-by.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 
@@ -24,15 +25,15 @@ export class GroupTies {
 
   #add(groupId: CheckpointId, members: readonly CheckpointId[]): void {
     const session = this.#sessions.get(groupId);
-    if (session === undefined) for (const id of members) push(this.#outside, id, groupId);
+    if (session === undefined) for (const id of members) addTo(this.#outside, id, groupId);
     else this.#tie(groupId, session, members);
   }
 
   #tie(groupId: CheckpointId, session: SessionId, members: readonly CheckpointId[]): void {
     const judged = members.filter((id) => this.#sessions.has(id));
     this.#members.set(groupId, judged);
-    for (const id of judged) push(this.#groups, id, groupId);
-    for (const other of this.sessionsOfMembers(groupId)) if (other !== session) push(this.#holding, other, groupId);
+    for (const id of judged) addTo(this.#groups, id, groupId);
+    for (const other of this.sessionsOfMembers(groupId)) if (other !== session) addTo(this.#holding, other, groupId);
   }
 
   get isEmpty(): boolean {
@@ -74,10 +75,4 @@ export class GroupTies {
   withGroups(ids: ReadonlySet<CheckpointId>): CheckpointId[] {
     return [...new Set([...ids, ...[...ids].flatMap((id) => this.of(id))])].sort();
   }
-}
-
-function push<Key>(lists: Map<Key, CheckpointId[]>, key: Key, id: CheckpointId): void {
-  const list = lists.get(key);
-  if (list === undefined) lists.set(key, [id]);
-  else list.push(id);
 }

@@ -1,7 +1,7 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { checkOptions, flag, type OptionChecks, options, recordOf, wholeFrom } from '../../core/options.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
-import type { CheckpointId } from '../../core/record/id.ts';
+import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 
@@ -80,26 +80,30 @@ export function mergeRetention(policy: RetentionPolicy = {}, { limits }: ChunkSt
 /** Why keep rules want a checkpoint; one that no rule wants is absent. */
 export type Kept = ReadonlyMap<CheckpointId, readonly string[]>;
 
-const PERIOD_RULES = ['keepHourly', 'keepDaily', 'keepWeekly', 'keepMonthly'] as const;
-const KEEP_RULES = ['keepLast', 'keepWithinMs', ...PERIOD_RULES] as const;
-
-/** A rule of the form: the newest of each of the last N periods that have one. */
-type Period = {
-  readonly rule: (typeof PERIOD_RULES)[number];
-  readonly name: string;
-  readonly nameOf: (timestampMs: number) => string;
+/** A rule of the form: the newest of each of the last N periods that have one. To `keepLast` each checkpoint is one. */
+type CountedRule = {
+  readonly rule: 'keepLast' | 'keepHourly' | 'keepDaily' | 'keepWeekly' | 'keepMonthly';
+  readonly periodOf: (header: CheckpointHeader) => string;
+  readonly reason: (period: string, count: number) => string;
 };
 
-const PERIODS: readonly Period[] = [
-  { rule: 'keepHourly', name: 'hour', nameOf: (timeMs) => formatUtc(timeMs, 'yyyy-mm-ddThh'.length) },
-  { rule: 'keepDaily', name: 'day', nameOf: (timeMs) => formatUtc(timeMs, 'yyyy-mm-dd'.length) },
-  { rule: 'keepWeekly', name: 'week of', nameOf: (timeMs) => formatUtc(mondayOf(timeMs), 'yyyy-mm-dd'.length) },
-  { rule: 'keepMonthly', name: 'month', nameOf: (timeMs) => formatUtc(timeMs, 'yyyy-mm'.length) },
+const byTime = (rule: CountedRule['rule'], name: string, nameOf: (timestampMs: number) => string): CountedRule => ({
+  rule,
+  periodOf: ({ timestampMs }) => nameOf(timestampMs),
+  reason: (period) => `newest of the ${name} ${period}`,
+});
+
+const COUNTED_RULES: readonly CountedRule[] = [
+  { rule: 'keepLast', periodOf: ({ id }) => id, reason: (_, count) => `among the last ${count} of its session` },
+  byTime('keepHourly', 'hour', (timeMs) => formatUtc(timeMs, 'yyyy-mm-ddThh'.length)),
+  byTime('keepDaily', 'day', (timeMs) => formatUtc(timeMs, 'yyyy-mm-dd'.length)),
+  byTime('keepWeekly', 'week of', (timeMs) => formatUtc(mondayOf(timeMs), 'yyyy-mm-dd'.length)),
+  byTime('keepMonthly', 'month', (timeMs) => formatUtc(timeMs, 'yyyy-mm'.length)),
 ];
 
 /** Whether the policy says which checkpoints to keep, so that all others go. */
 export function hasKeepRule(policy: RetentionPolicy): boolean {
-  return KEEP_RULES.some((rule) => policy[rule] !== undefined);
+  return policy.keepWithinMs !== undefined || COUNTED_RULES.some(({ rule }) => policy[rule] !== undefined);
 }
 
 /** Applies the keep rules to each session on its own. */
@@ -109,48 +113,22 @@ export async function findKept(
   nowMs: number,
 ): Promise<Kept> {
   const kept = new Map<CheckpointId, string[]>();
-  const counters = new Map<string, SessionCounter>();
-  await new Breather().each(newestFirst, ({ id, sessionId, timestampMs }) => {
-    const counter = counters.get(sessionId) ?? new SessionCounter(policy, nowMs);
-    counters.set(sessionId, counter);
-    const reasons = counter.count(timestampMs);
-    if (reasons.length > 0) kept.set(id, reasons);
+  const rules = COUNTED_RULES.flatMap((rule) => {
+    const count = policy[rule.rule];
+    return count === undefined ? [] : [{ ...rule, count, seen: new Map<SessionId, Set<string>>() }];
+  });
+  await new Breather().each(newestFirst, (header) => {
+    const reasons = nowMs - header.timestampMs <= (policy.keepWithinMs ?? -1) ? ['young enough'] : [];
+    for (const { count, seen, periodOf, reason } of rules) {
+      const period = periodOf(header);
+      const periods = seen.get(header.sessionId) ?? new Set();
+      if (periods.has(period) || periods.size >= count) continue;
+      seen.set(header.sessionId, periods.add(period));
+      reasons.push(reason(period, count));
+    }
+    if (reasons.length > 0) kept.set(header.id, reasons);
   });
   return kept;
-}
-
-/** Sees the checkpoints of one session, newest first, and says which rules each of them satisfies. */
-class SessionCounter {
-  readonly #policy: RetentionPolicy;
-  readonly #nowMs: number;
-  readonly #seen = new Map(PERIODS.map(({ rule }) => [rule, new Set<string>()]));
-  #count = 0;
-
-  constructor(policy: RetentionPolicy, nowMs: number) {
-    this.#policy = policy;
-    this.#nowMs = nowMs;
-  }
-
-  count(timestampMs: number): string[] {
-    const { keepLast = 0, keepWithinMs = -1 } = this.#policy;
-    this.#count++;
-    const reasons = this.#count <= keepLast ? [`among the last ${keepLast} of its session`] : [];
-    if (this.#nowMs - timestampMs <= keepWithinMs) reasons.push('young enough');
-    for (const { rule, name, nameOf } of PERIODS) {
-      if (this.#policy[rule] === undefined) continue;
-      const period = nameOf(timestampMs);
-      if (this.#isNext(rule, period)) reasons.push(`newest of the ${name} ${period}`);
-    }
-    return reasons;
-  }
-
-  /** Whether this is the first one seen of its period, and the rule still has a place for a period. */
-  #isNext(rule: Period['rule'], period: string): boolean {
-    const seen = this.#seen.get(rule);
-    if (seen === undefined || seen.has(period) || seen.size >= (this.#policy[rule] ?? 0)) return false;
-    seen.add(period);
-    return true;
-  }
 }
 
 /** Weeks begin on Monday, as in ISO 8601; the first day of 1970 was a Thursday. */

@@ -16,8 +16,8 @@ const MAX_QUIET_SESSIONS = 1000;
 /** What a lineage is made of, and what the need for a parent is read from. */
 type Link = Pick<CheckpointHeader, 'id' | 'parentId' | 'needsParent'>;
 
-/** A checkpoint to delete, and why. */
-export type Doomed = { readonly id: CheckpointId; readonly reason: string };
+/** Why checkpoints are to be deleted. */
+export type Doomed = ReadonlyMap<CheckpointId, string>;
 
 /**
  * All that fit. Sessions with damage are left out: what they need is not known. So are those that are being brought in: nothing protects
@@ -43,34 +43,29 @@ export async function readHeaders(
  * left without an ancestor that it needs.
  */
 export async function deleteCheckpoints(
-  engine: Engine,
-  doomed: readonly Doomed[],
+  { storage, ports, events }: Engine,
+  doomed: Doomed,
   options: { readonly force?: boolean } = {},
 ): Promise<CheckpointId[]> {
-  const newestFirst = doomed.toSorted((a, b) => (a.id < b.id ? 1 : -1));
+  const newestFirst = [...doomed.keys()].sort().reverse();
   const deleted: CheckpointId[] = [];
   const breather = new Breather();
   for (let at = 0; at < newestFirst.length; at += DELETE_BATCH) {
-    deleted.push(...(await deleteBatch(engine, newestFirst.slice(at, at + DELETE_BATCH), options)));
+    const deletedAtMs = ports.now();
+    const batch = newestFirst.slice(at, at + DELETE_BATCH);
+    const rows = await Promise.all(batch.map((id) => storage.readCheckpoint(id)));
+    const live = rows.flatMap((row) => (row === undefined || row.isDeleted ? [] : [parseRow(row)]));
+    const reasonOf = (id: CheckpointId): string => doomed.get(id) ?? '';
+    const deletions = live.map((each) => ({
+      id: each.id,
+      body: formatTombstone(each, deletedAtMs, reasonOf(each.id)),
+    }));
+    for (const id of await storage.deleteCheckpoints(deletions, options)) {
+      deleted.push(id);
+      await events.emit('checkpoint_deleted', id, reasonOf(id));
+    }
     await breather.breathe();
   }
-  return deleted;
-}
-
-async function deleteBatch(
-  { storage, ports, events }: Engine,
-  doomed: readonly Doomed[],
-  options: { readonly force?: boolean },
-): Promise<CheckpointId[]> {
-  const deletedAtMs = ports.now();
-  const reasons = new Map(doomed.map(({ id, reason }) => [id, reason]));
-  const rows = await Promise.all(doomed.map(({ id }) => storage.readCheckpoint(id)));
-  const deletions = rows.flatMap((row) => {
-    if (row === undefined || row.isDeleted) return [];
-    return [{ id: row.id, body: formatTombstone(parseRow(row), deletedAtMs, reasons.get(row.id) ?? '') }];
-  });
-  const deleted = await storage.deleteCheckpoints(deletions, options);
-  for (const id of deleted) await events.emit('checkpoint_deleted', id, reasons.get(id) ?? '');
   return deleted;
 }
 
@@ -128,7 +123,7 @@ export class SessionNeeds {
    * Which checkpoints must stay although these are to go, because of what stays. Heads are among them: when the storage looks,
    * they may be heads no more, but parents.
    */
-  async find(sessionId: SessionId, doomed: ReadonlySet<CheckpointId>): Promise<Iterable<CheckpointId>> {
+  async find(sessionId: SessionId, doomed: Pick<Doomed, 'has'>): Promise<Iterable<CheckpointId>> {
     if (!(await this.#hasNeeds(sessionId))) return [];
     const refs = await this.#storage.readRefs({ sessionId });
     const held = new Set(refs.flatMap(({ kind, target }) => (isProtecting(kind) ? [target as CheckpointId] : [])));
@@ -144,7 +139,11 @@ export class SessionNeeds {
       if (needsParent === true) return true;
       last = id;
     }
-    if (last !== undefined) this.#remember(sessionId, last);
+    if (last === undefined) return false;
+    this.#quietUntil.delete(sessionId);
+    this.#quietUntil.set(sessionId, last);
+    const [oldest] = this.#quietUntil.keys();
+    if (oldest !== undefined && this.#quietUntil.size > MAX_QUIET_SESSIONS) this.#quietUntil.delete(oldest);
     return false;
   }
 
@@ -152,12 +151,5 @@ export class SessionNeeds {
   async *#readLive(sessionId: SessionId, after?: CheckpointId): AsyncGenerator<Link> {
     const place = { sessionId, order: 'oldest', ...(after !== undefined && { after }) } as const;
     for await (const rows of readPages(this.#storage, place)) for (const row of rows) yield parseRow(row).header;
-  }
-
-  #remember(sessionId: SessionId, until: CheckpointId): void {
-    this.#quietUntil.delete(sessionId);
-    this.#quietUntil.set(sessionId, until);
-    const [oldest] = this.#quietUntil.keys();
-    if (oldest !== undefined && this.#quietUntil.size > MAX_QUIET_SESSIONS) this.#quietUntil.delete(oldest);
   }
 }

@@ -1,19 +1,20 @@
 import { withoutUndefined } from '../../core/defined.ts';
-import { hasErrorCode } from '../../core/errors.ts';
+import { addTo } from '../../core/group-by.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { CollectResult, Ref } from '../../storage/contract.ts';
+import { tryCommit } from '../../storage/refusal.ts';
 import type { Engine } from '../engine/engine.ts';
 import { draftOf, dropAbandoned, findPending, settleReplacements } from '../engine/import-claim.ts';
 import { parseRow, parseRows } from '../engine/records.ts';
 import { GROUP_TYPE, redactText } from '../engine/save-options.ts';
-import { type PinReview, releaseStalePins, unpinGroups } from '../group/group-pins.ts';
+import { releaseStalePins, unpinGroups } from '../group/group-pins.ts';
 import { TombstoneFolder } from './folding.ts';
 import { judge, type RetentionPolicy, type RetentionVerdict, type TypeRetention } from './retention.ts';
 import { hasKeepRule, mergeRetention } from './retention-policy.ts';
-import { type Protections, readProtections, withoutPins } from './retention-protections.ts';
+import { findWaiting, type Protections, readProtections, withoutPins } from './retention-protections.ts';
 import { RetentionQueue } from './retention-queue.ts';
 import {
   checkUnneeded,
@@ -23,7 +24,6 @@ import {
   readHeaders,
   SessionNeeds,
 } from './retention-records.ts';
-import { findWaiting } from './retention-waiting.ts';
 
 /** What retention did, or would do. */
 export type PruneResult = {
@@ -51,8 +51,6 @@ type Judgement = {
   readonly verdicts: readonly RetentionVerdict[];
   readonly refs: Protections['refs'];
 };
-
-type DoomedById = ReadonlyMap<CheckpointId, Doomed>;
 
 const PAGE = 500;
 /** Once a limit takes whole sessions it takes a hundredth more, so that not every save has to judge them all. */
@@ -161,7 +159,8 @@ export class RetentionRunner {
     const { sessionId, userId } = scope;
     const sinceMs = this.#engine.cutsSinceMs;
     const headers = await readHeaders(this.#engine, withoutUndefined(scope));
-    const review = await this.#reviewPins(headers, { sessionId, dryRun });
+    const live = new Set(headers.flatMap(({ id, type }) => (type === GROUP_TYPE ? [id] : [])));
+    const review = await releaseStalePins(this.#engine, { sessionId, dryRun, live });
     // After the checkpoints: what became a head since is none of those that were read.
     const sessions = userId === undefined ? [sessionId] : new Set(headers.map((header) => header.sessionId));
     const held = await readProtections(this.#engine, sessions, review.stale);
@@ -177,15 +176,6 @@ export class RetentionRunner {
       nowMs: this.#engine.ports.now(),
     });
     return { headers, verdicts, refs: held.refs };
-  }
-
-  /** Which pins protect nothing any more, and since when groups are being saved elsewhere. */
-  #reviewPins(
-    headers: readonly CheckpointHeader[],
-    how: { readonly sessionId: SessionId | undefined; readonly dryRun: boolean },
-  ): Promise<PinReview> {
-    const live = new Set(headers.flatMap(({ id, type }) => (type === GROUP_TYPE ? [id] : [])));
-    return releaseStalePins(this.#engine, { ...how, live });
   }
 
   /** What agents of a session saved elsewhere of the types whose last ones are kept: that counts, too. */
@@ -207,14 +197,11 @@ export class RetentionRunner {
     const doomed = await doomedBy(verdicts);
     const groups = headers.filter(({ id, type }) => type === GROUP_TYPE && doomed.has(id));
     const first = new Set(groups.map(({ sessionId }) => sessionId));
-    const deleted = await this.#end(
-      headers.filter(({ sessionId }) => first.has(sessionId)),
-      doomed,
-      refs,
-    );
+    const own = headers.filter(({ sessionId }) => first.has(sessionId));
+    const others = headers.filter(({ sessionId }) => !first.has(sessionId));
+    const deleted = await this.#end(own, doomed, refs);
     const gone = new Set(deleted);
     const pins = await unpinGroups(this.#engine, new Set(groups.flatMap(({ id }) => (gone.has(id) ? [id] : []))));
-    const others = headers.filter(({ sessionId }) => !first.has(sessionId));
     deleted.push(...(await this.#end(others, doomed, withoutPins(refs, pins))));
     const judged = new Set(headers.map(({ id }) => id));
     const members = pins.map(({ target }) => target as CheckpointId).filter((id) => !judged.has(id));
@@ -225,27 +212,19 @@ export class RetentionRunner {
    * Ends sessions of which nothing is kept; in others the branches whose heads go, and deletes what is to go. One that cannot end now, because
    * somebody saves to it, keeps its branches: that save stands on them.
    */
-  async #end(
-    headers: readonly CheckpointHeader[],
-    doomed: DoomedById,
-    refs: Protections['refs'],
-  ): Promise<CheckpointId[]> {
-    const [all, kept] = [new Set<SessionId>(), new Set<SessionId>()];
+  async #end(headers: readonly CheckpointHeader[], doomed: Doomed, refs: Protections['refs']): Promise<CheckpointId[]> {
+    const isKept = new Map<SessionId, boolean>();
     const breather = new Breather();
     await breather.each(headers, ({ id, sessionId }) => {
-      all.add(sessionId);
-      if (!doomed.has(id)) kept.add(sessionId);
+      isKept.set(sessionId, isKept.get(sessionId) === true || !doomed.has(id));
     });
     const ended: CheckpointId[] = [];
     const isEnded = new Set<SessionId>();
-    for (const sessionId of all) {
+    for (const [sessionId, keeps] of isKept) {
       await breather.breathe();
       const names = refs.get(sessionId) ?? [];
-      if (kept.has(sessionId)) {
-        await orIfDamaged(this.#endBranches(sessionId, names, doomed), undefined);
-        continue;
-      }
-      const own = await orIfDamaged(this.#endSession(sessionId, names, doomed), []);
+      const work = keeps ? this.#endBranches(sessionId, names, doomed) : this.#endSession(sessionId, names, doomed);
+      const own = await orIfDamaged(work, []);
       ended.push(...own);
       if (own.length > 0) isEnded.add(sessionId);
     }
@@ -254,55 +233,47 @@ export class RetentionRunner {
   }
 
   /** Deletes a whole session, unless there is more in it than was judged, or somebody wrote to it since. */
-  async #endSession(sessionId: SessionId, refs: readonly Ref[], doomed: DoomedById): Promise<CheckpointId[]> {
+  async #endSession(sessionId: SessionId, refs: readonly Ref[], doomed: Doomed): Promise<CheckpointId[]> {
     const { storage, events, repository, ports } = this.#engine;
     const ids = (await readHeaders(this.#engine, { sessionId })).map(({ id }) => id);
     const end = () => storage.deleteSession(sessionId, { ifRefs: refs });
     if (!ids.every((id) => doomed.has(id)) || !(await this.#engine.endSession(sessionId, end))) return [];
     await storage.deleteSession(draftOf(sessionId)); // or the next opening would bring it back
     const head = ids.reduce((newest, id) => (id > newest ? id : newest), '');
-    const { reason = '' } = doomed.get(head as CheckpointId) ?? {};
+    const reason = doomed.get(head as CheckpointId) ?? '';
     repository.noteEnded([sessionId, head], { atMs: ports.now(), reason });
-    for (const id of ids) await events.emit('checkpoint_deleted', id, doomed.get(id)?.reason ?? '');
+    for (const id of ids) await events.emit('checkpoint_deleted', id, doomed.get(id) ?? '');
     return ids;
   }
 
-  /** Removes the branches whose heads go. One that moved since is kept. */
-  async #endBranches(sessionId: SessionId, refs: readonly Ref[], doomed: DoomedById): Promise<void> {
+  /** Removes the branches whose heads go, and no checkpoint yet. One that moved since is kept. */
+  async #endBranches(sessionId: SessionId, refs: readonly Ref[], doomed: Doomed): Promise<[]> {
     for (const { kind, name, target } of refs) {
       if (kind !== 'branch' || !doomed.has(target as CheckpointId)) continue;
-      try {
-        await this.#engine.storage.commit({ sessionId, refs: [{ kind, name, expect: target, target: null }] });
-      } catch (error) {
-        if (!hasErrorCode(error, 'CONFLICT')) throw error;
-      }
+      await tryCommit(this.#engine.storage, { sessionId, refs: [{ kind, name, expect: target, target: null }] });
     }
+    return [];
   }
 
   /** Deletes what is to go, except what something in its session needs that was not judged, or that the storage guards. */
-  async #delete(judged: readonly CheckpointHeader[], doomed: DoomedById): Promise<CheckpointId[]> {
-    const ids = new Set(doomed.keys());
-    const sessions = new Map<SessionId, Doomed[]>();
+  async #delete(judged: readonly CheckpointHeader[], doomed: Doomed): Promise<CheckpointId[]> {
+    const sessions = new Map<SessionId, CheckpointId[]>();
     const breather = new Breather();
     await breather.each(judged, ({ id, sessionId }) => {
-      const found = doomed.get(id);
-      const own = sessions.get(sessionId) ?? [];
-      if (found !== undefined) own.push(found);
-      sessions.set(sessionId, own);
+      if (doomed.has(id)) addTo(sessions, sessionId, id);
     });
-    const unneeded: Doomed[] = [];
-    for (const [sessionId, all] of sessions) {
-      if (all.length === 0) continue;
+    const unneeded = new Map<CheckpointId, string>();
+    for (const [sessionId, ids] of sessions) {
       await breather.breathe();
-      const needed = new Set(await orIfDamaged(this.#needs.find(sessionId, ids), ids));
-      for (const found of all) if (!needed.has(found.id)) unneeded.push(found);
+      const needed = new Set(await orIfDamaged(this.#needs.find(sessionId, doomed), ids));
+      for (const id of ids) if (!needed.has(id)) unneeded.set(id, doomed.get(id) ?? '');
     }
     const deleted = await deleteCheckpoints(this.#engine, unneeded);
     const gone = new Set(deleted);
-    for (const [sessionId, all] of sessions)
+    for (const [sessionId, ids] of sessions)
       await this.#folder.note(
         sessionId,
-        all.flatMap(({ id }) => (gone.has(id) ? [id] : [])),
+        ids.filter((id) => gone.has(id)),
       );
     return deleted;
   }
@@ -316,14 +287,14 @@ export class RetentionRunner {
 
   /** Deletes these for one reason, as far as `#delete` does. */
   #drop(headers: readonly CheckpointHeader[], reason: string): Promise<CheckpointId[]> {
-    return this.#delete(headers, new Map(headers.map(({ id }) => [id, { id, reason }])));
+    return this.#delete(headers, new Map(headers.map(({ id }) => [id, reason])));
   }
 
   /** Deletes a checkpoint, of a group also the members, unless a branch, tag or pin protects it; returns whether it did. */
   async delete(checkpoint: Checkpoint, reason = 'deleted by hand'): Promise<boolean> {
     await checkUnneeded(this.#engine.storage, checkpoint);
-    const doomed = { id: checkpoint.id, reason: redactText(reason, this.#engine.codec) };
-    const deleted = await deleteCheckpoints(this.#engine, [doomed]);
+    const doomed = new Map([[checkpoint.id, redactText(reason, this.#engine.codec)]]);
+    const deleted = await deleteCheckpoints(this.#engine, doomed);
     if (checkpoint.type === GROUP_TYPE) await this.releaseGroups(deleted);
     return deleted.length > 0;
   }
@@ -349,10 +320,10 @@ export class RetentionRunner {
   }
 }
 
-async function doomedBy(verdicts: readonly RetentionVerdict[]): Promise<DoomedById> {
-  const doomed = new Map<CheckpointId, Doomed>();
-  await new Breather().each(verdicts, (verdict) => {
-    if (!verdict.keep) doomed.set(verdict.id, verdict);
+async function doomedBy(verdicts: readonly RetentionVerdict[]): Promise<Doomed> {
+  const doomed = new Map<CheckpointId, string>();
+  await new Breather().each(verdicts, ({ id, keep, reason }) => {
+    if (!keep) doomed.set(id, reason);
   });
   return doomed;
 }

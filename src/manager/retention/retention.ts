@@ -1,3 +1,4 @@
+import { formatCount } from '../../core/format-count.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
@@ -128,7 +129,6 @@ class Verdicts {
     return { id, keep: true, reason: [...(this.#protected.has(id) ? [own.reason] : []), ...reasons].join('; ') };
   }
 
-  /** The groups that keep a checkpoint. */
   #keptGroupsOf(id: CheckpointId): CheckpointId[] {
     return this.#groups.of(id).filter((groupId) => this.#verdicts.get(groupId)?.keep === true);
   }
@@ -316,7 +316,6 @@ class Verdicts {
   }
 }
 
-/** So many at most, of whom. */
 type CountLimit = { readonly max: number; readonly whose: string };
 
 /** Why sessions end, and which checkpoints count. */
@@ -373,8 +372,4 @@ const UNITS = [
 function formatDuration(durationMs: number): string {
   const unit = UNITS.find(([, unitMs]) => durationMs >= unitMs && durationMs % unitMs === 0);
   return unit === undefined ? `${durationMs} ms` : formatCount(durationMs / unit[1], unit[0]);
-}
-
-function formatCount(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

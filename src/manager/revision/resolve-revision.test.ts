@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { processorMs } from '../../../test/support/clock.ts';
 import { parseSessionId } from '../../core/record/id.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
@@ -77,4 +78,13 @@ test('[cli.4] a branch takes no name of a tag, and a tag none of a branch', asyn
   const { sequence } = await manager.open(again);
   await manager.tag(again, `fork-${sequence}`);
   expect(await manager.fork(again)).toMatchObject({ branch: `fork-${sequence}-2` });
+});
+
+test('a long text that names nothing is refused in no time', async () => {
+  const session = await new CheckpointManager({ storage: new InMemoryCheckpointStorage() }).session('s');
+  await session.save({ n: 1 });
+  const startMs = processorMs();
+  for (const text of ['{"a":'.repeat(100_000), '{~'.repeat(100_000)])
+    await expect(session.find(text)).rejects.toMatchObject({ code: expect.stringMatching(/INVALID_INPUT|NOT_FOUND/) });
+  expect(processorMs() - startMs).toBeLessThan(2_000);
 });

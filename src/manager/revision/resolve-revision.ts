@@ -15,7 +15,7 @@ export const REVISION_FORMS =
   'an id or its beginning, a branch, a tag, @ (the head), @~3, name~2, #12 (its number on the branch), @{2h ago}, "message 3", "round 2", "before tool search"';
 
 /** Where a revision is read. */
-export type RevisionPlace = {
+type RevisionPlace = {
   /** Undefined where there is none yet: then only ids are found. */
   readonly sessionId: SessionId | undefined;
   /** What `@` means. */
@@ -27,13 +27,15 @@ export type RevisionPlace = {
 /** Fewer characters fit too much by chance. */
 const MIN_PREFIX_CHARS = 4;
 const ID_LIKE = /^(chk_)?[0-9a-hjkmnp-tv-z]+$/;
+/** Longer than any name with what may follow it: looking for the end of a name in more takes time by its square. */
+const MAX_SUFFIXED_CHARS = 1_000;
 /** Finds the checkpoint that a revision names. Branches and tags of older versions may look like anything else, so they come first. */
 export async function resolveRevision(engine: Engine, place: RevisionPlace, text: string): Promise<Checkpoint> {
   checkValue(text, string, 'A revision');
   if (isCheckpointId(text)) return engine.open(text);
   const id = text === '@' ? await place.head() : await findNamed(engine, place, text);
   if (id !== undefined) return engine.open(id);
-  const found = SUFFIX.exec(text);
+  const found = text.length > MAX_SUFFIXED_CHARS ? null : SUFFIX.exec(text);
   if (found === null) return openPrefix(engine, text);
   const [, base = ''] = found;
   const from = await resolveRevision(engine, place, base === '' ? '@' : base);

@@ -4,10 +4,11 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { anything, checkOptions, checkValue, type OptionChecks, wholeFrom } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, name as nameCheck, type SessionId } from '../../core/record/id.ts';
-import { type Branching, FORK_CHECKS, type Forking, type ForkOptions } from '../branch/branching.ts';
+import * as branching from '../branch/branching.ts';
+import { FORK_CHECKS, type Forking, type ForkOptions } from '../branch/branching.ts';
 import { type CheckpointComparison, compare } from '../branch/compare.ts';
-import type { FinishedStep, StepAttempt, StepOptions } from '../effect/effect-log.ts';
-import type { InputDigest } from '../effect/input-digest.ts';
+import { digestInput, type InputDigest } from '../effect/input-digest.ts';
+import type { FinishedStep, StepAttempt, StepOptions } from '../effect/step.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readState } from '../engine/loading.ts';
 import type { SaveOptions } from '../engine/save-options.ts';
@@ -18,9 +19,8 @@ import { resolveRevision } from '../revision/resolve-revision.ts';
 import { checkSession } from '../revision/revision.ts';
 import { readLive } from '../revision/rounds.ts';
 import type { SessionOpener } from '../write/session-opener.ts';
-import type { SessionOptions } from '../write/session-options.ts';
+import { checkGiven, checkState, type SessionOptions } from '../write/session-options.ts';
 import type { SessionWriter } from '../write/session-writer.ts';
-import { checkGiven, checkState } from '../write/state-schema.ts';
 
 /** How a session is forked: where, and as `fork` of the manager says. */
 export type SessionForkOptions<State> = ForkOptions<State> & {
@@ -55,7 +55,6 @@ const HISTORY_CHECKS: OptionChecks<HistoryOptions> = { from: anything, limit: wh
 /** What a session asks of the manager that opened it. */
 export type SessionHost = {
   readonly engine: Engine;
-  readonly branching: Branching;
   readonly sessions: SessionOpener;
   readonly retention: RetentionRunner;
 };
@@ -192,7 +191,7 @@ export class Session<State = unknown> {
     checkOptions(options, { ...FORK_CHECKS, at: anything }, 'session.fork()');
     const { at = '@', ...how } = options;
     const id = await this.#findOwn(at);
-    const { branch } = await this.#host.branching.fork(id, await this.#checked(id, how));
+    const { branch } = await branching.fork(this.#host.engine, id, await this.#checked(id, how));
     return new Session(this.#host, await this.#openWriter(branch), this.#options);
   }
 
@@ -205,7 +204,10 @@ export class Session<State = unknown> {
     const id = await this.#findOwn(revision);
     this.#checkNoLease('rewind');
     const left = this.branch;
-    const { branch } = await this.#host.branching.rewind(id, await this.#checked(id, options), left);
+    const { branch } = await branching.rewind(this.#host.engine, id, {
+      ...(await this.#checked(id, options)),
+      from: left,
+    });
     await this.#moveTo(branch);
     this.#left.push(left);
   }
@@ -218,7 +220,7 @@ export class Session<State = unknown> {
         `There is nothing to undo: session "${this.id}" was not rewound since it was opened.`,
       );
     this.#checkNoLease('undo');
-    await this.#host.branching.switchBranch(this.id, left);
+    await branching.switchBranch(this.#host.engine, this.id, left);
     await this.#moveTo(left);
     this.#left.pop();
   }
@@ -226,7 +228,7 @@ export class Session<State = unknown> {
   /** Names the head, or another checkpoint. Tags do not move, and protect what they name. */
   async tag(name: string, revision = '@'): Promise<CheckpointId> {
     checkValue(name, nameCheck, 'A tag');
-    return this.#host.branching.tag(await this.#findOwn(revision), name);
+    return branching.tag(this.#host.engine, await this.#findOwn(revision), name);
   }
 
   /** Applies the retention policy, or another one, to this session; with `dryRun` only says what it would do and why. */
@@ -288,22 +290,22 @@ export class Session<State = unknown> {
 
   /** @internal The digest of a value as a step's input has it. Throws if it cannot be saved. */
   digestOf(value: unknown): InputDigest {
-    return this.#writer.digestOf(value);
+    return digestInput(this.#host.engine.codec, value);
   }
 
   /** @internal What an earlier process recorded of a named work, and the work has not asked for yet. */
   finishedStepsOf(work: string): Promise<FinishedStep[]> {
-    return this.#writer.finishedStepsOf(work);
+    return this.#writer.effects.finishedOf(work);
   }
 
   /** @internal Lets go of what was recorded under the name of a step, for a caller whose state counts it. */
   letGo(name: string): void {
-    this.#writer.letGo(name);
+    this.#writer.effects.letGo(name);
   }
 
   /** @internal Lets go of what was recorded of a named work that is over; until then checkpoints keep it. */
   settleWork(name: string): void {
-    this.#writer.settleWork(name);
+    this.#writer.effects.settle(name);
   }
 }
 

@@ -1,9 +1,10 @@
 import { CorruptError } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
-import type { Chunk, ChunkContent, Digest } from '../../core/tree/chunk.ts';
+import { type Chunk, type ChunkContent, type Digest, formatChunk } from '../../core/tree/chunk.ts';
+import { objectsError, readStub } from '../../core/tree/object-stub.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
+import { isNamed } from '../../storage/named-bytes.ts';
 import { isRefused } from '../../storage/refusal.ts';
-import { checkNamed } from './copied-record.ts';
 import { sortByNeed } from './export.ts';
 
 /** Of so many chunks it is remembered where they are; more are moved twice, which the storage notices. */
@@ -58,13 +59,13 @@ export class ChunkMover {
         if (holder !== undefined) requires.add(holder);
         else if (!found.has(digest)) wanted.push(digest);
       }
-      const chunks = await this.#read(wanted);
+      const chunks = await readNamed(this.from, wanted, 'missing');
       for (const chunk of chunks) found.set(chunk.digest, chunk);
       const differing = chunks.length === 0 ? [] : theirs.filter((digest) => !ours.has(digest));
       theirs = (await this.to.readChunks(differing)).flatMap((chunk) => chunk?.refs ?? []);
       ours = new Set(chunks.flatMap((chunk) => chunk.refs));
     }
-    return { chunks: [...sortByNeed([[...found.values()]])], requires: [...requires] };
+    return { chunks: [...sortByNeed([...found.values()])], requires: [...requires] };
   }
 
   /** Notes that a checkpoint with these chunks is there now. */
@@ -91,24 +92,20 @@ export class ChunkMover {
     this.#noted.clear();
   }
 
-  async #read(digests: readonly Digest[]): Promise<Chunk[]> {
-    const chunks = digests.length === 0 ? [] : await this.from.readChunks(digests);
-    return chunks.map((chunk, at) => {
-      if (chunk === undefined)
-        throw new CorruptError(`Chunk ${digests[at]} is missing.`, { details: { digest: digests[at] } });
-      checkNamed(chunk);
-      return chunk;
-    });
-  }
-
   /** Reads back what was brought. Throws a CorruptError that names what is not as it was. */
   async check({ chunks }: Moved): Promise<void> {
-    const there = await this.to.readChunks(chunks.map(({ digest }) => digest));
-    for (const [at, { digest }] of chunks.entries()) {
-      const chunk = there[at];
-      if (chunk === undefined)
-        throw new CorruptError(`Chunk ${digest} is missing from the other storage.`, { details: { digest } });
-      checkNamed(chunk);
-    }
+    const digests = chunks.map(({ digest }) => digest);
+    await readNamed(this.to, digests, 'missing from the other storage');
   }
+}
+
+/** Reads chunks without keys; each must be what its name says, and not only the name of an object. */
+async function readNamed(storage: ChunkStorage, digests: readonly Digest[], absent: string): Promise<Chunk[]> {
+  const chunks = digests.length === 0 ? [] : await storage.readChunks(digests);
+  return chunks.map((chunk, at) => {
+    if (chunk !== undefined && readStub(chunk) !== undefined) throw objectsError();
+    if (chunk !== undefined && isNamed(Buffer.from(formatChunk(chunk)), chunk.digest)) return chunk;
+    const digest = digests[at];
+    throw new CorruptError(`Chunk ${digest} is ${chunk === undefined ? absent : 'damaged'}.`, { details: { digest } });
+  });
 }

@@ -1,29 +1,29 @@
 import { CorruptError } from '../../core/errors.ts';
 import type { CheckpointHeader, Tombstone } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
-import { type Chunk, type ChunkContent, formatChunk } from '../../core/tree/chunk.ts';
+import type { ChunkContent } from '../../core/tree/chunk.ts';
 import type { CheckpointRow, CheckpointRowWithRoot, EffectRow, NewCheckpoint } from '../../storage/contract.ts';
-import { isNamed } from '../../storage/named-bytes.ts';
 import { parseEffect } from '../effect/effect-record.ts';
 import { parseObject, parseRoot, parseRow, parseTombstone } from '../engine/records.ts';
 
-/** Whether `encrypted()` sealed a row. It is copied as it is, without keys: its chunks and names are checked, and the rest by who has the key. */
+/** Whether `encrypted()` sealed a row. It is copied as it is: its chunks and names are checked, and the rest, if there are keys, by SealedCheck. */
 export function isSealedRow({ body }: Pick<CheckpointRow, 'body'>): boolean {
   return /,"sealed":"[^"]*"\}$/.test(body);
 }
 
-const isSealedEffect = ({ body }: EffectRow): boolean => /^k_[0-9a-f]{16}\./.test(body);
+/** The same of a step. */
+export const isSealedEffect = ({ body }: EffectRow): boolean => /^k_[0-9a-f]{16}\./.test(body);
 
 /** The parent of a checkpoint or tombstone, which is checked. */
 export function readParent(row: CheckpointRow): CheckpointId | undefined {
   return (row.isDeleted && !isSealedRow(row) ? parseTombstone(row) : readHeader(row)).parentId;
 }
 
-/** The tombstone that stands for others, too; undefined of every other row. */
-export function readFold(row: CheckpointRow): Tombstone | undefined {
-  if (!row.isDeleted || isSealedRow(row)) return undefined;
+/** The tombstone that stands for others, too; of every other row nothing. */
+export function readFold(row: CheckpointRow): Tombstone[] {
+  if (!row.isDeleted || isSealedRow(row)) return [];
   const tombstone = parseTombstone(row);
-  return tombstone.folded === undefined ? undefined : tombstone;
+  return tombstone.folded === undefined ? [] : [tombstone];
 }
 
 function readHeader(row: CheckpointRow): CheckpointHeader {
@@ -43,12 +43,6 @@ export function toNewCheckpoint(row: CheckpointRowWithRoot & { readonly root: Ch
 /** Whether a copy was killed before it could delete what it had put in for a tombstone. */
 export function isPlaceholder({ isDeleted, body }: CheckpointRow): boolean {
   return !isDeleted && body.includes('"type":"deleted"') && parseObject(body).stateBytes === 0;
-}
-
-/** Throws a CorruptError unless a chunk is what its name says. */
-export function checkNamed(chunk: Chunk): void {
-  if (isNamed(Buffer.from(formatChunk(chunk)), chunk.digest)) return;
-  throw new CorruptError(`Chunk ${chunk.digest} is damaged.`, { details: { digest: chunk.digest } });
 }
 
 /** Whether a recorded step may take the place of another: it is the same call, which went on. */

@@ -1,13 +1,13 @@
-import { CorruptError, type SavestateError } from '../../core/errors.ts';
+import type { SavestateError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { isSealedName } from '../../core/record/sealed-name.ts';
 import type { ChunkStorage, EffectRow, Ref, RefChange } from '../../storage/contract.ts';
-import { countMissing, readDropped } from '../effect/effect-refs.ts';
+import { refKey } from '../../storage/held-session.ts';
+import { countMissing, effectsMissing, readDropped } from '../effect/effect-refs.ts';
+import { removeEffects } from '../effect/recording-drop.ts';
 import type { ChunkMover } from './chunk-mover.ts';
 import { isOpenEffect, isSameCall } from './copied-record.ts';
-
-/** Effects that are removed at once. */
-const MAX_REMOVED = 1000;
+import type { SealedCheck } from './sealed-check.ts';
 
 /** The names of a session here, and those there by their keys. */
 type Names = {
@@ -25,24 +25,50 @@ export type SettledSteps = Map<string, number>;
  */
 export async function copyEffects(
   chunks: ChunkMover,
-  { sessionId, refs, there, settled }: Names & { readonly settled: SettledSteps },
+  {
+    sessionId,
+    refs,
+    there,
+    settled,
+    sealed,
+  }: Names & { readonly settled: SettledSteps; readonly sealed?: SealedCheck | undefined },
   wentOn: (branch: string, where: string) => SavestateError,
 ): Promise<number> {
   let count = 0;
   const droppedOf = isSealedName(sessionId) ? ofSealed(refs) : readDropped(refs);
-  for (const { name, target } of refs.filter(({ kind }) => kind === 'log')) {
-    const log = { sessionId, branch: name, fromOrdinal: settled.get(name) ?? 0 };
+  for (const ref of refs.filter(({ kind }) => kind === 'log')) {
+    const { name: branch, target } = ref;
+    const log = { sessionId, branch, fromOrdinal: settled.get(branch) ?? 0 };
     const rows = (await chunks.from.readEffects(log)).filter(({ ordinal }) => ordinal < Number(target));
-    const from = Math.max(log.fromOrdinal, droppedOf(name));
-    if (countMissing(rows, { from, before: Number(target) }) > 0) throw hidden(sessionId, name);
-    for (const row of await findChanged(chunks, log, { rows, wentOn })) {
-      const commit = { sessionId, effects: [row], refs: [findMark(there, name)] };
+    const from = Math.max(log.fromOrdinal, droppedOf(branch));
+    if (countMissing(rows, { from, before: Number(target) }) > 0) throw effectsMissing(sessionId, branch);
+    const changed = findChanged(rows, await chunks.to.readEffects(log));
+    const other = changed.find(({ isOther }) => isOther);
+    if (other !== undefined) throw wentOn(branch, `with step ${other.row.ordinal}`);
+    const mark = findMark(there, ref);
+    for (const { row } of changed) {
+      await sealed?.checkEffect(row);
+      const commit = { sessionId, effects: [row], refs: [mark] };
       const { moved } = await chunks.bring(row.result, (brought) => chunks.to.commit({ ...commit, ...brought }));
       count += moved.chunks.length;
     }
-    settled.set(name, rows.find(isOpenEffect)?.ordinal ?? Number(target));
+    settled.set(branch, rows.find(isOpenEffect)?.ordinal ?? Number(target));
   }
   return count;
+}
+
+/** That nobody recorded anything in this log meanwhile. */
+function findMark(there: ReadonlyMap<string, Ref>, { kind, name }: Ref): RefChange {
+  const target = there.get(refKey({ kind, name }))?.target ?? null;
+  return { kind, name, expect: target, target };
+}
+
+/** The steps that are not there as they are here, and whether another call is in their place. */
+function findChanged(rows: readonly EffectRow[], there: readonly EffectRow[]) {
+  const known = new Map(there.map((row) => [row.ordinal, row]));
+  return rows
+    .filter(({ ordinal, digest }) => known.get(ordinal)?.digest !== digest)
+    .map((row) => ({ row, isOther: !isSameCall(known.get(row.ordinal) ?? row, row) }));
 }
 
 /** Without keys nobody knows which of the marks is a branch's. */
@@ -61,36 +87,6 @@ export async function dropCopied(to: ChunkStorage, { sessionId, refs, there }: N
   const [droppedHere, droppedThere] = [readDropped(refs), readDropped([...there.values()])];
   for (const { kind, name: branch } of refs) {
     const before = kind === 'log' ? droppedHere(branch) : 0;
-    const log = { sessionId, branch, before, limit: MAX_REMOVED };
-    if (before > droppedThere(branch)) while ((await to.dropEffects?.(log)) === MAX_REMOVED);
+    if (before > droppedThere(branch)) await removeEffects(to, { sessionId, branch, before });
   }
-}
-
-type Log = { readonly sessionId: SessionId; readonly branch: string; readonly fromOrdinal: number };
-
-/** The steps of a log that are not there as they are here. */
-async function findChanged(
-  { to }: ChunkMover,
-  log: Log,
-  { rows, wentOn }: { readonly rows: readonly EffectRow[]; readonly wentOn: Parameters<typeof copyEffects>[2] },
-): Promise<EffectRow[]> {
-  const there = new Map((await to.readEffects(log)).map((row) => [row.ordinal, row]));
-  const changed = rows.filter(({ ordinal, digest }) => there.get(ordinal)?.digest !== digest);
-  for (const row of changed) {
-    const known = there.get(row.ordinal);
-    if (known !== undefined && !isSameCall(known, row)) throw wentOn(log.branch, `with step ${row.ordinal}`);
-  }
-  return changed;
-}
-
-/** That nobody recorded anything in this log meanwhile. */
-function findMark(there: ReadonlyMap<string, Ref>, name: string): RefChange {
-  const target = there.get(JSON.stringify(['log', name]))?.target ?? null;
-  return { kind: 'log', name, expect: target, target };
-}
-
-function hidden(sessionId: SessionId, branch: string): CorruptError {
-  return new CorruptError(`Not all steps of branch "${branch}" of session "${sessionId}" are there. Run verify.`, {
-    details: { sessionId, branch },
-  });
 }

@@ -48,33 +48,30 @@ export class StorageCopy {
   /** Copies all. */
   async run(): Promise<CopyReport> {
     const { from } = this.#chunks;
-    const { sessions, mirror } = this.#options;
+    const { sessions } = this.#options;
     await this.#checkKinds();
     this.#settled.clear();
-    const copiers = new Map<SessionId, SessionCopier>();
-    const stopped = new Map<SessionId, CopiedSession>();
+    const copied: CopiedSession[] = [];
+    const copiers = new Map<SessionId, SessionCopier | undefined>();
     for await (const sessionId of sessions ?? eachSession(from)) {
       const copier = this.#begin(sessionId);
-      const failed = await this.#copyRows(sessionId, copier);
-      if (failed === undefined) copiers.set(sessionId, copier);
-      else stopped.set(sessionId, failed);
+      const problem = await attempt(() => this.#copyRows(copier));
+      copiers.set(sessionId, problem === undefined ? copier : undefined);
+      if (problem !== undefined) copied.push(report(copier, problem));
     }
-    const names = await this.#readNames();
-    if (sessions === undefined)
-      for (const sessionId of names.keys())
-        if (!copiers.has(sessionId) && !stopped.has(sessionId)) copiers.set(sessionId, this.#begin(sessionId));
-    const copied = [...stopped.values()];
+    const refs = sessions === undefined ? await from.readRefs() : []; // all names at one moment
+    const names = groupBy(refs, ({ sessionId }) => sessionId);
+    for (const sessionId of names.keys()) if (!copiers.has(sessionId)) copiers.set(sessionId, this.#begin(sessionId));
     for (const [sessionId, copier] of copiers)
-      copied.push(...(await this.#finish(sessionId, copier, names.get(sessionId))));
+      if (copier !== undefined) copied.push(...(await this.#finish(copier, names.get(sessionId))));
     copied.sort((a, b) => (a.sessionId < b.sessionId ? -1 : 1));
-    return { sessions: copied, deletedSessions: mirror ? await this.#deleteOthers(copied) : [] };
+    return { sessions: copied, deletedSessions: await this.#deleteOthers(copied) };
   }
 
   /** Copies what is new in these sessions, by their names, if those are known; deletions are not looked for. Cost follows what is new. */
   async update(names: ReadonlyMap<SessionId, readonly Ref[] | undefined>): Promise<CopiedSession[]> {
     const copied: CopiedSession[] = [];
-    for (const [sessionId, refs] of names)
-      copied.push(...(await this.#finish(sessionId, this.#begin(sessionId), refs)));
+    for (const [sessionId, refs] of names) copied.push(...(await this.#finish(this.#begin(sessionId), refs)));
     return copied;
   }
 
@@ -89,6 +86,13 @@ export class StorageCopy {
     return new SessionCopier(sessionId, this.#chunks, this.#options);
   }
 
+  /** Nothing of a session that is being brought in: its records may be taken back. */
+  async #copyRows(copier: SessionCopier): Promise<void> {
+    const { sessionId } = copier;
+    const [there] = await withoutPending(this.#chunks.from, [{ sessionId }]);
+    if (there !== undefined) await copier.copyRows();
+  }
+
   /** A sealed storage copied as it is, and a plain one, are not to be mixed: neither with keys nor without could all be read. */
   async #checkKinds(): Promise<void> {
     const { from, to } = this.#chunks;
@@ -99,81 +103,58 @@ export class StorageCopy {
     throw new InvalidInputError(`The storage ${one}, and the other one ${other}. Choose another target.`);
   }
 
-  /** All names at one moment, by session. */
-  async #readNames(): Promise<Map<SessionId, Ref[]>> {
-    const refs = this.#options.sessions === undefined ? await this.#chunks.from.readRefs() : [];
-    return groupBy(refs, ({ sessionId }) => sessionId);
-  }
-
-  /** Nothing of a session that is being brought in: its records may be taken back. */
-  async #copyRows(sessionId: SessionId, copier: SessionCopier): Promise<CopiedSession | undefined> {
-    const [there] = await withoutPending(this.#chunks.from, [{ sessionId }]);
-    return there && this.#attempt(sessionId, copier, () => copier.copyRows());
-  }
-
-  async #attempt(
-    sessionId: SessionId,
-    copier: SessionCopier,
-    work: () => Promise<void>,
-  ): Promise<CopiedSession | undefined> {
-    try {
-      await work();
-      return undefined;
-    } catch (error) {
-      if (!hasErrorCode(error, 'CONFLICT') && !isLost(error)) throw error;
-      return { sessionId, ...copier.counts, problems: [...copier.problems, messageOf(error)] };
-    }
-  }
-
   /** Nothing of a session that is gone meanwhile, or is being imported. */
-  async #finish(sessionId: SessionId, copier: SessionCopier, names?: readonly Ref[]): Promise<CopiedSession[]> {
-    let refs = names;
+  async #finish(copier: SessionCopier, names?: readonly Ref[]): Promise<CopiedSession[]> {
+    const { sessionId } = copier;
+    const readRefs = () => this.#chunks.from.readRefs({ sessionId });
     const settled: SettledSteps = this.#settled.get(sessionId) ?? new Map();
-    for (let attempt = 1; ; attempt++) {
+    let refs = names;
+    for (let attempts = 1; ; attempts++) {
       this.#options.signal?.throwIfAborted();
-      const known = refs ?? (await this.#chunks.from.readRefs({ sessionId }));
-      if (!known.some(({ kind }) => isExportedKind(kind))) return this.#nameless(sessionId, copier, known);
-      const failed = await this.#attempt(sessionId, copier, () => copier.copyNames(known, settled));
-      if (failed === undefined) {
+      const known = refs ?? (await readRefs());
+      if (!known.some(({ kind }) => isExportedKind(kind))) return this.#nameless(copier, known);
+      const problem = await attempt(() => copier.copyNames(known, settled));
+      if (problem === undefined) {
         this.#settled.set(sessionId, settled);
-        return [{ sessionId, ...copier.counts, problems: copier.problems }];
+        return [report(copier)];
       }
       settled.clear();
       refs = undefined;
-      const fresh = await this.#chunks.from.readRefs({ sessionId });
-      if (attempt === MAX_ATTEMPTS || areSameRefs(fresh, known)) return [failed];
+      if (attempts === MAX_ATTEMPTS || areSameRefs(await readRefs(), known)) return [report(copier, problem)];
     }
   }
 
-  async #nameless(sessionId: SessionId, copier: SessionCopier, refs: readonly Ref[]): Promise<CopiedSession[]> {
+  async #nameless(copier: SessionCopier, refs: readonly Ref[]): Promise<CopiedSession[]> {
+    const { sessionId } = copier;
     const [row] = await this.#chunks.from.listCheckpoints({ sessionId, limit: 1 });
     if (row === undefined && this.#options.sessions !== undefined)
       throw new NotFoundError(`There is no session "${sessionId}" to copy.`, { details: { sessionId } });
     if (row === undefined) return [];
-    if (refs.some(isClaim)) return this.#unfinished(sessionId, copier, refs);
-    const problem = 'It has checkpoints and no names: a copy to this storage was cut off. Repeat that one first.';
-    return [{ sessionId, ...copier.counts, problems: [...copier.problems, problem] }];
+    if (refs.some(isClaim)) return this.#unfinished(copier, refs);
+    return [
+      report(copier, 'It has checkpoints and no names: a copy to this storage was cut off. Repeat that one first.'),
+    ];
   }
 
   /** A draft is all there is of the session it names, if that is gone. Names are sealed here, maybe: what they point at tells. */
-  async #unfinished(draft: SessionId, copier: SessionCopier, refs: readonly Ref[]): Promise<CopiedSession[]> {
+  async #unfinished(copier: SessionCopier, refs: readonly Ref[]): Promise<CopiedSession[]> {
     if (refs.length === 1) return []; // an import under way
     for (const { target } of refs)
       if (!(await this.#chunks.from.readRefs({ sessionId: target })).every(isClaim)) return [];
-    const sessionId = (refs.find(({ name }) => name === WHOLE.name)?.target ?? draft) as SessionId;
+    const sessionId = (refs.find(({ name }) => name === WHOLE.name)?.target ?? copier.sessionId) as SessionId;
     const problem =
       'It is being redacted, or a "redact" was killed. Open the session, or run "savestate sessions", which finishes that, and repeat this.';
-    return [{ sessionId, ...copier.counts, problems: [problem] }];
+    return [{ ...report(copier, problem), sessionId }];
   }
 
-  /** Deletes the sessions that are gone here. Nothing, if none is common to both, or one could not be copied: it may be another storage. */
+  /** With `mirror`, deletes the sessions that are gone here. Nothing, if none is common to both, or one could not be copied: it may be another storage. */
   async #deleteOthers(copied: readonly CopiedSession[]): Promise<SessionId[]> {
+    if (!this.#options.mirror) return [];
     const { from, to } = this.#chunks;
     const here = new Set(copied.map(({ sessionId }) => sessionId));
     const others: SessionId[] = [];
     for await (const sessionId of eachSession(to)) if (!here.has(sessionId)) others.push(sessionId);
-    if (others.length === 0) return [];
-    if (copied.some(({ problems }) => problems.length > 0)) return [];
+    if (others.length === 0 || copied.some(({ problems }) => problems.length > 0)) return [];
     if (copied.every(({ present }) => present === 0))
       throw new ConflictError(
         `None of the ${others.length} other sessions of the target, such as "${others[0]}", was deleted: it has no session in common with this storage, so it may be a copy of another one.`,
@@ -185,4 +166,19 @@ export class StorageCopy {
     }
     return deleted;
   }
+}
+
+/** Why a session could not be copied, in words; undefined if it was. */
+async function attempt(work: () => Promise<void>): Promise<string | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    if (hasErrorCode(error, 'CONFLICT') || isLost(error)) return messageOf(error);
+    throw error;
+  }
+}
+
+function report({ sessionId, counts, problems }: SessionCopier, ...more: readonly string[]): CopiedSession {
+  return { sessionId, ...counts, problems: [...problems, ...more] };
 }

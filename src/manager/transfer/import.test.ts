@@ -301,7 +301,7 @@ describe('[session.4] a file that was written to do harm is CORRUPT and brings n
       [[checkpoint(), effect({ nth: 'x' }), ref(), ref('1', { kind: 'log' })], 3, /its nth is "x"/],
       [[checkpoint({ shell: 1 }), ref()], 2, /a field "shell", which no export has/],
       [[checkpoint({ sequence: 7 }), ref()], 2, /sequence 7, and 1 is its place/],
-      [[checkpoint({ type: 'group' }), ref()], 2, /members is no list/],
+      [[checkpoint({ type: 'group' }), ref()], 2, /at \$\.members/],
       [[checkpoint({ id: 'chk_zzzzzzzzzyzzzzzzzzzzzz' }), ref()], 2, /more than a day in the future/],
       [[checkpoint({ id: idAt(NOW + 25 * HOUR) }), ref()], 2, /day in the future/],
       [[checkpoint({ timestampMs: NOW + 25 * HOUR }), ref()], 2, /day in the future/],

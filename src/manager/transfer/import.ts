@@ -1,12 +1,13 @@
 import { ConflictError, CorruptError, InvalidInputError, isOutcomeUnknown } from '../../core/errors.ts';
+import { parseCheckpointBody } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { type Chunk, createChunk } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
-import type { Commit, EffectRow } from '../../storage/contract.ts';
+import type { Commit, EffectRow, NewCheckpoint } from '../../storage/contract.ts';
 import { areSameRefs } from '../../storage/ref.ts';
 import type { Engine } from '../engine/engine.ts';
 import { claimSession, type ImportClaim } from '../engine/import-claim.ts';
-import { type ExportLine, toRecord } from './export.ts';
+import { type ExportLine, toPlaceholder } from './export.ts';
 import { LineSpool, splitLines } from './lines.ts';
 import { RecordReader, type SessionFile } from './record-reader.ts';
 
@@ -21,6 +22,8 @@ export type ImportResult = {
 /** `isOwn`: it was in this storage before, so that its times may be any; and under which key: that of the session `keyOf`. */
 type Origin = { readonly isOwn?: boolean; readonly keyOf?: SessionId };
 
+type Lines = AsyncIterable<string | Uint8Array>;
+
 /**
  * Reads an exported session into the storage, all of it or nothing. First the whole file is read and checked, and nothing is written.
  * Then the session is claimed, its checkpoints are stored, and in the end one commit brings its names and effects. A session that
@@ -28,15 +31,12 @@ type Origin = { readonly isOwn?: boolean; readonly keyOf?: SessionId };
  */
 export async function importSession(
   engine: Engine,
-  source: AsyncIterable<string | Uint8Array>,
-  origin: Origin = {},
+  source: Lines,
+  { isOwn, keyOf }: Origin = {},
 ): Promise<ImportResult> {
-  checkSource(source);
-  const spool = new LineSpool();
-  try {
-    const file = await readFile(engine, { source, spool, ...origin });
+  return readFile(engine, { source, isOwn }, async (file, spool) => {
     const claim = await claimSession(engine, file.sessionId);
-    const writing = new SessionWriting(engine, { file, claim, origin });
+    const writing = new SessionWriting(engine, { file, claim, key: keyOf === undefined ? {} : { keyOf } });
     try {
       for await (const line of spool.read()) await writing.take(JSON.parse(line) as ExportLine);
       await writing.finish();
@@ -44,39 +44,33 @@ export async function importSession(
       await writing.undo(error);
       throw error;
     }
-    const { sessionId, checkpoints, chunks, effects } = file;
-    return { sessionId, checkpoints, chunks, effects };
-  } finally {
-    spool.close();
-  }
-}
-
-function checkSource(source: unknown): void {
-  const isStream =
-    typeof source === 'object' && source !== null && (Symbol.asyncIterator in source || Symbol.iterator in source);
-  if (!isStream)
-    throw new InvalidInputError('importSession reads a stream of texts or bytes, such as createReadStream(file).');
+    const { refs: _, ...result } = file;
+    return result;
+  });
 }
 
 /** Reads an exported session of this storage whole and checks it, as an import does; stores nothing. */
-export async function checkSession(
-  engine: Engine,
-  source: AsyncIterable<string | Uint8Array>,
-): Promise<Pick<SessionFile, 'checkpoints' | 'effects'>> {
+export async function checkSession(engine: Engine, source: Lines): Promise<SessionFile> {
+  return readFile(engine, { source, isOwn: true }, async (file) => file);
+}
+
+async function readFile<Result>(
+  { codec, ports }: Engine,
+  { source, isOwn = false }: { readonly source: Lines; readonly isOwn?: boolean | undefined },
+  use: (file: SessionFile, spool: LineSpool) => Promise<Result>,
+): Promise<Result> {
+  if (Object(source)[Symbol.asyncIterator] === undefined && Object(source)[Symbol.iterator] === undefined)
+    throw new InvalidInputError('importSession reads a stream of texts or bytes, such as createReadStream(file).');
   const spool = new LineSpool();
   try {
-    return await readFile(engine, { source, spool, isOwn: true });
+    const reader = new RecordReader({ limits: codec.limits, spool, ...(!isOwn && { nowMs: ports.now() }) });
+    return await use(await readLines(reader, source), spool);
   } finally {
     spool.close();
   }
 }
 
-async function readFile(
-  { codec, ports }: Engine,
-  { source, spool, isOwn = false }: Origin & { source: AsyncIterable<string | Uint8Array>; spool: LineSpool },
-): Promise<SessionFile> {
-  const states = { limits: codec.limits, spool };
-  const reader = new RecordReader(isOwn ? { states } : { states, nowMs: ports.now() });
+async function readLines(reader: RecordReader, source: Lines): Promise<SessionFile> {
   const breather = new Breather();
   try {
     for await (const line of splitLines(source)) {
@@ -114,51 +108,53 @@ class SessionWriting {
 
   constructor(
     engine: Engine,
-    { file, claim, origin }: { readonly file: SessionFile; readonly claim: ImportClaim; readonly origin: Origin },
+    {
+      file,
+      claim,
+      key,
+    }: { readonly file: SessionFile; readonly claim: ImportClaim; readonly key: Pick<Commit, 'keyOf'> },
   ) {
     this.#engine = engine;
     this.#file = file;
     this.#claim = claim;
-    this.#key = origin.keyOf === undefined ? {} : { keyOf: origin.keyOf };
+    this.#key = key;
   }
 
   async take(line: ExportLine): Promise<void> {
     if ('chunk' in line) this.#chunks.push(createChunk(line.chunk));
-    else if ('checkpoint' in line || 'tombstone' in line) await this.#takeRecord(line);
-    else if ('effect' in line) {
+    else if ('checkpoint' in line) {
+      const { body, digest } = line.checkpoint;
+      this.#live.push(await this.#store({ ...line.checkpoint, header: parseCheckpointBody(body, digest) }));
+    } else if ('tombstone' in line) {
+      const id = await this.#store(toPlaceholder(line.tombstone));
+      await this.#engine.storage.deleteCheckpoints([{ id, body: line.tombstone.body }]);
+    } else if ('effect' in line) {
       this.#effects.rows.push({ ...line.effect, sessionId: this.#file.sessionId });
       this.#effects.chunks.push(...this.#chunks.splice(0));
     }
     await this.#breather.breathe();
   }
 
-  async #takeRecord(line: Extract<ExportLine, { checkpoint: unknown } | { tombstone: unknown }>): Promise<void> {
-    const { checkpoint, tombstone } = toRecord(line);
+  async #store(checkpoint: NewCheckpoint): Promise<CheckpointId> {
     const { id } = checkpoint.header;
-    const result = await this.#commit({ checkpoint, chunks: this.#chunks.splice(0) });
+    const commit = { sessionId: this.#file.sessionId, checkpoint, chunks: this.#chunks.splice(0), ...this.#key };
+    const result = await this.#engine.storage.commit({ ...commit, refs: this.#claim.check() });
     if (result.status === 'duplicate') throw new ConflictError(`Checkpoint ${id} is in this storage already.`);
     this.#ids.push(id);
-    if (tombstone === undefined) this.#live.push(id);
-    else await this.#engine.storage.deleteCheckpoints([{ id, body: tombstone }]);
-  }
-
-  #commit(commit: Omit<Commit, 'sessionId'>) {
-    const refs = [...this.#claim.check(), ...(commit.refs ?? [])];
-    return this.#engine.storage.commit({ ...commit, ...this.#key, sessionId: this.#file.sessionId, refs });
+    return id;
   }
 
   /** One commit: from here on the session is there, as a whole. It is refused if anybody deleted something of it. */
   async finish(): Promise<void> {
     const { sessionId, refs } = this.#file;
+    const { storage } = this.#engine;
     const { rows: effects, chunks } = this.#effects;
     const names = refs.map(({ kind, name, target }) => ({ kind, name, target, expect: null }));
     try {
       const all = [...names, ...this.#claim.end()];
-      const records = { effects, chunks, requires: this.#live, ...this.#key };
-      await this.#engine.storage.commit({ sessionId, ...records, refs: all });
+      await storage.commit({ sessionId, effects, chunks, requires: this.#live, refs: all, ...this.#key });
     } catch (error) {
-      if (!isOutcomeUnknown(error) || !areSameRefs(await this.#engine.storage.readRefs({ sessionId }), refs))
-        throw error;
+      if (!isOutcomeUnknown(error) || !areSameRefs(await storage.readRefs({ sessionId }), refs)) throw error;
     }
   }
 

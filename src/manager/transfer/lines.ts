@@ -4,47 +4,32 @@ import { join } from 'node:path';
 import { CorruptError, hasErrorCode, InvalidInputError, withoutAdvice } from '../../core/errors.ts';
 
 /** A line longer than this is not one of ours: states are stored in chunks of some kilobytes. */
-export const MAX_LINE_CHARS = 64 * 1024 * 1024;
+const MAX_LINE_CHARS = 64 * 1024 * 1024;
 
 /** Cuts a stream of texts or UTF-8 bytes into lines, in time that grows with what comes. */
 export async function* splitLines(source: AsyncIterable<string | Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }); // which keeps it, to be found;
-  const line = new OpenLine();
-  for await (const part of source) {
-    const text = decodePart(decoder, part);
-    let from = 0;
-    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', from)) {
-      line.add(text.slice(from, end));
-      yield line.take();
-      from = end + 1;
-    }
-    line.add(text.slice(from));
-  }
-  line.add(decodePart(decoder, undefined));
-  const rest = line.take();
-  if (rest !== '') yield rest;
-}
-
-/** A line whose end has not come yet; joined once, when it has. */
-class OpenLine {
-  #parts: string[] = [];
-  #chars = 0;
-
-  add(part: string): void {
-    this.#parts.push(part);
-    this.#chars += part.length;
-    if (this.#chars > MAX_LINE_CHARS)
+  let open: string[] = []; // the line whose end has not come yet: joined once, when it has
+  let chars = 0;
+  const add = (part: string): void => {
+    open.push(part);
+    chars += part.length;
+    if (chars > MAX_LINE_CHARS)
       throw new InvalidInputError(
         `This is not an exported session: it has a line of more than ${MAX_LINE_CHARS} characters.`,
       );
+  };
+  for await (const part of source) {
+    const [first = '', ...others] = decodePart(decoder, part).split('\n');
+    add(first);
+    for (const next of others) {
+      yield open.join('');
+      [open, chars] = [[], 0];
+      add(next);
+    }
   }
-
-  take(): string {
-    const line = this.#parts.join('');
-    this.#parts = [];
-    this.#chars = 0;
-    return line;
-  }
+  add(decodePart(decoder, undefined));
+  if (chars > 0) yield open.join('');
 }
 
 /** The text of a part; without one, what is left of the bytes. */
@@ -137,10 +122,4 @@ export function atLine(line: number, error: unknown): unknown {
     cause: error,
     details: { ...details, line },
   });
-}
-
-/** A value of a file as an error names it. */
-export function describeFound(value: unknown): string {
-  const text = value === undefined ? 'nothing' : JSON.stringify(value);
-  return text.length > 60 ? `${text.slice(0, 60)}...` : text;
 }

@@ -1,6 +1,7 @@
 import { StateCheck } from '../../core/codec/state-check.ts';
 import { CorruptError, hasErrorCode, InvalidInputError, UnsupportedError } from '../../core/errors.ts';
-import { findUnknownField } from '../../core/record/check-header.ts';
+import { isRecord } from '../../core/options.ts';
+import { type Check, findUnknownField, isText } from '../../core/record/check-header.ts';
 import { parseCheckpointBody } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader, Tombstone } from '../../core/record/checkpoint-header.ts';
 import { type CheckpointId, parseSessionId, type SessionId, timeOfId } from '../../core/record/id.ts';
@@ -10,15 +11,8 @@ import { checkMade, parseEffect } from '../effect/effect-record.ts';
 import { parseTombstone } from '../engine/records.ts';
 import { GROUP_TYPE, MAX_CHARS, SAID_FIELD_NAMES, SAID_FIELDS } from '../engine/save-options.ts';
 import { checkGroupState } from '../group/group-state.ts';
-import {
-  chainLine,
-  EXPORT_START,
-  type ExportEnd,
-  type ExportLine,
-  type ExportStart,
-  isExportedKind,
-} from './export.ts';
-import { atLine, describeFound, type LineSpool } from './lines.ts';
+import { chainLine, EXPORT_START, type ExportEnd, type ExportLine, isExportedKind, type LineOf } from './export.ts';
+import { atLine, type LineSpool } from './lines.ts';
 import { type KnownRecord, type NameLine, SessionNames } from './session-names.ts';
 
 /** An exported session that was read to its end, and holds together. */
@@ -30,17 +24,8 @@ export type SessionFile = {
   readonly effects: number;
 };
 
-/**
- * What a file is held against. `states`: the limits of what its states may hold, and where its lines are kept, to read them; without
- * it, states are not read. `nowMs`: the clock here; without it, ids may be of any time.
- */
-export type ReaderOptions = {
-  readonly states?: { readonly limits: ValueLimits; readonly spool: LineSpool };
-  readonly nowMs?: number;
-};
-
-/** What says where a record stands in its lineage. */
-type Placed = Pick<CheckpointHeader, 'id' | 'parentId' | 'sequence' | 'metadata'> & Pick<Tombstone, 'folded'>;
+/** What a file is held against: what its states may hold, where its lines are kept, and the clock here; without that, ids may be of any time. */
+type ReaderOptions = { readonly limits: ValueLimits; readonly spool: LineSpool; readonly nowMs?: number };
 
 /** Clocks differ by hours. What is later would be the newest of the storage until then, and later ids would follow it. */
 const FAR_MS = 24 * 3600 * 1000;
@@ -53,7 +38,6 @@ const FAR_SIZE = 64;
 const GROWTH = 16;
 /** No session counts as far. What goes on from a count that came in must have room to count on. */
 const MAX_COUNT = 1e12;
-const RESULTS = 'does not fit that it has a result, or none';
 
 /**
  * Checks the lines of an exported session, one after the other: shapes, digests, ids and names, what they refer to, and that every
@@ -61,101 +45,81 @@ const RESULTS = 'does not fit that it has a result, or none';
  */
 export class RecordReader {
   readonly #latestMs: number;
-  readonly #states: StateCheck | undefined;
-  readonly #spool: LineSpool | undefined;
+  readonly #states: StateCheck;
+  readonly #spool: LineSpool;
   /** Where each chunk is in the spool. */
   readonly #chunks = new Map<Digest, number>();
   readonly #records = new Map<CheckpointId, KnownRecord>();
   readonly #keys = new Set<string>();
-  readonly #names = new SessionNames();
+  readonly #names = new SessionNames(this.#records);
   #hasSecrets = false;
   #sessionId: SessionId | undefined;
   #digest: Digest | '' = '';
   #lines = 0;
-  #place = 0;
   #end: ExportEnd['end'] | undefined;
-  #counts = { checkpoints: 0, chunks: 0, effects: 0 };
+  #effects = 0;
 
-  constructor({ states, nowMs = Number.POSITIVE_INFINITY }: ReaderOptions) {
-    this.#states = states && new StateCheck(states.limits);
-    this.#spool = states?.spool;
+  constructor({ limits, spool, nowMs = Number.POSITIVE_INFINITY }: ReaderOptions) {
+    this.#states = new StateCheck(limits);
+    this.#spool = spool;
     this.#latestMs = nowMs + FAR_MS;
   }
 
-  /** Checks a line. Returns what it holds; undefined for the first and the last one. */
-  read(text: string): ExportLine | undefined {
-    if (this.#sessionId === undefined) return this.#begin(text);
-    if (this.#end !== undefined) throw new CorruptError('The exported session goes on after its last line.');
+  /** Checks a line. */
+  read(text: string): void {
     try {
-      const line = parseLine(text);
-      if ('end' in line) return this.#finish(line);
-      this.#place = this.#spool?.add(text) ?? 0;
-      this.#hasSecrets ||= text.includes('secret');
-      const known = this.#check(line);
-      this.#chain(text);
-      return known;
+      this.#read(text);
     } catch (error) {
-      throw atLine(this.#lines + 1, error);
+      const isDamaged = this.#lines > 0 || hasErrorCode(error, 'CORRUPT'); // what begins otherwise is no export
+      throw isDamaged ? atLine(this.#lines + 1, error) : error;
     }
   }
 
-  #finish(line: { readonly end?: unknown }): undefined {
-    this.#end = line.end as ExportEnd['end'];
-    checkKeys(line, ['end']);
-    checkKeys(asFields(line.end), ['lines', 'digest']);
+  #read(text: string): void {
+    const line = parseLine(text);
+    if (this.#sessionId === undefined) this.#sessionId = parseStart(line);
+    else if (this.#end !== undefined) throw new CorruptError('The session goes on after its last line.');
+    else {
+      checkShape(line);
+      if ('end' in line) {
+        this.#end = line.end;
+        return;
+      }
+      const place = this.#spool.add(text);
+      this.#hasSecrets ||= text.includes('secret');
+      this.#check(line, place);
+    }
+    this.#digest = chainLine(this.#digest, text);
+    this.#lines++;
   }
 
   /** What was read, if it is all that was written. */
   finish(): SessionFile {
     if (this.#sessionId === undefined) throw notExported();
     if (this.#end === undefined) throw new CorruptError(`The exported session is cut off after line ${this.#lines}.`);
-    if (this.#end?.lines !== this.#lines || this.#end.digest !== this.#digest) {
+    if (this.#end.lines !== this.#lines || this.#end.digest !== this.#digest) {
       throw new CorruptError(
         'The exported session was changed after it was written: its last line does not match the others.',
       );
     }
-    this.#names.check(this.#records);
-    return { sessionId: this.#sessionId, refs: this.#names.names, ...this.#counts };
+    this.#names.check();
+    return {
+      sessionId: this.#sessionId,
+      refs: this.#names.names,
+      checkpoints: [...this.#records.values()].filter(({ isLive }) => isLive).length,
+      chunks: this.#chunks.size,
+      effects: this.#effects,
+    };
   }
 
-  #begin(text: string): undefined {
-    const start = this.#parseStart(text);
-    this.#sessionId = parseSessionId(start.sessionId);
-    this.#chain(text);
-  }
-
-  #parseStart(text: string): ExportStart {
-    try {
-      return parseStart(text);
-    } catch (error) {
-      throw hasErrorCode(error, 'CORRUPT') ? atLine(1, error) : error;
-    }
-  }
-
-  #chain(text: string): void {
-    this.#digest = chainLine(this.#digest, text);
-    this.#lines++;
-  }
-
-  #check(line: { readonly [kind: string]: unknown }): ExportLine {
-    const [kind = '', ...more] = Object.keys(line);
-    const shape = more.length === 0 ? SHAPES[kind] : undefined;
-    if (shape === undefined || !fits(line[kind], shape))
-      throw new CorruptError(`It is not what was written: found ${describeFound(line)}.`);
-    checkKeys(asFields(line[kind]), Object.keys(shape));
-    const known = line as ExportLine;
-    if ('chunk' in known) this.#checkChunk(known.chunk);
-    else if ('checkpoint' in known) this.#checkCheckpoint(known.checkpoint);
-    else if ('tombstone' in known) this.#checkTombstone(known.tombstone);
-    else if ('effect' in known) this.#checkEffect(known.effect);
-    else this.#names.add(known.ref, this.#lines + 1);
-    return known;
-  }
-
-  #checkChunk(content: ChunkContent): void {
-    this.#checkRefs(content);
-    this.#chunks.set(createChunk(content).digest, this.#place);
-    this.#counts.chunks++;
+  #check(line: ExportLine, place: number): void {
+    if ('chunk' in line) {
+      this.#checkRefs(line.chunk);
+      this.#chunks.set(createChunk(line.chunk).digest, place);
+    } else if ('checkpoint' in line) this.#checkCheckpoint(line.checkpoint);
+    else if ('tombstone' in line) this.#checkTombstone(line.tombstone);
+    else if ('effect' in line) this.#checkEffect(line.effect);
+    else this.#names.add(line.ref, this.#lines + 1);
   }
 
   /** Chunks come before what refers to them. */
@@ -164,18 +128,15 @@ export class RecordReader {
     if (absent !== undefined) throw new CorruptError(`Chunk ${absent} is missing.`, { details: { digest: absent } });
   }
 
-  /** Reads a state or result. */
-  #readValue(root: ChunkContent): ReturnType<StateCheck['read']> | undefined {
+  #readValue(root: ChunkContent): ReturnType<StateCheck['read']> {
     this.#checkRefs(root);
-    return this.#states?.read(root, (digest) => this.#findChunk(digest));
+    return this.#states.read(root, (digest) => {
+      const line = JSON.parse(this.#spool.get(this.#chunks.get(digest) ?? 0)) as { readonly chunk: ChunkContent };
+      return line.chunk;
+    });
   }
 
-  #findChunk(digest: Digest): ChunkContent {
-    const line = JSON.parse(this.#spool?.get(this.#chunks.get(digest) ?? 0) ?? '');
-    return (line as Extract<ExportLine, { chunk: unknown }>).chunk;
-  }
-
-  #checkCheckpoint({ body, digest, root }: Extract<ExportLine, { checkpoint: unknown }>['checkpoint']): void {
+  #checkCheckpoint({ body, digest, root }: LineOf<'checkpoint'>): void {
     const header = parseCheckpointBody(body, digest);
     checkBody(header, body, 'checkpoint');
     this.#checkSaid(header);
@@ -185,10 +146,9 @@ export class RecordReader {
     this.#names.addCheckpoint(header, this.#lines + 1);
     if (createChunk(root).digest !== header.stateDigest)
       throw new CorruptError(`The state of checkpoint ${header.id} does not match its digest.`);
-    const state = this.#readValue(root);
-    if (state !== undefined) this.#checkSize(header, state.sizeBytes);
-    if (header.type === GROUP_TYPE && state !== undefined) checkGroupState(state.value);
-    this.#counts.checkpoints++;
+    const { value, sizeBytes } = this.#readValue(root);
+    this.#checkSize(header, sizeBytes);
+    if (header.type === GROUP_TYPE) checkGroupState(value);
   }
 
   /** A size is about right; without its secrets a state may be much smaller than it was. */
@@ -214,7 +174,7 @@ export class RecordReader {
   }
 
   #checkParent({ id, parentId, parentDigest, needsParent }: CheckpointHeader): void {
-    const parent = parentId === undefined ? undefined : this.#records.get(parentId);
+    const parent = parentId && this.#records.get(parentId);
     if (parent?.digest !== parentDigest)
       throw new CorruptError(`The parent of checkpoint ${id} is not the one it was saved on.`);
     if (needsParent === true && parent?.isLive !== true)
@@ -227,17 +187,14 @@ export class RecordReader {
     this.#keys.add(key);
   }
 
-  #checkTombstone({ body, digest }: Extract<ExportLine, { tombstone: unknown }>['tombstone']): void {
+  #checkTombstone({ body, digest }: LineOf<'tombstone'>): void {
     const tombstone = parseTombstone({ body, digest });
     checkBody(tombstone, body, 'tombstone');
     this.#addRecord(tombstone, { digest, isLive: false });
   }
 
   /** Parents come first, as their ids do. */
-  #addRecord(
-    record: Placed & Pick<CheckpointHeader, 'sessionId' | 'branch'>,
-    known: Pick<KnownRecord, 'digest' | 'isLive'>,
-  ): void {
+  #addRecord(record: CheckpointHeader | Tombstone, known: Pick<KnownRecord, 'digest' | 'isLive'>): void {
     const { id, sessionId, parentId, branch, sequence } = record;
     if (sessionId !== this.#sessionId)
       throw new CorruptError(`Checkpoint ${id} is of session ${JSON.stringify(sessionId)}.`);
@@ -261,7 +218,9 @@ export class RecordReader {
   }
 
   /** Also what was deleted keeps its place. A copy of a thread leaves deleted checkpoints behind, and keeps the numbers. */
-  #checkSequence({ id, parentId, sequence, metadata, folded = 0 }: Placed): void {
+  #checkSequence(record: CheckpointHeader | Tombstone): void {
+    const { id, parentId, sequence } = record;
+    const { folded = 0, metadata }: Partial<Tombstone & CheckpointHeader> = record;
     const expected = this.#sequenceOf(parentId) + folded + 1;
     const isCopied = parentId === undefined && sequence > expected && metadata?.langgraph !== undefined;
     if ((sequence === expected || isCopied) && sequence <= MAX_COUNT) return;
@@ -273,39 +232,54 @@ export class RecordReader {
     return (id && this.#records.get(id)?.sequence) ?? 0;
   }
 
-  #checkEffect(effect: Extract<ExportLine, { effect: unknown }>['effect']): void {
+  #checkEffect(effect: LineOf<'effect'>): void {
     const record = parseEffect({ ...effect, sessionId: this.#sessionId as SessionId });
     const { status } = record;
     checkMade(record, { maxCount: MAX_COUNT, latestMs: this.#latestMs });
     if ((status === 'done' || status === 'failed') !== (effect.result !== undefined))
-      throw new CorruptError(`Effect ${effect.ordinal} of "${effect.branch}" is ${status}, which ${RESULTS}.`);
+      throw new CorruptError(
+        `Effect ${effect.ordinal} of "${effect.branch}" is ${status}, which does not fit that it has a result, or none.`,
+      );
     this.#names.addEffect(effect.branch, effect.ordinal);
     if (effect.result !== undefined) this.#readValue(effect.result);
-    this.#counts.effects++;
+    this.#effects++;
   }
 }
 
-function parseStart(text: string): ExportStart {
+type Fields = { readonly [field: string]: unknown };
+
+function parseLine(text: string): Fields {
   if (text.startsWith('\ufeff'))
     throw new CorruptError('It begins with a byte order mark, which no export has. Save the file without it.');
-  const start = parseLine(text) as Partial<ExportStart>;
-  if (start.format !== EXPORT_START.format || typeof start.sessionId !== 'string') throw notExported();
-  if (start.version !== EXPORT_START.version) {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (cause) {
+    throw new CorruptError('It is not JSON.', { cause });
+  }
+  if (isRecord(json)) return json;
+  throw new CorruptError('It is no record.');
+}
+
+function parseStart({ sessionId, ...format }: Fields): SessionId {
+  if (format.format !== EXPORT_START.format || typeof sessionId !== 'string') throw notExported();
+  if (format.version !== EXPORT_START.version) {
     throw new UnsupportedError(
-      `This session was exported in format version ${describeFound(start.version)}; this program reads version ${EXPORT_START.version}.`,
+      `This session was exported in format version ${describeFound(format.version)}; this program reads version ${EXPORT_START.version}.`,
     );
   }
-  checkKeys(start, Object.keys(EXPORT_START).concat('sessionId'));
-  return start as ExportStart;
-}
-
-/** A name of a field that no export has was put there by others. */
-function checkKeys(record: object, known: readonly string[]): void {
-  const unknown = Object.keys(record).find((key) => !known.includes(key));
+  const unknown = Object.keys(format).find((field) => !Object.hasOwn(EXPORT_START, field));
   if (unknown !== undefined) throw unknownField(unknown);
+  return parseSessionId(sessionId);
 }
 
-/** What a record says must be all that its text says. */
+function notExported(): InvalidInputError {
+  return new InvalidInputError(
+    'This is not an exported session: the first line should name the format "savestate-session".',
+  );
+}
+
+/** What a record says must be all that its text says; a field that no export has was put there by others. */
 function checkBody(record: object, body: string, kind: 'checkpoint' | 'tombstone'): void {
   const unknown = findUnknownField(record, kind);
   if (unknown !== undefined) throw unknownField(unknown);
@@ -317,49 +291,40 @@ function unknownField(field: string): CorruptError {
   return new CorruptError(`It has a field ${describeFound(field)}, which no export has.`, { details: { field } });
 }
 
-function notExported(): InvalidInputError {
-  return new InvalidInputError(
-    'This is not an exported session: the first line should name the format "savestate-session".',
-  );
+/** Throws a CorruptError unless a line is one of ours, with all its fields and no other. */
+function checkShape(line: Fields): asserts line is ExportLine | ExportEnd {
+  const [kind = '', ...more] = Object.keys(line);
+  if (more.length > 0 || !Object.hasOwn(SHAPES, kind) || SHAPES[kind]?.(line[kind]) !== true)
+    throw new CorruptError(`It is not what was written: found ${describeFound(line)}.`);
 }
 
-function parseLine(text: string): { readonly [key: string]: unknown } {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch (cause) {
-    throw new CorruptError('It is not JSON.', { cause });
-  }
-  if (typeof json === 'object' && json !== null && !Array.isArray(json)) return { ...json };
-  throw new CorruptError('It is no record.');
-}
+/** Whether a value has fields of these kinds, and no other. The file comes from outside. */
+const shaped =
+  (checks: { readonly [field: string]: Check }): Check =>
+  (value) =>
+    isRecord(value) &&
+    Object.keys({ ...checks, ...value }).every(
+      (field) => Object.hasOwn(checks, field) && checks[field]?.(value[field]) === true,
+    );
 
-function asFields(value: unknown): { readonly [field: string]: unknown } {
-  return typeof value === 'object' && value !== null ? { ...value } : {};
-}
+const isContent = shaped({ text: isText, refs: (value) => Array.isArray(value) && value.every(isDigest) });
 
-const isText = (value: unknown): boolean => typeof value === 'string';
-const CONTENT: Shape = { text: isText, refs: (value) => Array.isArray(value) && value.every(isDigest) };
-const isContent = (value: unknown): boolean => fits(value, CONTENT) && Object.keys(asFields(value)).length === 2;
-
-type Shape = { readonly [field: string]: (value: unknown) => boolean };
-
-/** All fields of a line of each kind. The file comes from outside: they must be what their names say. */
-const SHAPES: { readonly [kind: string]: Shape } = {
-  chunk: CONTENT,
-  checkpoint: { body: isText, digest: isDigest, root: isContent },
-  tombstone: { body: isText, digest: isDigest },
-  effect: {
+const SHAPES: { readonly [kind: string]: Check } = {
+  chunk: isContent,
+  checkpoint: shaped({ body: isText, digest: isDigest, root: isContent }),
+  tombstone: shaped({ body: isText, digest: isDigest }),
+  effect: shaped({
     branch: isText,
     ordinal: Number.isSafeInteger,
     body: isText,
     digest: isDigest,
     result: (value) => value === undefined || isContent(value),
-  },
-  ref: { kind: isExportedKind, name: isText, target: isText },
+  }),
+  ref: shaped({ kind: isExportedKind, name: isText, target: isText }),
+  end: shaped({ lines: Number.isSafeInteger, digest: isDigest }),
 };
 
-function fits(value: unknown, shape: Shape): boolean {
-  const fields = asFields(value);
-  return Object.entries(shape).every(([field, isSound]) => isSound(fields[field]));
+function describeFound(value: unknown): string {
+  const text = value === undefined ? 'nothing' : JSON.stringify(value);
+  return text.length > 60 ? `${text.slice(0, 60)}...` : text;
 }

@@ -10,18 +10,18 @@ import { importSession } from './import.ts';
 /** Lines of a draft that are one checkpoint: few checkpoints, each of a size that any storage takes. */
 const BATCH_CHARS = 1024 * 1024;
 
+type Replacement = { readonly sessionId: SessionId; readonly lines: AsyncIterable<string> };
+
 /**
  * Puts an exported session in the place of the one that is there, with the same ids, unless that is not as its refs say any more. First
  * the lines are stored beside it, in the same storage: a process that is killed leaves the old session, or what `finishReplacement` needs.
  */
-export async function replaceSession(
-  engine: Engine,
-  { sessionId, refs, lines }: { sessionId: SessionId; refs: readonly Ref[]; lines: AsyncIterable<string> },
-): Promise<void> {
+export async function replaceSession(engine: Engine, given: Replacement & { refs: readonly Ref[] }): Promise<void> {
   const { storage } = engine;
+  const { sessionId, refs } = given;
   const draft = draftOf(sessionId);
   await storage.deleteSession(draft); // one that was killed may have left it
-  await writeDraft(engine, draft, { sessionId, lines });
+  await writeDraft(engine, draft, given);
   if (!(await storage.deleteSession(sessionId, { ifRefs: refs }))) {
     await storage.deleteSession(draft);
     throw new ConflictError(
@@ -48,16 +48,10 @@ export async function finishReplacement(engine: Engine, sessionId: SessionId): P
   return true;
 }
 
-async function writeDraft(
-  engine: Engine,
-  draft: SessionId,
-  { sessionId, lines }: { sessionId: SessionId; lines: AsyncIterable<string> },
-): Promise<void> {
+async function writeDraft(engine: Engine, draft: SessionId, { sessionId, lines }: Replacement): Promise<void> {
   const claim = await claimSession(engine, draft);
-  const writing = new DraftWriting(engine, { draft, claim, keyOf: sessionId });
   try {
-    for await (const line of lines) await writing.add(line);
-    await writing.store();
+    for await (const batch of inBatches(lines)) await storeBatch(engine, batch, { draft, claim, keyOf: sessionId });
     const refs = [...claim.check(), { ...WHOLE, expect: null, target: sessionId }];
     await engine.storage.commit({ sessionId: draft, refs });
   } catch (error) {
@@ -66,54 +60,41 @@ async function writeDraft(
   }
 }
 
-/** Stores lines as the states of checkpoints without a name: encrypted as the session's states are, and in no list, as of an import under way. */
-class DraftWriting {
-  readonly #engine: Engine;
-  readonly #draft: SessionId;
-  readonly #claim: ImportClaim;
-  readonly #keyOf: SessionId;
-  #lines: string[] = [];
-  #chars = 0;
-  #last: Pick<CheckpointHeader, 'parentId' | 'parentDigest' | 'sequence'> = { sequence: 1 };
-
-  constructor(
-    engine: Engine,
-    { draft, claim, keyOf }: { readonly draft: SessionId; readonly claim: ImportClaim; readonly keyOf: SessionId },
-  ) {
-    this.#engine = engine;
-    this.#draft = draft;
-    this.#claim = claim;
-    this.#keyOf = keyOf;
+async function* inBatches(lines: AsyncIterable<string>): AsyncGenerator<readonly string[]> {
+  let batch: string[] = [];
+  let chars = 0;
+  for await (const line of lines) {
+    batch.push(line);
+    chars += line.length;
+    if (chars <= BATCH_CHARS) continue;
+    yield batch;
+    [batch, chars] = [[], 0];
   }
+  yield batch;
+}
 
-  async add(line: string): Promise<void> {
-    this.#lines.push(line);
-    this.#chars += line.length;
-    if (this.#chars > BATCH_CHARS) await this.store();
-  }
+type DraftPlace = { readonly draft: SessionId; readonly claim: ImportClaim; readonly keyOf: SessionId };
 
-  async store(): Promise<void> {
-    const { storage, plainCodec, ports } = this.#engine;
-    const { root, chunks, sizeBytes } = plainCodec.encode(this.#lines);
-    const header: CheckpointHeader = {
-      ...this.#last,
-      id: ports.nextId(),
-      sessionId: this.#draft,
-      branch: DEFAULT_BRANCH,
-      type: 'draft',
-      timestampMs: ports.now(),
-      stateDigest: root.digest,
-      stateBytes: sizeBytes,
-    };
-    const body = JSON.stringify(header);
-    const digest = digestCheckpoint(body);
-    const checkpoint = { header, body, digest, root };
-    const [sessionId, keyOf] = [this.#draft, this.#keyOf];
-    await storage.commit({ sessionId, checkpoint, chunks, refs: this.#claim.check(), keyOf });
-    this.#last = { parentId: header.id, parentDigest: digest, sequence: header.sequence + 1 };
-    this.#lines = [];
-    this.#chars = 0;
-  }
+/** Stores lines as the state of a checkpoint without a name: encrypted as the session's states are, and in no list, as of an import under way. */
+async function storeBatch(
+  { storage, plainCodec, ports }: Engine,
+  lines: readonly string[],
+  { draft: sessionId, claim, keyOf }: DraftPlace,
+): Promise<void> {
+  const { root, chunks, sizeBytes } = plainCodec.encode(lines);
+  const header: CheckpointHeader = {
+    id: ports.nextId(),
+    sessionId,
+    branch: DEFAULT_BRANCH,
+    sequence: 1,
+    type: 'draft',
+    timestampMs: ports.now(),
+    stateDigest: root.digest,
+    stateBytes: sizeBytes,
+  };
+  const body = JSON.stringify(header);
+  const checkpoint = { header, body, digest: digestCheckpoint(body), root };
+  await storage.commit({ sessionId, checkpoint, chunks, refs: claim.check(), keyOf });
 }
 
 async function* readDraft({ storage, repository, plainCodec }: Engine, sessionId: SessionId): AsyncGenerator<string> {

@@ -3,6 +3,7 @@ import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import { type CheckpointId, isCheckpointId, isName } from '../../core/record/id.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
 import type { Ref } from '../../storage/contract.ts';
+import { refKey } from '../../storage/held-session.ts';
 import { droppedMark } from '../effect/effect-refs.ts';
 import { groupOfPin } from '../group/group-pins.ts';
 import { findNameFault, isAnswerBranch } from '../revision/ref-name.ts';
@@ -19,26 +20,28 @@ export type KnownRecord = {
   readonly branch: string;
 };
 
-type Placed<Value> = { readonly line: number; readonly value: Value };
-type Counted = { readonly id: CheckpointId; readonly branch: string; readonly effectCount: number };
-
 /** Gathers the names and logs of an exported session, and checks at its end that they fit its records. */
 export class SessionNames {
-  readonly #names = new Map<string, Placed<NameLine>>();
+  readonly #records: ReadonlyMap<CheckpointId, KnownRecord>;
+  readonly #names = new Map<string, { readonly line: number; readonly name: NameLine }>();
   /** The first effect that each log has, and where it ends. */
   readonly #logs = new Map<string, { readonly first: number; readonly end: number }>();
-  /** Of each branch, the checkpoint that counts the most effects. */
-  readonly #counted = new Map<string, Placed<Counted>>();
+  /** What can be said of a line only when all were read. */
+  readonly #checks: { readonly line: number; readonly check: () => void }[] = [];
 
-  get names(): NameLine[] {
-    return [...this.#names.values()].map(({ value }) => value);
+  constructor(records: ReadonlyMap<CheckpointId, KnownRecord>) {
+    this.#records = records;
   }
 
-  add(value: NameLine, line: number): void {
-    const key = keyOf(value);
-    const first = this.#names.get(key);
-    if (first !== undefined) throw new CorruptError(`It names ${say(value)} again, as line ${first.line} does.`);
-    this.#names.set(key, { line, value });
+  get names(): NameLine[] {
+    return [...this.#names.values()].map(({ name }) => name);
+  }
+
+  add(name: NameLine, line: number): void {
+    const first = this.#find(name);
+    if (first !== undefined) throw new CorruptError(`It names ${say(name)} again, as line ${first.line} does.`);
+    this.#names.set(refKey(name), { line, name });
+    this.#checks.push({ line, check: () => this.#checkName(name) });
   }
 
   addEffect(branch: string, ordinal: number): void {
@@ -47,51 +50,56 @@ export class SessionNames {
     this.#logs.set(branch, { first, end: end + 1 });
   }
 
-  /** Where a log ends, if it begins with what was not dropped. */
-  #endOf(branch: string): number {
-    const dropped = Number(this.#names.get(keyOf(droppedMark(branch)))?.value.target ?? 0);
-    const { first, end } = this.#logs.get(branch) ?? { first: dropped, end: dropped };
-    if (first > dropped) throw new CorruptError(`Effect ${first} of "${branch}" comes after ${dropped} others.`);
-    return end;
-  }
-
   /** A checkpoint counts the effects of its branch, which come later in the file. */
   addCheckpoint({ id, branch, effectCount = 0, effectsInFlight = [] }: CheckpointHeader, line: number): void {
     const late = effectsInFlight.find((ordinal) => ordinal >= effectCount);
     if (late !== undefined)
       throw new CorruptError(`Checkpoint ${id} has effect ${late} in flight, and counts ${effectCount}.`);
-    const most = this.#counted.get(branch)?.value.effectCount ?? 0;
-    if (effectCount > most) this.#counted.set(branch, { line, value: { id, branch, effectCount } });
+    const check = () => {
+      const found = this.#endOf(branch);
+      if (found >= effectCount) return;
+      throw new CorruptError(
+        `Checkpoint ${id} counts ${effectCount} effects of "${branch}", and ${found} are in the file.`,
+      );
+    };
+    if (effectCount > 0) this.#checks.push({ line, check });
   }
 
   /** Throws a CorruptError that names the first line which does not fit the others. */
-  check(records: ReadonlyMap<CheckpointId, KnownRecord>): void {
+  check(): void {
     if (this.#names.size === 0) throw new CorruptError('The exported session has no names: no branch, tag or mark.');
-    each(this.#names.values(), (name) => this.#checkName(name, records));
-    each(this.#counted.values(), ({ id, branch, effectCount }) => {
-      const count = this.#endOf(branch);
-      if (count < effectCount)
-        throw new CorruptError(
-          `Checkpoint ${id} counts ${effectCount} effects of "${branch}", and ${count} are in the file.`,
-        );
-    });
-    const loose = [...this.#logs.keys()].find((name) => !this.#has('log', name));
+    for (const { line, check } of this.#checks) {
+      try {
+        check();
+      } catch (error) {
+        throw atLine(line, error);
+      }
+    }
+    const loose = [...this.#logs.keys()].find((name) => this.#find({ kind: 'log', name }) === undefined);
     if (loose !== undefined)
       throw new CorruptError(`The exported session has effects of "${loose}", and no log of it.`);
   }
 
-  #has(kind: Ref['kind'], name: string): boolean {
-    return this.#names.has(keyOf({ kind, name }));
+  /** Where a log ends, if it begins with what was not dropped. */
+  #endOf(branch: string): number {
+    const dropped = Number(this.#find(droppedMark(branch))?.name.target ?? 0);
+    const { first, end } = this.#logs.get(branch) ?? { first: dropped, end: dropped };
+    if (first > dropped) throw new CorruptError(`Effect ${first} of "${branch}" comes after ${dropped} others.`);
+    return end;
   }
 
-  #checkName(name: NameLine, records: ReadonlyMap<CheckpointId, KnownRecord>): void {
+  #find(name: Pick<NameLine, 'kind' | 'name'>) {
+    return this.#names.get(refKey(name));
+  }
+
+  #checkName(name: NameLine): void {
     if (!isName(name.name)) throw new CorruptError(`It names ${say(name)}, which is no name.`);
     this.#checkChosen(name);
-    const found = records.get(name.target as CheckpointId);
     if (name.kind === 'log') this.#checkLog(name);
-    else if (name.kind === 'current') this.#checkCurrent(name, records);
-    else if (name.kind === 'mark') checkMark(name, found !== undefined);
-    else checkPointed(name, found?.isLive === true);
+    else if (!this.#isPointing(name))
+      throw new CorruptError(`The ${say(name)} points at ${JSON.stringify(name.target)}, which is not in the file.`);
+    if (name.kind === 'mark' && !isSoundMark(name))
+      throw new CorruptError(`The ${say(name)} says ${JSON.stringify(name.target)}.`);
     if (name.kind === 'pin' && name.name !== name.target && groupOfPin(name) === undefined)
       throw new CorruptError(`The ${say(name)} is neither named after what it points at, nor a group's.`);
   }
@@ -100,7 +108,7 @@ export class SessionNames {
   #checkChosen(name: NameLine): void {
     if (name.kind !== 'branch' && name.kind !== 'tag') return;
     const fault = isAnswerBranch(name.name) ? undefined : findNameFault(name.name);
-    const isHidden = name.kind === 'tag' && this.#has('branch', name.name);
+    const isHidden = name.kind === 'tag' && this.#find({ kind: 'branch', name: name.name }) !== undefined;
     if (fault === undefined && !isHidden) return;
     const wrong = isHidden ? 'is called as a branch is' : `must not ${fault}`;
     throw new CorruptError(`The ${say(name)} ${wrong}. Give it another name where it comes from, and export again.`);
@@ -114,40 +122,21 @@ export class SessionNames {
       );
   }
 
-  /** A branch whose head was deleted may still be the current one. */
-  #checkCurrent(name: NameLine, records: ReadonlyMap<CheckpointId, KnownRecord>): void {
-    const isDeleted = ({ isLive, branch }: KnownRecord) => !isLive && branch === name.target;
-    checkPointed(name, this.#has('branch', name.target) || [...records.values()].some(isDeleted));
+  /** Marks may point at anything, but at no checkpoint of others. A branch whose head was deleted may still be the current one. */
+  #isPointing({ kind, target }: NameLine): boolean {
+    const found = this.#records.get(target as CheckpointId);
+    if (kind === 'mark') return !isCheckpointId(target) || found !== undefined;
+    if (kind !== 'current') return found?.isLive === true;
+    const isDeleted = ({ isLive, branch }: KnownRecord) => !isLive && branch === target;
+    return this.#find({ kind: 'branch', name: target }) !== undefined || [...this.#records.values()].some(isDeleted);
   }
 }
 
-function each<Value>(placed: Iterable<Placed<Value>>, check: (value: Value) => void): void {
-  for (const { line, value } of placed) {
-    try {
-      check(value);
-    } catch (error) {
-      throw atLine(line, error);
-    }
-  }
-}
-
-/** Marks may point at anything, but at no checkpoint of others; those that retention reads, at what their names say. */
-function checkMark(mark: NameLine, isFound: boolean): void {
-  checkPointed(mark, !isCheckpointId(mark.target) || isFound);
-  const [what = '', id] = mark.name.split(':');
-  const isSound = what === 'dropped' ? /^\d+$/.test(mark.target) : !READ_MARKS.has(what) || id === mark.target;
-  if (!isSound) throw new CorruptError(`The ${say(mark)} says ${JSON.stringify(mark.target)}.`);
-}
-
-const READ_MARKS: ReadonlySet<string> = new Set(['completed', 'cleared']);
-
-function checkPointed(name: NameLine, isFound: boolean): void {
-  if (isFound) return;
-  throw new CorruptError(`The ${say(name)} points at ${JSON.stringify(name.target)}, which is not in the file.`);
-}
-
-function keyOf({ kind, name }: Pick<NameLine, 'kind' | 'name'>): string {
-  return JSON.stringify([kind, name]);
+/** Marks that retention reads say what their names say. */
+function isSoundMark({ name, target }: NameLine): boolean {
+  const [what = '', id] = name.split(':');
+  if (what === 'dropped') return /^\d+$/.test(target);
+  return (what !== 'completed' && what !== 'cleared') || id === target;
 }
 
 function say({ kind, name }: NameLine): string {

@@ -1,23 +1,27 @@
-import { messageOf, SavestateError, withoutAdvice } from '../../core/errors.ts';
+import { hasErrorCode, isForgotten } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import { createChunk, type Digest } from '../../core/tree/chunk.ts';
+import { type ChunkContent, createChunk, type Digest } from '../../core/tree/chunk.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { CheckpointRow, EffectRow, Ref } from '../../storage/contract.ts';
-import { checkRef } from '../../storage/ref.ts';
+import { checkRef, isProtecting } from '../../storage/ref.ts';
 import { parseEffect } from '../effect/effect-record.ts';
 import { countMissing, readDropped } from '../effect/effect-refs.ts';
+import { isCutOff } from '../engine/cut-off.ts';
 import type { Engine } from '../engine/engine.ts';
 import { parseRow, parseTombstone } from '../engine/records.ts';
-import { ChunkSurvey } from './chunk-survey.ts';
+import { ChunkSurvey, Findings, FORGOTTEN, type VerifyFinding } from './chunk-survey.ts';
 
-/** One damage, in plain words. */
-export type VerifyFinding = { readonly subject: string; readonly problem: string };
+/** A session of which something cannot be read because its key was removed; `checkpoints` of them cannot be restored. */
+export type ForgottenSession = { readonly sessionId: SessionId; readonly checkpoints: number };
 
-/** What a verification saw. `damagedCheckpoints` cannot be restored; all others can. */
+/**
+ * What a verification saw. `damagedCheckpoints` cannot be restored; all others can, except those of `forgotten` sessions: their keys were
+ * removed, which is no damage, and `deleteSession` takes the rest of them away. With such sessions and no damage the status is `forgotten`.
+ */
 export type VerifyReport = {
-  readonly status: 'clean' | 'damaged';
+  readonly status: 'clean' | 'forgotten' | 'damaged';
   readonly checkpoints: number;
   readonly tombstones: number;
   readonly chunks: number;
@@ -25,33 +29,36 @@ export type VerifyReport = {
   readonly sessions: number;
   readonly findings: readonly VerifyFinding[];
   readonly damagedCheckpoints: readonly CheckpointId[];
+  readonly forgotten: readonly ForgottenSession[];
 };
 
-const PAGE = 500;
-
-/** Checks every record, chain, head and effect, and, if `readData`, every chunk; names what is damaged and what that affects. */
+/** Checks every record, chain, head and effect, and, if `readData`, every chunk; names what is damaged and what that affects. Without the keys of an encrypted storage nothing can be checked: that is a KeyError. */
 export async function verify(
   engine: Engine,
   { readData = true }: { readData?: boolean | undefined } = {},
 ): Promise<VerifyReport> {
   await engine.settled();
-  const verification = new Verification(engine);
-  await verification.checkBackend();
-  if (readData) await verification.checkChunks();
-  await verification.checkCheckpoints();
-  await verification.checkSessions();
-  return verification.report();
+  try {
+    await engine.repository.checkKeys();
+  } catch (error) {
+    if (hasErrorCode(error, 'KEY')) throw error; // what else is wrong is among the findings
+  }
+  return new Verification(engine).run(readData);
 }
 
-/** What is remembered of a checkpoint or tombstone. */
 type Known = { readonly digest: Digest; readonly sessionId: SessionId; readonly isDeleted: boolean };
 
 /** So many checkpoints are remembered, however many there are; others are read again. */
 const MAX_RECENT = 20_000;
 
+function statusOf({ all, forgotten }: Findings): VerifyReport['status'] {
+  if (all.length > 0) return 'damaged';
+  return forgotten.size > 0 ? 'forgotten' : 'clean';
+}
+
 class Verification {
   readonly #engine: Engine;
-  readonly #findings: VerifyFinding[] = [];
+  readonly #findings = new Findings();
   /** The last ones that were read: most parents are among them. */
   readonly #recent = new Map<CheckpointId, Known>();
   readonly #damaged = new Set<CheckpointId>();
@@ -64,43 +71,37 @@ class Verification {
     this.#engine = engine;
   }
 
-  report(): VerifyReport {
+  async run(readData: boolean): Promise<VerifyReport> {
+    const { storage, codec } = this.#engine;
+    const findings = this.#findings;
+    for (const problem of await storage.checkIntegrity()) findings.add(`${storage.kind} storage`, problem);
+    if (readData) {
+      this.#chunks = new ChunkSurvey(storage, codec.limits, findings);
+      await this.#chunks.readAll();
+    }
+    const list = (page: { limit: number; after?: CheckpointId }) =>
+      storage.listCheckpoints({ ...page, order: 'oldest', include: 'all' });
+    for await (const rows of findings.pages('the list of checkpoints', list, ({ id }) => id))
+      for (const row of rows) await this.#checkRow(row);
+    const listSessions = (page: { limit: number; after?: SessionId }) => storage.listSessions(page);
+    for await (const sessions of findings.pages('the list of sessions', listSessions, (id) => id))
+      for (const sessionId of sessions) await this.#checkSession(sessionId);
+    await this.#countForgotten();
     return {
-      status: this.#findings.length === 0 ? 'clean' : 'damaged',
+      status: statusOf(findings),
       ...this.#counts,
       chunks: this.#chunks?.size ?? 0,
-      findings: this.#findings,
+      findings: findings.all,
       damagedCheckpoints: [...this.#damaged],
+      forgotten: [...findings.forgotten].map(([sessionId, checkpoints]) => ({ sessionId, checkpoints })),
     };
   }
 
-  async checkBackend(): Promise<void> {
-    for (const problem of await this.#engine.storage.checkIntegrity())
-      this.#add(`${this.#engine.storage.kind} storage`, problem);
-  }
-
-  async checkChunks(): Promise<void> {
-    const { storage, codec } = this.#engine;
-    this.#chunks = new ChunkSurvey(storage, codec.limits, (subject, problem) => this.#add(subject, problem));
-    await this.#chunks.readAll();
-  }
-
-  async checkCheckpoints(): Promise<void> {
-    let after: CheckpointId | undefined;
-    const ends = new Set<CheckpointId>();
-    for (;;) {
-      const page = {
-        order: 'oldest' as const,
-        include: 'all' as const,
-        limit: PAGE,
-        ...(after !== undefined && { after }),
-      };
-      const rows = await this.#attempt('the list of checkpoints', () => this.#engine.storage.listCheckpoints(page));
-      if (rows === undefined || rows.length === 0) return;
-      for (const row of rows) await this.#checkRow(row);
-      after = this.#nextPage('the list of checkpoints', ends, rows.at(-1)?.id);
-      if (after === undefined) return;
-    }
+  /** Those that lists leave out. */
+  async #countForgotten(): Promise<void> {
+    const count = () => this.#engine.storage.countForgotten?.({});
+    const counts = await this.#findings.attempt('the list of checkpoints', count);
+    for (const { sessionId, forgotten } of counts ?? []) this.#findings.forget(sessionId, forgotten);
   }
 
   async #checkRow(row: CheckpointRow): Promise<void> {
@@ -108,15 +109,15 @@ class Verification {
     this.#remember(row);
     if (row.isDeleted) {
       this.#counts.tombstones++;
-      await this.#attempt(`tombstone ${row.id}`, async () => parseTombstone(row));
+      await this.#findings.attempt(`tombstone ${row.id}`, () => parseTombstone(row));
       return;
     }
     this.#counts.checkpoints++;
-    const before = this.#findings.length;
-    const checkpoint = await this.#attempt(`checkpoint ${row.id}`, async () => parseRow(row));
+    const { length } = this.#findings.all;
+    const checkpoint = await this.#findings.attempt(`checkpoint ${row.id}`, () => parseRow(row));
     if (checkpoint !== undefined) await this.#checkState(checkpoint);
     if (checkpoint?.header.needsParent === true) await this.#checkNeed(checkpoint);
-    if (this.#findings.length > before) this.#damaged.add(row.id);
+    if (this.#findings.all.length > length) this.#damaged.add(row.id);
     if (checkpoint !== undefined) await this.#checkChain(checkpoint); // a broken chain is damage, but the state can be restored
   }
 
@@ -126,80 +127,80 @@ class Verification {
     if (this.#recent.size > MAX_RECENT && oldest !== undefined) this.#recent.delete(oldest);
   }
 
-  async #find(subject: string, id: CheckpointId): Promise<Known | undefined> {
-    return this.#recent.get(id) ?? (await this.#attempt(subject, () => this.#engine.storage.readCheckpoint(id)));
+  /** Of a session; whether it is there at all, also if its key was removed. */
+  async #find(subject: string, id: CheckpointId, of: SessionId): Promise<Known | typeof FORGOTTEN | undefined> {
+    const known = this.#recent.get(id);
+    if (known !== undefined) return known;
+    return this.#findings.attempt(subject, () =>
+      this.#engine.storage.readCheckpoint(id).catch((error: unknown) => this.#noteForgotten(of, error)),
+    );
+  }
+
+  #noteForgotten(sessionId: SessionId, error: unknown): typeof FORGOTTEN {
+    if (!isForgotten(error)) throw error;
+    this.#findings.forget(sessionId);
+    return FORGOTTEN;
   }
 
   /** Parents come first, so what is wrong with this one's is known. */
-  async #checkNeed({ id, parentId }: Checkpoint): Promise<void> {
+  async #checkNeed({ id, parentId, sessionId }: Checkpoint): Promise<void> {
     const subject = `checkpoint ${id}`;
     const problem = 'its state cannot be read whole: it needs';
-    if (parentId === undefined) return this.#add(subject, `${problem} a parent, and has none`);
+    if (parentId === undefined) return this.#findings.add(subject, `${problem} a parent, and has none`);
     if (this.#damaged.has(parentId)) this.#damaged.add(id); // the finding is the parent's
-    const row = await this.#find(subject, parentId);
-    if (row === undefined || row.isDeleted)
-      this.#add(
-        subject,
-        `${problem} its parent ${parentId}, which ${row === undefined ? 'is missing' : 'was deleted'}`,
-      );
+    const row = await this.#find(subject, parentId, sessionId);
+    if (row === FORGOTTEN) return this.#findings.forget(sessionId, 1);
+    const absent = row === undefined ? 'is missing' : 'was deleted';
+    if (row?.isDeleted !== false) this.#findings.add(subject, `${problem} its parent ${parentId}, which ${absent}`);
   }
 
-  async #checkChain({ id, parentId, header }: Checkpoint): Promise<void> {
+  async #checkChain({ id, parentId, sessionId, header }: Checkpoint): Promise<void> {
     if (parentId === undefined) return;
     const subject = `checkpoint ${id}`;
-    const found = await this.#find(subject, parentId);
-    if (found === undefined) this.#add(subject, `its parent ${parentId} is missing`);
+    const found = await this.#find(subject, parentId, sessionId);
+    if (found === FORGOTTEN) return;
+    if (found === undefined) this.#findings.add(subject, `its parent ${parentId} is missing`);
     else if (found.digest !== header.parentDigest)
-      this.#add(subject, `the chain is broken: its parent ${parentId} is not the one it was saved on`);
+      this.#findings.add(subject, `the chain is broken: its parent ${parentId} is not the one it was saved on`);
   }
 
-  async #checkState({ id, stateDigest }: Checkpoint): Promise<void> {
+  async #checkState({ id, sessionId, stateDigest }: Checkpoint): Promise<void> {
     const subject = `checkpoint ${id}`;
-    const row = await this.#attempt(subject, () => this.#engine.storage.readCheckpoint(id));
+    const read = () => this.#engine.storage.readCheckpoint(id);
+    const row = await this.#findings.attempt(subject, read, sessionId);
     if (row === undefined || row.isDeleted) return;
-    if (row.root === undefined) return this.#add(subject, 'the root of its state is missing');
-    if (createChunk(row.root).digest !== stateDigest)
-      return this.#add(subject, 'the root of its state does not match its digest');
-    const problem = await this.#chunks?.findProblem(row.root);
-    if (problem !== undefined) this.#add(subject, `its state ${problem}`);
+    const { root } = row;
+    if (root === undefined) this.#findings.add(subject, 'the root of its state is missing');
+    else if (createChunk(root).digest !== stateDigest)
+      this.#findings.add(subject, 'the root of its state does not match its digest');
+    else if ((await this.#checkData(subject, 'state', root)) === FORGOTTEN) this.#findings.forget(sessionId, 1);
   }
 
-  async checkSessions(): Promise<void> {
-    let after: string | undefined;
-    const ends = new Set<string>();
-    for (;;) {
-      const page = { limit: PAGE, ...(after !== undefined && { after }) };
-      const sessions = await this.#attempt('the list of sessions', () => this.#engine.storage.listSessions(page));
-      if (sessions === undefined || sessions.length === 0) return;
-      for (const sessionId of sessions) await this.#checkSession(sessionId);
-      after = this.#nextPage('the list of sessions', ends, sessions.at(-1));
-      if (after === undefined) return;
-    }
+  async #checkData(subject: string, what: string, root: ChunkContent): Promise<typeof FORGOTTEN | undefined> {
+    const problem = await this.#chunks?.findProblem(root);
+    if (typeof problem === 'string') this.#findings.add(subject, `its ${what} ${problem}`);
+    return problem === FORGOTTEN ? problem : undefined;
   }
 
-  /** Where the next page begins. A damaged index may lead in circles, so no page may end where one has ended before. */
-  #nextPage<Key>(subject: string, ends: Set<Key>, last: Key | undefined): Key | undefined {
-    if (last === undefined || !ends.has(last)) {
-      if (last !== undefined) ends.add(last);
-      return last;
-    }
-    this.#add(subject, 'it leads in circles');
-    return undefined;
-  }
-
-  async #checkSession(sessionId: string): Promise<void> {
+  async #checkSession(sessionId: SessionId): Promise<void> {
     this.#counts.sessions++;
-    const refs = await this.#attempt(`the names of session "${sessionId}"`, () =>
-      this.#engine.storage.readRefs({ sessionId }),
-    );
+    const { storage } = this.#engine;
+    const subjects = (what: string) => `the ${what} of session "${sessionId}"`;
+    const refs = await this.#findings.attempt(subjects('names'), () => storage.readRefs({ sessionId }), sessionId);
+    await this.#checkNamed(sessionId, refs);
     for (const ref of refs ?? []) await this.#checkRef(ref);
-    const effects = await this.#attempt(`the effects of session "${sessionId}"`, () =>
-      this.#engine.storage.readEffects({ sessionId }),
-    );
+    const readEffects = () => storage.readEffects({ sessionId });
+    const effects = await this.#findings.attempt(subjects('effects'), readEffects, sessionId);
     for (const row of effects ?? []) await this.#checkEffect(row);
     if (effects === undefined) return;
     const logs = groupBy(effects, ({ branch }) => branch);
     for (const ref of refs ?? []) if (ref.kind === 'log') await this.#checkLog(ref, logs.get(ref.name) ?? []);
+  }
+
+  async #checkNamed(sessionId: SessionId, refs: readonly Ref[] | undefined): Promise<void> {
+    if (refs?.length !== 0) return;
+    const problem = 'it has checkpoints and no names: a backup or copy to this storage was cut off. Repeat that one.';
+    if (await isCutOff(this.#engine.storage, sessionId)) this.#findings.add(`session "${sessionId}"`, problem);
   }
 
   /** Every effect up to the mark must be there that was not dropped, unless the branch was given up meanwhile. */
@@ -207,52 +208,34 @@ class Verification {
     const before = Number(target);
     if (countMissing(log, { from: 0, before }) === 0) return;
     const subject = `the effects of branch "${name}" in session "${sessionId}"`;
-    const refs = await this.#attempt(subject, () => this.#engine.storage.readRefs({ sessionId }));
-    if (refs !== undefined && !refs.some((ref) => ref.kind === 'log' && ref.name === name)) return;
-    const from = readDropped(refs ?? [])(name);
+    const refs = await this.#findings.attempt(subject, () => this.#engine.storage.readRefs({ sessionId }));
+    if (!refs?.some((ref) => ref.kind === 'log' && ref.name === name)) return;
+    const from = readDropped(refs)(name);
     const missing = countMissing(log, { from, before });
     if (missing === 0) return;
-    const dropped = from === 0 ? '' : `, the first ${from} of which were dropped`;
+    const [dropped, these] = from === 0 ? ['', 'them'] : [`, the first ${from} of which were dropped`, 'the others'];
     const found = before - from - missing;
-    this.#add(
-      subject,
-      `it recorded ${before} effects${dropped}, and ${found} of ${from === 0 ? 'them' : 'the others'} are there`,
-    );
+    this.#findings.add(subject, `it recorded ${before} effects${dropped}, and ${found} of ${these} are there`);
   }
 
   async #checkRef(ref: Ref): Promise<void> {
     await this.#breather.breathe();
     const subject = `${ref.kind} "${ref.name}" of session "${ref.sessionId}"`;
-    const sound = await this.#attempt(subject, async () => checkRef(ref));
-    const needsTarget = ref.kind === 'branch' || ref.kind === 'tag' || ref.kind === 'pin';
-    if (sound === undefined || !needsTarget) return;
-    const row = await this.#find(subject, ref.target as CheckpointId);
-    if (row === undefined || row.isDeleted) this.#add(subject, `it points at ${ref.target}, which is not there`);
+    const sound = await this.#findings.attempt(subject, () => checkRef(ref));
+    if (sound === undefined || !isProtecting(ref.kind)) return;
+    const row = await this.#find(subject, ref.target as CheckpointId, ref.sessionId);
+    if (row === FORGOTTEN) return;
+    if (row?.isDeleted !== false) this.#findings.add(subject, `it points at ${ref.target}, which is not there`);
     else if (row.sessionId !== ref.sessionId)
-      this.#add(subject, `it points at ${ref.target}, which is of session "${row.sessionId}"`);
+      this.#findings.add(subject, `it points at ${ref.target}, which is of session "${row.sessionId}"`);
   }
 
   async #checkEffect(row: EffectRow): Promise<void> {
     await this.#breather.breathe();
     this.#counts.effects++;
     const subject = `effect ${row.ordinal} of branch "${row.branch}" in session "${row.sessionId}"`;
-    await this.#attempt(subject, async () => parseEffect(row));
-    if (row.result === undefined) return;
-    const problem = await this.#chunks?.findProblem(row.result);
-    if (problem !== undefined) this.#add(subject, `its result ${problem}`);
-  }
-
-  async #attempt<Result>(subject: string, read: () => Promise<Result>): Promise<Result | undefined> {
-    try {
-      return await read();
-    } catch (error) {
-      if (!(error instanceof SavestateError)) throw error;
-      this.#add(subject, messageOf(error));
-      return undefined;
-    }
-  }
-
-  #add(subject: string, problem: string): void {
-    this.#findings.push({ subject, problem: withoutAdvice(problem) });
+    await this.#findings.attempt(subject, () => parseEffect(row));
+    if (row.result !== undefined && (await this.#checkData(subject, 'result', row.result)) === FORGOTTEN)
+      this.#findings.forget(row.sessionId);
   }
 }

@@ -1,32 +1,31 @@
 import { ConflictError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { parseName, parseSessionId, type SessionId } from '../../core/record/id.ts';
-import type { Branching } from '../branch/branching.ts';
-import { openRecordings, type ReplayOptions } from '../effect/recordings.ts';
+import { fork, switchBranch } from '../branch/branching.ts';
+import { openRecordings } from '../effect/recordings.ts';
 import type { Engine, SessionKeeper } from '../engine/engine.ts';
 import { settleImport } from '../engine/import-claim.ts';
 import { loadState } from '../engine/loading.ts';
 import type { StoredCheckpoint } from '../engine/repository.ts';
 import type { HeldLease } from '../lease/lease.ts';
 import { parseRefName } from '../revision/ref-name.ts';
-import type { SessionOptions } from './session-options.ts';
-import { SessionWriter } from './session-writer.ts';
-import { checkGiven, checkState } from './state-schema.ts';
+import { checkGiven, checkState, type SessionOptions } from './session-options.ts';
+import type { SessionWriter } from './session-writer.ts';
 
 /** Opens sessions and knows those that are open. */
 export class SessionOpener implements SessionKeeper {
   readonly #engine: Engine;
-  readonly #branching: Branching;
   readonly #open = new Set<SessionWriter>();
   readonly #shared = new Map<SessionId, Promise<SessionWriter>>();
   /** How many are opening each session. */
   readonly #opening = new Map<SessionId, number>();
   /** Sessions that are being deleted. */
   readonly #ending = new Map<SessionId, Promise<unknown>>();
+  /** Loaded for the first session: who only looks needs none of it. */
+  #writing: typeof import('./session-writer.ts') | undefined;
 
-  constructor(engine: Engine, branching: Branching) {
+  constructor(engine: Engine) {
     this.#engine = engine;
-    this.#branching = branching;
     engine.keepers.add(this);
   }
 
@@ -74,12 +73,11 @@ export class SessionOpener implements SessionKeeper {
     const stored = headId === undefined ? undefined : await this.#engine.repository.open(headId);
     const head = stored?.checkpoint;
     const loaded = withState ? await this.#load(id, stored, options) : NOTHING;
-    const log = await openRecordings(this.#engine, { sessionId: id, branch, head }, toReplay(options));
-    const start = { sessionId: id, branch, isBranchStored: head !== undefined, head, ...loaded, log, lease };
-    const session = new SessionWriter(this.#engine, start, {
-      options,
-      onClose: (closed) => this.#forget(closed),
-    });
+    const log = await openRecordings(this.#engine, { sessionId: id, branch, head }, options);
+    const place = { sessionId: id, branch, isBranchStored: head !== undefined, head, lease };
+    const onClose = (closed: SessionWriter) => void this.#open.delete(closed);
+    this.#writing ??= await import('./session-writer.ts');
+    const session = new this.#writing.SessionWriter(this.#engine, { ...place, ...loaded, log, options, onClose });
     this.#open.add(session);
     return session;
   }
@@ -124,8 +122,8 @@ export class SessionOpener implements SessionKeeper {
     const { id, sessionId } = checkpoint;
     try {
       const current = await this.#engine.currentBranch(sessionId);
-      const branch = (await this.#findBranchAt(checkpoint, current)) ?? (await this.#branching.fork(id)).branch;
-      if (branch !== current) await this.#branching.switchBranch(sessionId, branch);
+      const branch = (await this.#findBranchAt(checkpoint, current)) ?? (await fork(this.#engine, id)).branch;
+      if (branch !== current) await switchBranch(this.#engine, sessionId, branch);
       const opening = this.open(sessionId, { branch }, { withState: false });
       this.#shared.set(sessionId, opening);
       return await opening;
@@ -159,10 +157,6 @@ export class SessionOpener implements SessionKeeper {
     return opening;
   }
 
-  #forget(session: SessionWriter): void {
-    this.#open.delete(session);
-  }
-
   /** Closes all, also if one cannot release its lease; that is told when all are closed. */
   async closeAll(): Promise<void> {
     const outcomes = await Promise.allSettled([...this.#open].map((session) => session.close()));
@@ -181,7 +175,3 @@ function deletedError({ id, sessionId }: Checkpoint): ConflictError {
 type Opening = { readonly withState?: boolean; readonly lease?: HeldLease };
 
 const NOTHING = { state: undefined, encoded: undefined, migratedThrough: [] };
-
-function toReplay({ mode = 'live', replayFrom = 'head', replayBranch }: SessionOptions): ReplayOptions {
-  return { mode, from: replayFrom, ...(replayBranch !== undefined && { branch: replayBranch }) };
-}

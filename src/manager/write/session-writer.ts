@@ -5,34 +5,32 @@ import { callback, checkOptions, checkValue } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { isRefused } from '../../storage/refusal.ts';
-import {
-  type Delivered,
-  EffectLog,
-  type FinishedStep,
-  STEP_CHECKS,
-  type StepAttempt,
-  type StepOptions,
-} from '../effect/effect-log.ts';
-import { digestInput, type InputDigest } from '../effect/input-digest.ts';
+import { type Delivered, EffectLog } from '../effect/effect-log.ts';
+import { STEP_CHECKS, type StepAttempt, type StepOptions } from '../effect/step.ts';
 import type { OpenedLog } from '../effect/step-recordings.ts';
 import type { Engine } from '../engine/engine.ts';
 import { isSessionGone } from '../engine/import-claim.ts';
-import { describeCheckpoint, SAVE_CHECKS, type SaveOptions } from '../engine/save-options.ts';
+import type { LoadedState } from '../engine/loading.ts';
+import { describeCheckpoint, parseOpenName, SAVE_CHECKS, type SaveOptions } from '../engine/save-options.ts';
 import type { Writer } from '../engine/writer.ts';
 import { LEASE_CHECKS, type Lease, type LeaseOptions } from '../lease/lease.ts';
 import { BranchLine, type BranchStart, type PendingSave } from './branch-line.ts';
 import { BASE_FAILED, changeDraft, SAVED_INSIDE } from './draft.ts';
-import { explainMove } from './explain-move.ts';
-import type { SessionOptions } from './session-options.ts';
-import { checkGiven } from './state-schema.ts';
+import { checkGiven, type SessionOptions } from './session-options.ts';
 
-/** What a session starts from; made by the manager. */
-export type SessionStart = BranchStart & {
-  readonly state: unknown;
-  readonly encoded: EncodedState | undefined;
-  readonly migratedThrough: readonly number[];
-  readonly log: OpenedLog;
-};
+/** What a session starts from, and how it is written; made by the manager. */
+export type SessionStart = BranchStart &
+  Pick<LoadedState, 'state' | 'encoded' | 'migratedThrough'> & {
+    readonly log: OpenedLog;
+    readonly options: SessionOptions;
+    readonly onClose: (writer: SessionWriter) => void;
+  };
+
+/** A state that an update made, and the one to go back to if it cannot be saved. */
+type Update = { readonly state: unknown; before: unknown; hasFailed: boolean };
+
+/** An update that is being saved, and the one before it that it builds on. */
+type Updating = { readonly update: Update; readonly base: Update | undefined };
 
 /**
  * Writes to one branch of a session. Saves are taken at the moment of the call and stored in the order of the calls; each stands on
@@ -41,10 +39,8 @@ export type SessionStart = BranchStart & {
 export class SessionWriter {
   readonly id: SessionId;
   readonly #engine: Engine;
-  readonly #options: SessionOptions;
-  readonly #hooks: WriterHooks;
+  readonly #start: Pick<SessionStart, 'head' | 'migratedThrough' | 'options' | 'onClose'>;
   readonly #line: BranchLine;
-  readonly #start: Pick<SessionStart, 'head' | 'migratedThrough'>;
   #effects: EffectLog;
   #state: unknown;
   #encoded: EncodedState | undefined;
@@ -55,22 +51,25 @@ export class SessionWriter {
   #isEnding = false;
   #isClosed = false;
 
-  constructor(engine: Engine, start: SessionStart, hooks: WriterHooks) {
+  constructor(engine: Engine, { state, encoded, log, ...start }: SessionStart) {
     this.#engine = engine;
-    this.#options = hooks.options;
-    this.#hooks = hooks;
+    this.#start = start;
     this.id = start.sessionId;
     this.#line = new BranchLine(engine, start);
-    this.#start = { head: start.head, migratedThrough: start.migratedThrough };
-    this.#state = start.state;
-    this.#encoded = start.encoded;
-    this.#effects = this.#openLog(start.log);
-    if (start.encoded !== undefined) engine.shadows.touch(this, start.encoded.sizeBytes);
+    this.#state = state;
+    this.#encoded = encoded;
+    this.#effects = this.#openLog(log);
+    if (encoded !== undefined) engine.shadows.touch(this, encoded.sizeBytes);
   }
 
   #openLog(log: OpenedLog): EffectLog {
-    const { mode = 'live' } = this.#options;
+    const { mode = 'live' } = this.#start.options;
     return new EffectLog(this.#engine, this.#line, { ...log, sessionId: this.id, branch: this.branch, mode });
+  }
+
+  /** What was recorded on the branch. */
+  get effects(): Pick<EffectLog, 'finishedOf' | 'letGo' | 'settle'> {
+    return this.#effects;
   }
 
   get isClosed(): boolean {
@@ -108,7 +107,7 @@ export class SessionWriter {
   async save(state: unknown, options: SaveOptions = {}): Promise<CheckpointId> {
     this.#checkOpen();
     checkOptions(options, SAVE_CHECKS, 'session.save()');
-    return this.#save(options, { capture: () => this.#encode(state) });
+    return this.#save(options, () => this.#encode(state));
   }
 
   #encode(state: unknown): EncodedState {
@@ -123,10 +122,10 @@ export class SessionWriter {
   /** Like `save`, for a caller that had to encode the state before the session was open: whole if it `mayBegin`. */
   async saveEncoded(state: unknown, encoded: EncodedState, options: SaveOptions): Promise<CheckpointId> {
     this.#checkOpen();
-    return this.#save(options, { capture: () => this.#capture(state, encoded) });
+    return this.#save(options, () => this.#capture(state, encoded));
   }
 
-  async #save(options: SaveOptions, { capture, around = (store) => store() }: Saving): Promise<CheckpointId> {
+  #save(options: SaveOptions, capture: () => EncodedState, updating?: Updating): Promise<CheckpointId> {
     const save = async (writer: Writer): Promise<CheckpointId> => {
       const stateBefore = this.#state;
       const pending = this.#pend(options, capture);
@@ -137,12 +136,15 @@ export class SessionWriter {
       const store = async (): Promise<Checkpoint> => {
         this.#line.bring(pending);
         if (options.after !== undefined) await options.after;
-        return around(async () => {
-          await fits;
-          return this.#store(writer, this.#renew(pending));
-        });
+        if (updating?.base?.hasFailed === true)
+          throw new ConflictError(BASE_FAILED, { details: { sessionId: this.id } });
+        await fits;
+        return this.#store(writer, this.#renew(pending));
       };
-      const checkpoint = await this.#inOrder(store, takeBack);
+      const checkpoint = await this.#inOrder(store, (error) => {
+        if (updating !== undefined) this.#undo(updating);
+        else if (hasErrorCode(error, 'INVALID_INPUT')) takeBack();
+      });
       if (checkpoint.id !== this.head?.id) takeBack();
       return checkpoint.id;
     };
@@ -151,7 +153,7 @@ export class SessionWriter {
 
   /** The state that was captured must fit the schema, or the session could not be opened with it again. */
   #checkFits(): Promise<unknown> | undefined {
-    const { schema } = this.#options;
+    const { schema } = this.#start.options;
     const checked = schema && checkGiven(schema, this.#state, 'The state');
     checked?.catch(() => undefined); // told when its turn comes
     return checked;
@@ -183,27 +185,21 @@ export class SessionWriter {
     const update = { state: changeDraft(before, recipe), before, hasFailed: false };
     if (this.#state !== before) throw new InvalidInputError(SAVED_INSIDE, { details: { sessionId: this.id } });
     this.#lastUpdate = update;
-    const around = async (store: () => Promise<Checkpoint>): Promise<Checkpoint> => {
-      try {
-        if (base?.hasFailed === true) throw new ConflictError(BASE_FAILED, { details: { sessionId: this.id } });
-        return await store();
-      } catch (error) {
-        update.hasFailed = true;
-        if (base?.hasFailed === true) update.before = base.before;
-        if (this.#state === update.state) this.#state = update.before;
-        throw error;
-      }
-    };
-    return this.#save(options, { capture: () => this.#encode(update.state), around });
+    return this.#save(options, () => this.#encode(update.state), { update, base });
   }
 
-  /** One save after the other, in the order of the calls. What was not stored and never will be is taken back first. */
-  #inOrder<Result>(work: () => Promise<Result>, takeBack: () => void): Promise<Result> {
+  /** Takes an update back, and with it those before it that it builds on and that failed. */
+  #undo({ update, base }: Updating): void {
+    update.hasFailed = true;
+    if (base?.hasFailed === true) update.before = base.before;
+    if (this.#state === update.state) this.#state = update.before;
+  }
+
+  /** One save after the other, in the order of the calls. What was not stored and never will be is taken back before the next. */
+  #inOrder(store: () => Promise<Checkpoint>, takeBack: (error: unknown) => void): Promise<Checkpoint> {
     this.#savesUnderWay++;
-    const turn = this.#lastSave.then(work).finally(() => this.#savesUnderWay--);
-    this.#lastSave = turn.catch((error) => {
-      if (hasErrorCode(error, 'INVALID_INPUT')) takeBack();
-    });
+    const turn = this.#lastSave.then(store).finally(() => this.#savesUnderWay--);
+    this.#lastSave = turn.catch(takeBack);
     return turn;
   }
 
@@ -224,7 +220,7 @@ export class SessionWriter {
   }
 
   #capture(state: unknown, encoded: EncodedState): EncodedState {
-    if (this.#options.freeze === true) freezeState(state);
+    if (this.#start.options.freeze === true) freezeState(state);
     this.#encoded = encoded;
     this.#state = state;
     this.#engine.shadows.touch(this, encoded.sizeBytes);
@@ -249,7 +245,7 @@ export class SessionWriter {
 
   /** Who lost the lease must stop, and not go on elsewhere. */
   #mayBranchOff(error: unknown): boolean {
-    if (this.#options.onConflict !== 'branch') return false;
+    if (this.#start.options.onConflict !== 'branch') return false;
     return isRefused(error, 'moved') || (isRefused(error, 'gone') && this.#line.storedHead !== undefined);
   }
 
@@ -291,28 +287,15 @@ export class SessionWriter {
     if (options !== undefined) checkOptions(options, STEP_CHECKS, 'step()');
     if (this.#savesUnderWay > 0) await this.#lastSave; // a step stands on the saves that were called before it
     if (this.#line.isInDoubt) await this.#engine.write((writer) => this.#line.settleDoubt(writer));
-    const record = (traced: typeof run) => this.#effects.step(name, traced, options);
-    return this.#engine.traceStep({ sessionId: this.id, name, run, record });
-  }
-
-  /** The digest of a value as a step's input has it. Throws if it cannot be saved. */
-  digestOf(value: unknown): InputDigest {
-    return digestInput(this.#engine.codec, value);
-  }
-
-  /** What an earlier process recorded of a named work, and the work has not asked for yet. */
-  finishedStepsOf(work: string): Promise<FinishedStep[]> {
-    return this.#effects.finishedOf(work);
-  }
-
-  /** Lets go of what was recorded under the name of a step, for a caller whose state counts it. */
-  letGo(name: string): void {
-    this.#effects.letGo(name);
-  }
-
-  /** Lets go of what was recorded of a named work that is over; until then checkpoints keep it. */
-  settleWork(name: string): void {
-    this.#effects.settle(name);
+    parseOpenName(name, 'A step name', this.#engine.codec);
+    return this.#engine.trace({ kind: 'step', sessionId: this.id, name }, (tell) => {
+      tell({ isReplayed: true }); // unless its function is called
+      const traced: typeof run = (attempt) => {
+        tell({ isReplayed: false });
+        return run(attempt);
+      };
+      return this.#effects.step(name, traced, options);
+    });
   }
 
   /**
@@ -332,7 +315,7 @@ export class SessionWriter {
     await this.#lastSave;
     this.#engine.shadows.release(this);
     this.forgetShadow();
-    this.#hooks.onClose(this);
+    this.#start.onClose(this);
     await this.#line.close();
   }
 
@@ -375,17 +358,14 @@ export class SessionWriter {
   }
 }
 
-/** What opened a writer. */
-export type WriterHooks = {
-  readonly options: SessionOptions;
-  readonly onClose: (writer: SessionWriter) => void;
-};
-
-/** How a state is taken and stored. */
-type Saving = {
-  readonly capture: () => EncodedState;
-  readonly around?: (store: () => Promise<Checkpoint>) => Promise<Checkpoint>;
-};
-
-/** A state that an update made, and the one to go back to if it cannot be saved. */
-type Update = { readonly state: unknown; before: unknown; hasFailed: boolean };
+/** The refusal of a save in the words of a session: what a program does about another one that writes its branch. Other errors stay. */
+function explainMove(error: unknown, branch: string): unknown {
+  if (!isRefused(error, 'moved')) return error;
+  const { sessionId, kind, name, expected, found } = error.details;
+  if (kind !== 'branch' || name !== branch || found === null) return error;
+  const change = expected === null ? `was begun, and is at ${found}` : `moved from ${expected} to ${found}`;
+  return new ConflictError(
+    `Another process, or another Session object, writes session "${sessionId}": branch "${name}" ${change}. Open it again with manager.session(id) and the same options, and go on from there, or let one write at a time with session.lease().`,
+    { details: error.details, cause: error },
+  );
+}

@@ -2,7 +2,7 @@ import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { checkOptions, type OptionChecks, string, wholeFrom } from '../../core/options.ts';
 import { redactText } from '../../manager/engine/save-options.ts';
-import { type FoldedMemory, foldMemory } from '../log/fold.ts';
+import type { FoldedMemory } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
 import {
   checkContent,
@@ -16,7 +16,14 @@ import {
   WHY_CHECKS,
   type WhyOptions,
 } from '../log/memory-input.ts';
-import { TEACHER_CHECKS, type TeacherOptions, VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
+import {
+  type TaughtSessions,
+  TEACHER_CHECKS,
+  type TeacherOptions,
+  VIEW_CHECKS,
+  type View,
+  type ViewOptions,
+} from '../log/views.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
 import type { EventPlace, MemoryEvent, NewMemoryEvent } from '../storage/memory-storage.ts';
 
@@ -58,129 +65,122 @@ const OPTION_CHECKS = {
 /** Each failed attempt means that someone else's change was stored. */
 const MAX_ATTEMPTS = 20;
 
-type Edit = (memory: FoldedMemory) => Omit<NewMemoryEvent, 'memoryId' | 'scope' | 'atMs'>;
+type Edit = {
+  readonly see: (sessions: TaughtSessions) => Promise<View>;
+  readonly expectedVersion?: number | undefined;
+  readonly change: (memory: FoldedMemory) => Omit<NewMemoryEvent, 'memoryId' | 'scope' | 'atMs'>;
+};
 
-/** Changes memories, by adding events to them. */
-export class Editing {
-  readonly #context: MemoryContext;
-
-  constructor(context: MemoryContext) {
-    this.#context = context;
-  }
-
-  async update(id: string, given: string | MemoryChange, options: ChangeOptions): Promise<void> {
-    const change = typeof given === 'string' ? { memory: given } : given;
-    checkOptions(change, CHANGE_CHECKS, 'the change of update()');
-    checkOptions(options, OPTION_CHECKS, 'update()');
-    if (Object.values(change).every((value) => value === undefined))
-      throw new InvalidInputError(
-        'Nothing would change. Say what is to be different: memory, metadata, expirationDate, isPinned or confidence.',
-      );
-    const { expectedVersion } = options;
-    const common = await this.#begin(options);
-    const events = await this.#edit(id, { ...common, expectedVersion }, (memory) => ({
+export async function update(
+  context: MemoryContext,
+  [id, given]: readonly [id: string, change: string | MemoryChange],
+  options: ChangeOptions,
+): Promise<void> {
+  const change = typeof given === 'string' ? { memory: given } : given;
+  checkOptions(change, CHANGE_CHECKS, 'the change of update()');
+  checkOptions(options, OPTION_CHECKS, 'update()');
+  if (Object.values(change).every((value) => value === undefined))
+    throw new InvalidInputError(
+      'Nothing would change. Say what is to be different: memory, metadata, expirationDate, isPinned or confidence.',
+    );
+  const common = await begin(context, options);
+  const events = await edit(context, id, {
+    ...seenFrom(context, common, options),
+    change: ({ fields }) => ({
       operation: 'UPDATE',
-      fields: changedFields(memory.fields, change, this.#context.codec),
-      previous: memory.fields.content,
-      ...common,
-    }));
-    this.#context.vectors.add(events);
-  }
-
-  async delete(id: string, options: ChangeOptions): Promise<void> {
-    checkOptions(options, OPTION_CHECKS, 'delete()');
-    const { expectedVersion } = options;
-    const common = await this.#begin(options);
-    await this.#edit(id, { ...common, expectedVersion }, ({ fields }) => ({
-      operation: 'RETRACT',
+      fields: changedFields(fields, change, context.codec),
       previous: fields.content,
       ...common,
-    }));
-  }
-
-  /** Retracts everything visible of a scope; returns how many that were. */
-  async deleteAll(options: ScopeChangeOptions = {}): Promise<number> {
-    checkOptions(options, { ...SCOPE_CHECKS, ...TEACHER_CHECKS, ...WHY_CHECKS }, 'deleteAll()');
-    const common = { ...(await this.#begin(options)), atMs: this.#context.now() };
-    const log = await this.#context.logs.open(parseScope(options));
-    const { memories } = log.see(await this.#context.views.ofPlace(common.place, log.sessions));
-    const events = [...memories.values()].map((memory) => retract(memory, common));
-    if (events.length > 0) await this.#context.storage.append(events);
-    return events.length;
-  }
-
-  /** Lets a memory be seen from every branch, as it is seen from here. */
-  async promote(id: string, options: PromoteOptions): Promise<void> {
-    checkOptions(options, { ...VIEW_CHECKS, ...WHY_CHECKS }, 'promote()');
-    const { actor: _actor, reason: _reason, ...from } = options;
-    const why = redactWhy(options, this.#context.codec);
-    const events = await this.#edit(id, { from }, ({ fields }) => ({ operation: 'PROMOTE', fields, ...why }));
-    this.#context.vectors.add(events);
-  }
-
-  /** Where a change is learned, by whom and why, in the form in which it is stored. */
-  async #begin(
-    options: Omit<ChangeOptions, 'expectedVersion'>,
-  ): Promise<Pick<NewMemoryEvent, 'place' | keyof WhyOptions>> {
-    const { codec, views } = this.#context;
-    refuseSecrets({ session: options.session?.id, branch: options.session?.branch }, codec);
-    return { place: await views.place(options), ...redactWhy(options, codec) };
-  }
-
-  /** Appends on top of what was read, and reads again if someone was faster. */
-  async #edit(
-    id: string,
-    {
-      place,
-      from,
-      expectedVersion,
-    }: { place?: EventPlace | undefined; from?: ViewOptions; expectedVersion?: number | undefined },
-    edit: Edit,
-  ): Promise<readonly MemoryEvent[]> {
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const events = await this.#context.storage.readEvents({ memoryIds: [id] });
-      const memory = await this.#fold(events, { place, from });
-      if (memory === undefined) throw notFound(id, events);
-      if (expectedVersion !== undefined && expectedVersion !== memory.version) throw conflict(memory, expectedVersion);
-      const event = { ...edit(memory), memoryId: id, scope: memory.scope, atMs: this.#context.now() };
-      const lastSeq = events.at(-1)?.seq ?? 0;
-      const outdated = await this.#outdatedBy(event);
-      const result = await this.#context.storage.append([event, ...outdated], {
-        expectations: [{ memoryId: id, lastSeq }],
-      });
-      if (result.status === 'stored') return result.events;
-    }
-    throw new ConflictError(`Others keep changing memory ${id}, so it was not changed. Try again.`, {
-      details: { id },
-    });
-  }
-
-  /** What was taken from words that are taken back, and from nothing else, is taken back with them. */
-  async #outdatedBy(event: NewMemoryEvent): Promise<NewMemoryEvent[]> {
-    const isTakenBack =
-      event.operation === 'RETRACT' || (event.operation === 'UPDATE' && event.fields?.content !== undefined);
-    if (!isTakenBack) return [];
-    const log = await this.#context.logs.open(event.scope);
-    const { memories } = log.see(await this.#context.views.ofPlace(event.place, log.sessions));
-    const isOutdated = ({ fields: { derivedFrom = [] }, reinforcements }: FoldedMemory) =>
-      derivedFrom.length > 0 && derivedFrom.every((id) => id === event.memoryId) && reinforcements === 0;
-    const { place, atMs, actor } = event;
-    const common = { place, atMs, actor, reason: `its source ${event.memoryId} was taken back` };
-    return [...memories.values()].filter(isOutdated).map((memory) => retract(memory, common));
-  }
-
-  async #fold(
-    events: readonly MemoryEvent[],
-    { place, from }: { place: EventPlace | undefined; from: ViewOptions | undefined },
-  ): Promise<FoldedMemory | undefined> {
-    const { views } = this.#context;
-    const sessions = await views.sessionsOf(events);
-    const view = from === undefined ? await views.ofPlace(place, sessions) : await views.open(from, sessions);
-    return foldMemory(events.filter(view.sees));
-  }
+    }),
+  });
+  context.vectors.add(events);
 }
 
-/** The event that takes a memory back. */
+export async function remove(context: MemoryContext, id: string, options: ChangeOptions): Promise<void> {
+  checkOptions(options, OPTION_CHECKS, 'delete()');
+  const common = await begin(context, options);
+  await edit(context, id, {
+    ...seenFrom(context, common, options),
+    change: ({ fields }) => ({ operation: 'RETRACT', previous: fields.content, ...common }),
+  });
+}
+
+/** Retracts everything visible of a scope; returns how many that were. */
+export async function removeAll(context: MemoryContext, options: ScopeChangeOptions = {}): Promise<number> {
+  checkOptions(options, { ...SCOPE_CHECKS, ...TEACHER_CHECKS, ...WHY_CHECKS }, 'deleteAll()');
+  const common = { ...(await begin(context, options)), atMs: context.now() };
+  const memories = await readVisible(context, parseScope(options), common.place);
+  const events = memories.map((memory) => retract(memory, common));
+  if (events.length > 0) await context.storage.append(events);
+  return events.length;
+}
+
+/** Lets a memory be seen from every branch, as it is seen from here. */
+export async function promote(context: MemoryContext, id: string, options: PromoteOptions): Promise<void> {
+  checkOptions(options, { ...VIEW_CHECKS, ...WHY_CHECKS }, 'promote()');
+  const why = redactWhy(options, context.codec);
+  const events = await edit(context, id, {
+    see: (sessions) => context.views.open(options, sessions),
+    change: ({ fields }) => ({ operation: 'PROMOTE', fields, ...why }),
+  });
+  context.vectors.add(events);
+}
+
+type Learned = Pick<NewMemoryEvent, 'place' | keyof WhyOptions>;
+
+/** Where a change is learned, by whom and why, in the form in which it is stored. */
+async function begin(
+  { codec, views }: MemoryContext,
+  options: Omit<ChangeOptions, 'expectedVersion'>,
+): Promise<Learned> {
+  refuseSecrets({ session: options.session?.id, branch: options.session?.branch }, codec);
+  return { place: await views.place(options), ...redactWhy(options, codec) };
+}
+
+function seenFrom({ views }: MemoryContext, { place }: Learned, { expectedVersion }: ChangeOptions) {
+  return { expectedVersion, see: (sessions: TaughtSessions) => views.ofPlace(place, sessions) };
+}
+
+async function readVisible(
+  { logs, views }: MemoryContext,
+  scope: MemoryScope,
+  place: EventPlace | undefined,
+): Promise<FoldedMemory[]> {
+  const log = await logs.open(scope);
+  return [...log.see(await views.ofPlace(place, log.sessions)).memories.values()];
+}
+
+/** Appends on top of what was read, and reads again if someone was faster. */
+async function edit(
+  context: MemoryContext,
+  id: string,
+  { see, expectedVersion, change }: Edit,
+): Promise<readonly MemoryEvent[]> {
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+    const { events, memory } = await context.views.history(id, see);
+    if (memory === undefined) throw notFound(id, events);
+    if (expectedVersion !== undefined && expectedVersion !== memory.version) throw conflict(memory, expectedVersion);
+    const event = { ...change(memory), memoryId: id, scope: memory.scope, atMs: context.now() };
+    const expectations = [{ memoryId: id, lastSeq: events.at(-1)?.seq ?? 0 }];
+    const result = await context.storage.append([event, ...(await outdatedBy(context, event))], { expectations });
+    if (result.status === 'stored') return result.events;
+  }
+  throw new ConflictError(`Others keep changing memory ${id}, so it was not changed. Try again.`, { details: { id } });
+}
+
+/** What was taken from words that are taken back, and from nothing else, is taken back with them. */
+async function outdatedBy(context: MemoryContext, event: NewMemoryEvent): Promise<NewMemoryEvent[]> {
+  const isTakenBack =
+    event.operation === 'RETRACT' || (event.operation === 'UPDATE' && event.fields?.content !== undefined);
+  if (!isTakenBack) return [];
+  const { scope, place, atMs, actor, memoryId } = event;
+  const isOutdated = ({ fields: { derivedFrom = [] }, reinforcements }: FoldedMemory) =>
+    derivedFrom.length > 0 && derivedFrom.every((id) => id === memoryId) && reinforcements === 0;
+  const common = { place, atMs, actor, reason: `its source ${memoryId} was taken back` };
+  const memories = await readVisible(context, scope, place);
+  return memories.filter(isOutdated).map((memory) => retract(memory, common));
+}
+
 function retract(
   { id, scope, fields }: FoldedMemory,
   common: Pick<NewMemoryEvent, 'place' | 'atMs' | 'actor' | 'reason'>,

@@ -66,22 +66,19 @@ export async function historyOf(
 
 export async function explain(context: MemoryContext, id: string, options: ViewOptions): Promise<MemoryExplanation> {
   checkOptions(options, VIEW_CHECKS, 'why()');
-  const { events, sees } = await openHistory(context, id, options);
-  const folded = foldMemory(events.filter(sees));
+  const { events, sees, memory } = await openHistory(context, id, options);
   const taught = events.filter(({ operation }) => TEACHING.has(operation));
   const turns = await readTurns(context, taught);
   const sources: MemorySource[] = [];
   for (const event of taught) sources.push(await describeSource(context, event, { isVisible: sees(event), turns }));
-  const supersededBy = folded?.fields.supersededBy;
-  const memory = folded === undefined ? undefined : toRecord(folded);
-  return { id, memory, sources, ...(supersededBy !== undefined && { supersededBy }) };
+  const supersededBy = memory?.fields.supersededBy;
+  return { id, memory: memory && toRecord(memory), sources, ...(supersededBy !== undefined && { supersededBy }) };
 }
 
-async function openHistory(context: MemoryContext, id: string, options: ViewOptions) {
-  const events = await context.storage.readEvents({ memoryIds: [id] });
-  if (events.length === 0) throw notFound(id, events);
-  const { sees } = await context.views.open(options, await context.views.sessionsOf(events));
-  return { events, sees };
+async function openHistory({ views }: MemoryContext, id: string, options: ViewOptions) {
+  const history = await views.history(id, (sessions) => views.open(options, sessions));
+  if (history.events.length === 0) throw notFound(id, history.events);
+  return history;
 }
 
 /** Turns are shown whole, also when they are not visible any more: this is about the past. */
@@ -101,7 +98,9 @@ async function describeSource(
   { operation, atMs, place, fields }: MemoryEvent,
   { isVisible, turns }: { isVisible: boolean; turns: ReadonlyMap<string, FoldedMemory> },
 ): Promise<MemorySource> {
-  const { status, reason } = await statusOf(context, place?.checkpointId);
+  const { checkpointId } = whereabouts(place);
+  const { status, reason }: { status: MemorySource['status']; reason?: string } =
+    checkpointId === undefined ? { status: 'none' } : await context.views.statusOf(checkpointId);
   return withoutUndefined({
     operation,
     at: new Date(atMs),
@@ -114,13 +113,6 @@ async function describeSource(
     turns: (fields?.derivedFrom ?? []).flatMap((id) => turns.get(id) ?? []).map(toRecord),
     span: fields?.span,
   });
-}
-
-async function statusOf(
-  context: MemoryContext,
-  checkpointId: string | undefined,
-): Promise<{ status: MemorySource['status']; reason?: string }> {
-  return checkpointId === undefined || checkpointId === '' ? { status: 'none' } : context.views.statusOf(checkpointId);
 }
 
 /** Before the first checkpoint there is none to name. */

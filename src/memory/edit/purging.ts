@@ -1,11 +1,12 @@
 import { NotFoundError } from '../../core/errors.ts';
 import { checkOptions, string } from '../../core/options.ts';
+import { cutWords, joinSpans, placesOf, type Span } from '../log/current.ts';
 import { sinceMs } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
-import { checkId, parseScope, redactWhy, SCOPE_CHECKS } from '../log/memory-input.ts';
+import { checkId, hashContent, parseScope, redactWhy, SCOPE_CHECKS } from '../log/memory-input.ts';
+import type { Taken } from '../log/scope-log.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
 import type { MemoryEvent, MemoryOperation, NewMemoryEvent } from '../storage/memory-storage.ts';
-import { removeWords } from './removed-words.ts';
 
 /** What was removed, and the checkpoints whose states may hold the same words: memory cannot remove those. */
 export type PurgeResult = {
@@ -68,7 +69,6 @@ async function eventsAround(context: MemoryContext, id: string): Promise<MemoryE
   return eventsOfScope(context, first.scope);
 }
 
-/** A memory and what was taken from it. */
 function derivedFrom(all: readonly MemoryEvent[], id: string): Set<string> {
   const derived = new Set([id]);
   for (const { memoryId, fields } of all)
@@ -94,4 +94,80 @@ function tombstonesOf(
 function slotOf({ slot, subject, observedAtMs, ...fields }: Partial<MemoryFields> = {}) {
   if (slot === undefined || subject === undefined || observedAtMs === undefined) return undefined;
   return { slot, subject, validFromMs: sinceMs({ ...fields, observedAtMs }) };
+}
+
+/** Takes the words of memories that go out of the events that stay; turns that said nothing else are emptied. */
+function removeWords(all: readonly MemoryEvent[], doomed: ReadonlySet<string>) {
+  const going = all.filter(({ memoryId }) => doomed.has(memoryId));
+  const staying = all.filter(({ memoryId }) => !doomed.has(memoryId));
+  const taken = takenFrom(going, doomed);
+  const said = staying.filter(({ memoryId, fields }) => taken.has(memoryId) && fields?.content !== undefined);
+  const cuts = said.map(({ memoryId: turnId, fields }): Cut => {
+    const text = fields?.content ?? '';
+    const spans = spansIn(text, taken.get(turnId) ?? []);
+    return { turnId, text, spans, left: cutWords(text, spans) };
+  });
+  const turns = new Set(cuts.flatMap(({ turnId, left }) => (left === undefined ? [] : [turnId])));
+  const words = new Set(going.flatMap(({ fields }) => fields?.content ?? []));
+  const rewritten = staying.flatMap((event) => {
+    const rest = shiftSpan(cutExtracted(cutOwn(event, taken.get(event.memoryId) ?? []), words), cuts);
+    return rest === event ? [] : [rest];
+  });
+  const emptied = [...new Set(cuts.map(({ turnId }) => turnId))].filter((id) => !turns.has(id));
+  const kept = rewritten.filter(({ memoryId }) => !emptied.includes(memoryId));
+  const isCut = (id: string) => cuts.some(({ turnId, spans }) => turnId === id && spans.length > 0);
+  return { rewritten: kept, turns: [...turns].filter(isCut), emptied };
+}
+
+function takenFrom(going: readonly MemoryEvent[], doomed: ReadonlySet<string>): Map<string, Taken[]> {
+  const taken = new Map<string, Taken[]>();
+  for (const { memoryId: id, fields } of going)
+    for (const turnId of fields?.derivedFrom ?? []) {
+      const one = { id, words: fields?.content ?? '', span: fields?.span };
+      if (!doomed.has(turnId)) taken.set(turnId, [...(taken.get(turnId) ?? []), one]);
+    }
+  return taken;
+}
+
+type Cut = {
+  readonly turnId: string;
+  readonly text: string;
+  readonly spans: readonly Span[];
+  readonly left: string | undefined;
+};
+
+function spansIn(text: string, taken: readonly Taken[]): Span[] {
+  return joinSpans(taken.flatMap((one) => placesOf(text, one)));
+}
+
+function cutOwn(event: MemoryEvent, taken: readonly Taken[]): MemoryEvent {
+  const { fields, previous } = event;
+  const content = textWithout(fields?.content, taken);
+  const isSame = content === fields?.content;
+  const earlier = textWithout(previous, taken);
+  if (isSame && earlier === previous) return event;
+  const hash = hashContent(content ?? '', { subject: fields?.subject ?? '', isEpisode: true });
+  return { ...event, ...(!isSame && { fields: { ...fields, content: content ?? '', hash } }), previous: earlier };
+}
+
+function textWithout(text: string | undefined, taken: readonly Taken[]): string | undefined {
+  const spans = spansIn(text ?? '', taken);
+  return spans.length === 0 ? text : (cutWords(text ?? '', spans) ?? '');
+}
+
+/** What an extractor answered is kept so that it is not asked again; the answer itself is not needed for that. */
+function cutExtracted(event: MemoryEvent, words: ReadonlySet<string>): MemoryEvent {
+  if (!Array.isArray(event.extracted)) return event;
+  const extracted = event.extracted.filter(({ content }) => !words.has(content));
+  return extracted.length === event.extracted.length ? event : { ...event, extracted };
+}
+
+/** What else was taken from the turn stands at another place now. */
+function shiftSpan(event: MemoryEvent, cuts: readonly Cut[]): MemoryEvent {
+  const { derivedFrom: [turnId] = [], span, content } = event.fields ?? {};
+  if (span === undefined) return event;
+  const cut = cuts.find((one) => one.turnId === turnId && one.text.slice(...span) === content);
+  const before = cut?.spans.filter(([, end]) => end <= span[0]) ?? [];
+  const by = before.reduce((sum, [start, end]) => sum + (end - start) - 1, 0);
+  return by === 0 ? event : { ...event, fields: { ...event.fields, span: [span[0] - by, span[1] - by] } };
 }

@@ -71,16 +71,13 @@ function compileCondition(wanted: unknown): Test {
   const tests = Object.entries(wanted).map(([operator, operand]) => {
     const make = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
     const isList = operator === 'in' || operator === 'nin';
-    if (make === undefined || isList !== Array.isArray(operand)) throw unknownCondition(operator, operand);
+    if (make === undefined || isList !== Array.isArray(operand))
+      throw new InvalidInputError(
+        `A filter has the condition ${toJson({ [operator]: operand })}; known are ${Object.keys(OPERATORS).join(', ')}, where in and nin take lists.`,
+      );
     return make(operand as never);
   });
   return (found) => tests.every((test) => test(found));
-}
-
-function unknownCondition(operator: string, operand: unknown): InvalidInputError {
-  return new InvalidInputError(
-    `A filter has the condition ${toJson({ [operator]: operand })}; known are ${Object.keys(OPERATORS).join(', ')}, where in and nin take lists.`,
-  );
 }
 
 /** Throws for what is no data, such as a value that holds itself. */

@@ -2,10 +2,10 @@ import * as is from '../../core/options.ts';
 import { checkOptions, checkValue, type OptionChecks } from '../../core/options.ts';
 import { redactText } from '../../manager/engine/save-options.ts';
 import { currentAt } from '../log/current.ts';
-import { type FoldedMemory, foldMemory, toRecord } from '../log/fold.ts';
+import { type FoldedMemory, toRecord } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
 import { parseScope, SCOPE_CHECKS } from '../log/memory-input.ts';
-import type { ScopeLog, Visible } from '../log/scope-log.ts';
+import type { Visible } from '../log/scope-log.ts';
 import { endedBy } from '../log/slots.ts';
 import type { VectorStatus } from '../log/vector-index.ts';
 import { VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
@@ -63,70 +63,56 @@ export type SearchResult = VectorStatus & { readonly results: readonly MemoryHit
 
 const DEFAULT_TOP_K = 20;
 
-/** Looks memories up. */
-export class Finding {
-  readonly #context: MemoryContext;
+/** Looks memories up by a question. */
+export async function search(context: MemoryContext, text: string, options: SearchOptions = {}): Promise<SearchResult> {
+  checkValue(text, is.string, 'The question of search()');
+  checkOptions(options, SEARCH_CHECKS, 'search()');
+  options.signal?.throwIfAborted();
+  const { scope, log, visible, current, isWanted, nowMs } = await open(context, options);
+  // Memories hold no secrets, so a question needs none, least of all one that is sent to an embedder.
+  const question = redactText(text, context.codec);
+  const query = parseQuery(question, { subjects: visible.subjects, speaker: scope.userId ?? 'user', nowMs });
+  const { cosines, ...status } = await context.vectors.nearness(() => query.firstPerson, {
+    scope,
+    visible,
+    signal: options.signal,
+  });
+  const { topK = DEFAULT_TOP_K, threshold = 0, explain = false } = options;
+  const ranked = rank({ query, visible, isWanted, postings: log.postings, cosines, topK });
+  const results = collapse(visible === current ? ranked : demote(ranked, { visible, current }))
+    .filter(({ score }) => score > 0 && score >= threshold)
+    .slice(0, topK)
+    .map(({ memory, parts, ...hit }) => ({ ...toRecord(memory), ...hit, ...(explain && { parts }) }));
+  return { ...status, results };
+}
 
-  constructor(context: MemoryContext) {
-    this.#context = context;
-  }
+/** All that is visible, oldest first. */
+export async function getAll(context: MemoryContext, options: SelectOptions = {}): Promise<MemoryRecord[]> {
+  checkOptions(options, SELECT_CHECKS, 'getAll()');
+  const { visible, isWanted } = await open(context, options);
+  const wanted = [...visible.memories.values()].filter((memory) => isWanted?.(memory) !== false);
+  return wanted.sort(byAge).map(toRecord);
+}
 
-  async search(text: string, options: SearchOptions = {}): Promise<SearchResult> {
-    checkValue(text, is.string, 'The question of search()');
-    checkOptions(options, SEARCH_CHECKS, 'search()');
-    options.signal?.throwIfAborted();
-    const { scope, log, visible, current, isWanted, nowMs } = await this.#open(options);
-    // Memories hold no secrets, so a question needs none, least of all one that is sent to an embedder.
-    const question = redactText(text, this.#context.codec);
-    const query = parseQuery(question, { subjects: visible.subjects, speaker: scope.userId ?? 'user', nowMs });
-    const { cosines, ...status } = await this.#context.vectors.nearness(() => query.firstPerson, {
-      scope,
-      visible,
-      signal: options.signal,
-    });
-    const { topK = DEFAULT_TOP_K, threshold = 0, explain = false } = options;
-    const ranked = rank({ query, visible, isWanted, postings: log.postings, cosines, topK });
-    const results = collapse(visible === current ? ranked : demote(ranked, { visible, current }))
-      .filter(({ score }) => score > 0 && score >= threshold)
-      .slice(0, topK)
-      .map(({ memory, parts, ...hit }) => ({ ...toRecord(memory), ...hit, ...(explain && { parts }) }));
-    return { ...status, results };
-  }
+/** One memory as it is seen from there; undefined if it is not. */
+export async function get(
+  { views }: MemoryContext,
+  id: string,
+  options: ViewOptions,
+): Promise<MemoryRecord | undefined> {
+  checkOptions(options, VIEW_CHECKS, 'get()');
+  const { memory } = await views.history(id, (sessions) => views.open(options, sessions));
+  return memory && toRecord(memory);
+}
 
-  /** All that is visible, oldest first. */
-  async getAll(options: SelectOptions = {}): Promise<MemoryRecord[]> {
-    checkOptions(options, SELECT_CHECKS, 'getAll()');
-    const { visible, isWanted } = await this.#open(options);
-    const wanted = [...visible.memories.values()].filter((memory) => isWanted?.(memory) !== false);
-    return wanted.sort(byAge).map(toRecord);
-  }
-
-  /** One memory as it is seen from there; undefined if it is not. */
-  async get(id: string, options: ViewOptions): Promise<MemoryRecord | undefined> {
-    checkOptions(options, VIEW_CHECKS, 'get()');
-    const { storage, views } = this.#context;
-    const events = await storage.readEvents({ memoryIds: [id] });
-    const view = await views.open(options, await views.sessionsOf(events));
-    const folded = foldMemory(events.filter(view.sees));
-    return folded === undefined ? undefined : toRecord(folded);
-  }
-
-  async #open(options: SelectOptions): Promise<{
-    scope: MemoryScope;
-    log: ScopeLog;
-    visible: Visible;
-    current: Visible;
-    isWanted: ((memory: FoldedMemory) => boolean) | undefined;
-    nowMs: number;
-  }> {
-    const scope = parseScope(options);
-    const log = await this.#context.logs.open(scope);
-    const seen = log.see(await this.#context.views.open(options, log.sessions));
-    const nowMs = options.asOf instanceof Date ? options.asOf.getTime() : this.#context.now();
-    const current = currentAt(seen, nowMs);
-    const visible = options.showExpired === true ? seen : current;
-    return { scope, log, visible, current, nowMs, isWanted: compileWanted(options) };
-  }
+async function open({ logs, views, now }: MemoryContext, options: SelectOptions) {
+  const scope = parseScope(options);
+  const log = await logs.open(scope);
+  const seen = log.see(await views.open(options, log.sessions));
+  const nowMs = options.asOf instanceof Date ? options.asOf.getTime() : now();
+  const current = currentAt(seen, nowMs);
+  const visible = options.showExpired === true ? seen : current;
+  return { scope, log, visible, current, nowMs, isWanted: compileWanted(options) };
 }
 
 function compileWanted({ filters, kinds }: SelectOptions): ((memory: FoldedMemory) => boolean) | undefined {

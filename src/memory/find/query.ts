@@ -1,3 +1,4 @@
+import { escapePattern } from '../../core/pattern/escape-pattern.ts';
 import { asksFor } from '../log/slots.ts';
 import { type DateRange, datesIn } from '../text/dates.ts';
 import { termsOf, wordsOf } from '../text/terms.ts';
@@ -22,7 +23,6 @@ const IS_ABOUT_SPEAKER = /\bI\b|\b(?:[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b/;
 /** More terms than this do not make a question clearer. */
 const MAX_TERMS = 96;
 
-/** What a question is asked among. */
 type QueryContext = {
   readonly subjects: Iterable<string>;
   /** Whom "I" and "my" mean. */
@@ -70,8 +70,4 @@ function toFirstPerson(text: string, names: ReadonlySet<string>): string {
       .replace(new RegExp(`(?<![\\p{L}\\p{N}])${pattern}(?![\\p{L}\\p{N}])`, 'giu'), 'I');
   }
   return turned.replace(/\b(does|has|is) I\b/gi, (_, verb: string) => `${FIRST_PERSON_VERBS[verb.toLowerCase()]} I`);
-}
-
-function escapePattern(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 }

@@ -2,7 +2,6 @@ import type { FoldedMemory } from '../log/fold.ts';
 import type { Postings, Visible } from '../log/scope-log.ts';
 import { sentencesOf } from '../log/sentences.ts';
 import type { MemoryFields } from '../storage/memory-record.ts';
-import type { DateRange } from '../text/dates.ts';
 import { termsOf } from '../text/terms.ts';
 import type { ParsedQuery } from './query.ts';
 
@@ -20,17 +19,14 @@ export type ScoreParts = {
 /** A memory with its score. */
 export type Ranked = { readonly memory: FoldedMemory; readonly score: number; readonly parts: ScoreParts };
 
-/** What is known about a question before scoring. */
 type RankingInput = {
   readonly query: ParsedQuery;
   readonly visible: Visible;
   /** Which memories may be found; absent: all. */
   readonly isWanted?: ((memory: FoldedMemory) => boolean) | undefined;
-  /** For each term the events that have it. */
   readonly postings: Postings;
   /** How near each memory's words are to the question; absent when nothing can tell. */
   readonly cosines?: ReadonlyMap<string, number> | undefined;
-  /** How many are asked for. */
   readonly topK: number;
 };
 
@@ -77,7 +73,7 @@ export function rank(input: RankingInput): Ranked[] {
   return found
     .map((one) => {
       const parts = partsOf(one, { query: input.query, scale: weight / most });
-      return { memory: one.memory, parts, score: sumOf(parts) };
+      return { memory: one.memory, parts, score: Object.values(parts).reduce((sum, part) => sum + part) };
     })
     .sort((a, b) => b.score - a.score || b.memory.contentSeq - a.memory.contentSeq);
 }
@@ -180,7 +176,6 @@ class LexicalScores {
     return { own, all: best.reduce((sum, score) => sum + score, 0) };
   }
 
-  /** The score of each term in the words of a memory. */
   #scoresOf({ id, fields }: FoldedMemory): Float64Array {
     const known = this.#byId.get(id);
     if (known !== undefined) return known;
@@ -257,13 +252,17 @@ function partsOf(
   { query, scale }: { query: ParsedQuery; scale: number },
 ): ScoreParts {
   const share = fields.kind === 'episode' && onlyAsks(fields.content) ? FROM_ASKING : 1;
+  const { observedAtMs } = fields;
+  const isSpokenOf = query.dates.some(
+    ({ fromMs, toMs }) => observedAtMs >= fromMs && observedAtMs < toMs + SPOKEN_OF_WITHIN_MS,
+  );
   const [forWords, forVector] = [share * scale, share * VECTOR_WEIGHT];
   return {
     lexical: forWords * words.own,
     vector: forVector * vector.own,
     neighbours: forWords * (words.all - words.own) + forVector * (vector.all - vector.own),
     subject: query.subjects.has(fields.subject) ? share * SUBJECT_BONUS : 0,
-    date: query.dates.some((range) => speaksOf(fields.observedAtMs, range)) ? share * DATE_BONUS : 0,
+    date: isSpokenOf ? share * DATE_BONUS : 0,
     slot: isAsked ? SLOT_BONUS : 0,
   };
 }
@@ -274,12 +273,4 @@ const QUESTION =
 
 function onlyAsks(content: string): boolean {
   return content.endsWith('?') && sentencesOf(content).every(({ words }) => QUESTION.test(words));
-}
-
-function speaksOf(observedAtMs: number, { fromMs, toMs }: DateRange): boolean {
-  return observedAtMs >= fromMs && observedAtMs < toMs + SPOKEN_OF_WITHIN_MS;
-}
-
-function sumOf({ lexical, vector, neighbours, subject, date, slot }: ScoreParts): number {
-  return lexical + vector + neighbours + subject + date + slot;
 }

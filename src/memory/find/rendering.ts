@@ -3,6 +3,7 @@ import * as is from '../../core/options.ts';
 import { checkOptions, checkValue, type OptionChecks } from '../../core/options.ts';
 import { ELLIPSIS } from '../log/current.ts';
 import { EMPTY_BLOCK, formatBlock, formatEntry } from '../log/memory-block.ts';
+import type { MemoryContext } from '../log/memory-context.ts';
 import type { VectorStatus } from '../log/vector-index.ts';
 import { VIEW_CHECKS, type ViewOptions } from '../log/views.ts';
 import {
@@ -14,7 +15,7 @@ import {
   renderNothing,
 } from '../storage/memory-record.ts';
 import { wordsOf } from '../text/terms.ts';
-import type { Finding } from './finding.ts';
+import { getAll, search } from './finding.ts';
 
 /** How memory is filled into a prompt. */
 export type RenderOptions = ViewOptions & {
@@ -59,26 +60,15 @@ const ALWAYS_WANTED: readonly MemoryKind[] = ['instruction', 'preference', 'fact
 /** `preferences` and the like: the kinds, in the plural. */
 const SECTIONS = new Map<string, MemoryKind>(MEMORY_KINDS.map((kind) => [`${kind}s`, kind]));
 
-type Filled = {
-  readonly text: string;
-  readonly ids: readonly string[];
-  readonly usedTokens: number;
-  readonly shown: readonly MemoryRecord[];
-};
-
-/** What entries are chosen by: what they may take, and what the prompt shows before them. */
-type Room = Pick<RenderOptions, 'countTokens'> & {
-  readonly budgetTokens: number;
-  readonly before: readonly MemoryRecord[];
-};
-
-export async function render(finding: Finding, template: string, options: RenderOptions): Promise<RenderResult> {
+export async function render(context: MemoryContext, template: string, options: RenderOptions): Promise<RenderResult> {
   checkValue(template, is.string, 'The template of render()');
-  checkRenderOptions(options);
+  checkOptions(options ?? {}, RENDER_CHECKS, 'render()');
+  if (options?.scope === undefined)
+    throw new InvalidInputError('Whose memory is it? Give render() the option scope: { userId }.');
   const { budgetTokens = DEFAULT_BUDGET_TOKENS } = options;
   const status: { now: VectorStatus } = { now: { vectors: 'none' } };
   const used = { tokens: 0, ids: new Set<string>(), shown: [] as MemoryRecord[] };
-  const isSaid = compileSaid(options.said ?? []);
+  const said = (options.said ?? []).map(joinWords);
   const parts: string[] = [];
   let position = 0;
   for (const match of template.matchAll(PLACEHOLDER)) {
@@ -89,9 +79,11 @@ export async function render(finding: Finding, template: string, options: Render
       continue;
     }
     const kinds = kindsOf(match[1]);
-    const { records, vectors } = await recall(finding, kinds, options);
+    const { records, vectors } = await recall(context, kinds, options);
     if (vectors !== undefined) status.now = vectors;
-    const unused = records.filter(({ id, memory }) => !used.ids.has(id) && !isSaid(memory));
+    const unused = records.filter(
+      ({ id, memory }) => !used.ids.has(id) && !said.some((text) => text.includes(joinWords(memory))),
+    );
     const filled = fill(unused, { ...options, budgetTokens: budgetTokens - used.tokens, before: used.shown });
     used.tokens += filled.usedTokens;
     used.shown.push(...filled.shown);
@@ -104,15 +96,15 @@ export async function render(finding: Finding, template: string, options: Render
 
 /** What may be shown, the most wanted first: pinned ones, then the best answers, or without a question the newest. */
 async function recall(
-  finding: Finding,
+  context: MemoryContext,
   kinds: readonly MemoryKind[] | undefined,
   { scope, query, session, asOf, signal }: RenderOptions,
 ): Promise<{ records: MemoryRecord[]; vectors?: VectorStatus }> {
   const select = { ...scope, session, asOf, ...(kinds !== undefined && { kinds }) };
-  const all = await finding.getAll(select);
+  const all = await getAll(context, select);
   const pinned = all.filter(({ isPinned }) => isPinned);
   if (query === undefined || query.trim() === '') return { records: [...pinned, ...newestFirst(all)] };
-  const { results, ...vectors } = await finding.search(query, {
+  const { results, ...vectors } = await search(context, query, {
     ...select,
     topK: MAX_RECALLED,
     ...(signal !== undefined && { signal }),
@@ -123,18 +115,7 @@ async function recall(
   return { records: [...pinned, ...results, ...(kinds === undefined ? known : rest)], vectors };
 }
 
-function checkRenderOptions(options: Partial<RenderOptions> = {}): void {
-  checkOptions(options, RENDER_CHECKS, 'render()');
-  if (options.scope === undefined)
-    throw new InvalidInputError('Whose memory is it? Give render() the option scope: { userId }.');
-}
-
-/** Compares words alone: no memory of "tea" is found in "team", and an exclamation mark changes nothing. */
-function compileSaid(said: readonly string[]): (memory: string) => boolean {
-  const texts = said.map(joinWords);
-  return (memory) => texts.some((text) => text.includes(joinWords(memory)));
-}
-
+/** Words alone are compared: no memory of "tea" is found in "team", and an exclamation mark changes nothing. */
 function joinWords(text: string): string {
   return ` ${wordsOf(text).join(' ')} `;
 }
@@ -153,7 +134,18 @@ function kindsOf(section: string | undefined): readonly MemoryKind[] | undefined
 }
 
 /** Takes whole entries, the most wanted first, as far as the budget goes, and shows them oldest first. */
-function fill(records: readonly MemoryRecord[], { budgetTokens, countTokens = estimateTokens, before }: Room): Filled {
+function fill(
+  records: readonly MemoryRecord[],
+  {
+    budgetTokens,
+    countTokens = estimateTokens,
+    before,
+  }: Pick<RenderOptions, 'countTokens'> & {
+    readonly budgetTokens: number;
+    /** What the prompt shows before them. */
+    readonly before: readonly MemoryRecord[];
+  },
+) {
   const chosen = new Map<string, { record: MemoryRecord; line: string }>();
   const room = budgetTokens - countTokens(`${EMPTY_BLOCK}\n`);
   let taken = 0;
@@ -186,7 +178,6 @@ function unshown({ id, memory, derivedFrom }: MemoryRecord, shown: readonly Memo
   return words === memory || wordsOf(words).length > 0 ? words : undefined;
 }
 
-/** Pinned first, then oldest to newest. */
 function compareRecords(a: MemoryRecord, b: MemoryRecord): number {
   return (
     Number(b.isPinned) - Number(a.isPinned) ||

@@ -1,5 +1,6 @@
 import { applyEvent, type FoldedMemory, holdsAt, sinceMs } from '../log/fold.ts';
 import { counterpartOf, endedBy, isExclusive, speaksOfSame } from '../log/slots.ts';
+import { scopeKey } from '../storage/event-row.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
 import type { EventPlace, MemoryEvent, NewMemoryEvent } from '../storage/memory-storage.ts';
 import { includesTerms, isAbout, isInstead, isOpposite } from './likeness.ts';
@@ -12,7 +13,6 @@ export type Decision = {
   readonly event: 'ADD' | 'REINFORCE' | 'NONE';
 };
 
-/** Who learns what, where and when. */
 type DecisionContext = {
   readonly scope: MemoryScope;
   readonly place: EventPlace | undefined;
@@ -45,7 +45,8 @@ export class Decisions {
     this.#context = context;
     this.#previousId = context.previousId;
     this.#byKey = new Map(related.flatMap(({ key, memoryId }) => (key === undefined ? [] : [[key, memoryId]])));
-    for (const memory of visible) if (isSameScope(memory.scope, context.scope)) this.#know(memory);
+    const own = scopeKey(context.scope);
+    for (const memory of visible) if (scopeKey(memory.scope) === own) this.#know(memory);
   }
 
   decide(proposal: Proposal): Decision {
@@ -161,8 +162,4 @@ function isTakenBack(older: MemoryFields, newer: MemoryFields): boolean {
 function isAlike(first: MemoryFields, second: MemoryFields): boolean {
   const isSameSort = first.subject === second.subject && first.kind === second.kind && first.slot === second.slot;
   return isSameSort && isAbout(first.content, second.content);
-}
-
-function isSameScope(first: MemoryScope, second: MemoryScope): boolean {
-  return first.userId === second.userId && first.agentId === second.agentId && first.runId === second.runId;
 }

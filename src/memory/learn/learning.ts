@@ -1,19 +1,20 @@
 import { ConflictError, ModelError, messageOf } from '../../core/errors.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
 import { Serial } from '../../core/time/serial.ts';
 import { redactText } from '../../manager/engine/save-options.ts';
 import { parseQuery } from '../find/query.ts';
 import { rank } from '../find/ranking.ts';
 import { currentAt } from '../log/current.ts';
-import { type CheckedExtraction, checkExtraction, type MemoryExtractor, type MemoryMessage } from '../log/extractor.ts';
-import { applyEvent, type FoldedMemory, toRecord } from '../log/fold.ts';
+import { checkExtraction, type MemoryExtractor, type MemoryMessage } from '../log/extractor.ts';
+import { foldMemory, toRecord } from '../log/fold.ts';
 import { keepRecent } from '../log/keep-recent.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
 import { digest, type MemoryInput, parseMessages, parseScope, refuseSecrets } from '../log/memory-input.ts';
 import { counterpartOf } from '../log/slots.ts';
 import type { View } from '../log/views.ts';
 import { scopeKey } from '../storage/event-row.ts';
-import type { MemoryFields, MemoryKind, MemoryRecord } from '../storage/memory-record.ts';
+import type { MemoryKind, MemoryRecord } from '../storage/memory-record.ts';
 import type { MemoryEvent, NewMemoryEvent, RelatedQuery } from '../storage/memory-storage.ts';
 import { type Decision, Decisions } from './decisions.ts';
 import {
@@ -41,8 +42,7 @@ export type AddResult = {
   readonly extraction: 'none' | 'done' | 'recorded' | { readonly problem: string };
 };
 
-type Added = AddedMemory & { readonly fields: MemoryFields };
-type Stored = { readonly added: readonly Added[]; readonly events: readonly MemoryEvent[] };
+type Stored = { readonly added: readonly Decision[]; readonly events: readonly MemoryEvent[] };
 
 /** Each time another writer stored one of the same keys; there are only so many of them. */
 const MAX_ATTEMPTS = 10;
@@ -56,10 +56,9 @@ const SHOWN_TO_EXTRACTOR = 10;
 /** Runs and sessions whose last turn is kept at hand. */
 const MAX_SERIES = 100;
 
-/** What an extractor is asked about. */
 type Asked = {
   readonly messages: readonly MemoryMessage[];
-  readonly episodes: readonly Added[];
+  readonly episodes: readonly Decision[];
   readonly context: ProposalContext;
 };
 
@@ -88,14 +87,16 @@ export class Learning {
     const events = [...turns.events, ...found.events];
     this.#context.vectors.add(events);
     return {
-      results: [...turns.added, ...found.added].map(({ id, memory, kind, event }) => ({ id, memory, kind, event })),
+      results: [...turns.added, ...found.added].map(({ id, fields, event }) => {
+        return { id, memory: fields.content, kind: fields.kind, event };
+      }),
       superseded: events.filter(({ operation }) => operation === 'SUPERSEDE').map(({ memoryId }) => memoryId),
       extraction: found.extraction,
     };
   }
 
   /** One after the other, so that what one call adds is known to the next. */
-  async #store(
+  #store(
     proposals: readonly Proposal[],
     context: ProposalContext,
     more: readonly NewMemoryEvent[] = [],
@@ -114,12 +115,13 @@ export class Learning {
       // Nearly every turn says what was never said so: whether that is true the storage sees while it appends.
       const isNew = attempt === 1 && more.length === 0 && proposals.every(({ fields }) => fields.kind === 'episode');
       const { decisions, keyed } = await this.#open(proposals, context, isNew);
-      const added = keyed.map((proposal) => toAdded(decisions.decide(proposal)));
+      const added = keyed.map((proposal) => decisions.decide(proposal));
       const events = [...decisions.events, ...more];
       if (events.length === 0) return { added, events: [] };
       const result = await this.#context.storage.append(events, { isNew });
       if (result.status === 'stored') {
-        this.#noteLast(result.events, context);
+        const last = result.events.findLast(({ fields }) => fields?.kind === 'episode');
+        if (last !== undefined) keepRecent(this.#lastTurns, [seriesKey(context), last], MAX_SERIES);
         return { added, events: result.events };
       }
       if (attempt === MAX_ATTEMPTS)
@@ -148,7 +150,8 @@ export class Learning {
       key: keyAfter(hidden.get(proposal.key)) ?? proposal.key,
     }));
     if (proposals.some(({ key }) => hidden.has(key))) return this.#open(keyed, context);
-    const visible = foldAll(histories.filter(view.sees)).values();
+    const seen = groupBy(histories.filter(view.sees), ({ memoryId }) => memoryId);
+    const visible = [...seen.values()].flatMap((events) => foldMemory(events) ?? []);
     const previousId = await this.#previousId({ scope, place }, view);
     const { actor, reason } = options;
     const learner = { scope, place, nowMs, actor, reason, newId, previousId };
@@ -165,11 +168,6 @@ export class Learning {
     return series.find(sees)?.memoryId;
   }
 
-  #noteLast(events: readonly MemoryEvent[], series: SeriesPlace): void {
-    const last = events.findLast(({ fields }) => fields?.kind === 'episode');
-    if (last !== undefined) keepRecent(this.#lastTurns, [seriesKey(series), last], MAX_SERIES);
-  }
-
   /** Asks the extractor once about new turns. What it answered before is not asked again; if it fails, the turns are safe. */
   async #extract(
     messages: readonly MemoryMessage[],
@@ -178,7 +176,7 @@ export class Learning {
   ): Promise<Stored & Pick<AddResult, 'extraction'>> {
     const { extractor } = this.#context;
     const { infer = true, kind = 'episode', signal } = context.options;
-    const episodes = turns.added.filter((added) => added.kind === 'episode');
+    const episodes = turns.added.filter(({ fields }) => fields.kind === 'episode');
     const isWanted = infer && kind === 'episode' && episodes.length > 0;
     if (extractor === undefined || !isWanted) return { added: [], events: [], extraction: 'none' };
     try {
@@ -198,7 +196,11 @@ export class Learning {
     if (isSeen) return { added: [], events: [], extraction: 'recorded' };
     const { scope, nowMs, place } = context;
     const answer = recorded ?? (await this.#askNow(extractor, { messages, episodes, context }));
-    const extracted = checkExtraction(answer, extractor.id).map((found) => this.#redact(found));
+    const { codec } = this.#context;
+    const extracted = checkExtraction(answer, extractor.id).map((found) => {
+      refuseSecrets({ subject: found.subject, slot: found.slot }, codec);
+      return { ...found, content: redactText(found.content, codec) };
+    });
     const proposals = proposeExtracted(extracted, episodes, { context, extractorId: extractor.id });
     const memoryId = episodes[0]?.id ?? '';
     const event = { memoryId, operation: 'EXTRACT' as const, scope, place, atMs: nowMs, key, extracted };
@@ -206,29 +208,15 @@ export class Learning {
     return { ...(await this.#store(proposals, context, [event])), extraction };
   }
 
-  async #askNow(extractor: MemoryExtractor, { messages, episodes, context }: Asked): Promise<unknown> {
-    const { scope, nowMs } = context;
-    const observedAt = new Date(episodes.at(-1)?.fields.observedAtMs ?? nowMs);
-    const known = await this.#similar(messages, context);
-    const request = { messages, scope, observedAt, known };
-    return this.#wait(extractor, context, (signal) => extractor.extract({ ...request, signal }));
-  }
-
   /** Ends in time, also if the extractor never answers. */
-  #wait<Answer>(
-    { id, timeoutMs = EXTRACTION_MS }: MemoryExtractor,
-    { options: { signal } }: ProposalContext,
-    ask: (signal: AbortSignal) => Promise<Answer>,
-  ): Promise<Answer> {
+  async #askNow(extractor: MemoryExtractor, { messages, episodes, context }: Asked): Promise<unknown> {
+    const { id, timeoutMs = EXTRACTION_MS } = extractor;
+    const { scope, nowMs, options } = context;
+    const observedAt = new Date(episodes.at(-1)?.fields.observedAtMs ?? nowMs);
+    const request = { messages, scope, observedAt, known: await this.#similar(messages, context) };
     const onTimeout = () => new ModelError(`The extractor "${id}" did not answer within ${timeoutMs} ms.`);
-    return withDeadline({ signal, timeoutMs, onTimeout }, ask);
-  }
-
-  #redact(found: CheckedExtraction): CheckedExtraction {
-    const { codec } = this.#context;
-    const { content, subject, slot } = found;
-    refuseSecrets({ subject, slot }, codec);
-    return { ...found, content: redactText(content, codec) };
+    const deadline = { signal: options.signal, timeoutMs, onTimeout };
+    return withDeadline(deadline, (signal) => extractor.extract({ ...request, signal }));
   }
 
   /** Whether an answer is seen from here under this key; if not, the key for one, and what was answered on a line that is not seen. */
@@ -270,22 +258,8 @@ function keyAfter(hidden: MemoryEvent | undefined): string | undefined {
   return hidden && digest([hidden.key, hidden.seq]);
 }
 
-function toAdded({ id, fields, event }: Decision): Added {
-  return { id, memory: fields.content, kind: fields.kind, event, fields };
-}
-
 function seriesKey({ scope, place }: SeriesPlace): string {
   return `${scopeKey(scope)} ${place?.sessionId ?? ''}`;
-}
-
-function foldAll(events: readonly MemoryEvent[]): Map<string, FoldedMemory> {
-  const folded = new Map<string, FoldedMemory>();
-  for (const event of events) {
-    const memory = applyEvent(folded.get(event.memoryId), event);
-    if (memory === undefined) folded.delete(event.memoryId);
-    else folded.set(event.memoryId, memory);
-  }
-  return folded;
 }
 
 function relatedTo(proposals: readonly Proposal[]): Omit<RelatedQuery, 'scope' | 'series'> {

@@ -1,6 +1,5 @@
 import { similarity, termsOf, wordsOf } from '../text/terms.ts';
 
-/** From this likeness on two texts are about the same. */
 const ALIKE_FROM = 0.8;
 const NEGATION =
   /\b(?:not|never|no longer|used to|cannot|neither|nor|hardly|any ?more|any longer|stopped|quit|(?:gave|given) up)\b|n['’]t\b/i;

@@ -14,7 +14,6 @@ import {
   refuseSecrets,
   SCOPE_CHECKS,
   subjectOf,
-  trustOf,
   WHY_CHECKS,
   type WhyOptions,
 } from '../log/memory-input.ts';
@@ -75,17 +74,8 @@ export type CleanedOptions = Omit<AddOptions, 'metadata'> & { readonly metadata:
 export function parseAddOptions(options: AddOptions, codec: StateCodec): CleanedOptions {
   checkOptions(options, ADD_CHECKS, 'add()');
   const { userId, agentId, runId, subject, slot, idempotencyKey, session, metadata } = options;
-  const names = {
-    userId,
-    agentId,
-    runId,
-    subject,
-    slot,
-    idempotencyKey,
-    session: session?.id,
-    branch: session?.branch,
-  };
-  refuseSecrets(names, codec);
+  const names = { userId, agentId, runId, subject, slot, idempotencyKey };
+  refuseSecrets({ ...names, session: session?.id, branch: session?.branch }, codec);
   return {
     ...options,
     ...redactWhy(options, codec),
@@ -141,7 +131,7 @@ function fieldsOfTurn(message: MemoryMessage, { scope, nowMs, options }: Proposa
     subject,
     slot: parseSlot(options.slot),
     metadata,
-    trust: options.trust ?? trustOf(message.role),
+    trust: options.trust ?? (message.role === 'user' ? 'user' : 'agent'),
     confidence,
     isPinned,
     ...times,

@@ -15,15 +15,7 @@ export const ELLIPSIS = '\u2026';
  * which nothing else is left is not there at all.
  */
 export function currentAt(visible: Visible, nowMs: number): Visible {
-  return {
-    bySeq: visible.bySeq,
-    followers: visible.followers,
-    subjects: visible.subjects,
-    slots: visible.slots,
-    over: visible.over,
-    taken: visible.taken,
-    memories: new CurrentMemories(visible, nowMs),
-  };
+  return { ...visible, memories: new CurrentMemories(visible, nowMs) };
 }
 
 class CurrentMemories implements Memories {

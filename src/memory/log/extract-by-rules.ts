@@ -145,7 +145,6 @@ function isHistory(words: string): boolean {
   );
 }
 
-/** A clause, the sentence around it, and the clause before it. */
 type Clause = Words & { readonly sentence: string; readonly before?: Clause | undefined };
 
 /** A sentence whole, unless one of its clauses fills a slot: what replaces that must not take the rest with it. */

@@ -22,10 +22,11 @@ export type FoldedMemory = {
 
 /** The memory after one more event; undefined when there is none (any more). */
 export function applyEvent(before: FoldedMemory | undefined, event: MemoryEvent): FoldedMemory | undefined {
-  const { operation } = event;
+  const { operation, seq, atMs } = event;
   if (operation === 'RETRACT' || operation === 'PURGE') return undefined;
   if (operation === 'EXTRACT' || operation === 'STAND' || operation === 'END') return before;
-  return before === undefined ? begin(event) : CHANGES[operation](before, event);
+  if (before === undefined) return begin(event);
+  return { ...before, ...CHANGES[operation](before, event), version: seq, updatedAtMs: atMs };
 }
 
 /** What a sequence of events makes of one memory. */
@@ -53,44 +54,25 @@ function begin(event: MemoryEvent): FoldedMemory | undefined {
 }
 
 /** The richer words are kept. */
-function reinforce(before: FoldedMemory, event: MemoryEvent): FoldedMemory {
+function reinforce({ fields: known, ...before }: FoldedMemory, event: MemoryEvent): Partial<FoldedMemory> {
   const fields = event.fields as MemoryFields;
-  const isRicher = isRicherThan(fields, before.fields);
-  const merged = isRicher ? { ...before.fields, content: fields.content, hash: fields.hash } : before.fields;
+  const isRicher =
+    fields.hash !== known.hash && new Set(termsOf(fields.content)).size > new Set(termsOf(known.content)).size;
+  const merged = isRicher ? { ...known, content: fields.content, hash: fields.hash } : known;
   return {
-    ...before,
-    fields: { ...merged, confidence: Math.max(before.fields.confidence, fields.confidence) },
+    fields: { ...merged, confidence: Math.max(known.confidence, fields.confidence) },
     contentSeq: isRicher ? event.seq : before.contentSeq,
     saidSinceMs: Math.max(before.saidSinceMs, sinceMs(fields)),
-    version: event.seq,
-    updatedAtMs: event.atMs,
     reinforcements: before.reinforcements + 1,
   };
 }
 
-function isRicherThan(after: MemoryFields, before: MemoryFields): boolean {
-  return after.hash !== before.hash && new Set(termsOf(after.content)).size > new Set(termsOf(before.content)).size;
+function promote(_: FoldedMemory, { seq, fields }: MemoryEvent): Partial<FoldedMemory> {
+  return { fields: fields as MemoryFields, contentSeq: seq, isPromoted: true };
 }
 
-function promote(before: FoldedMemory, event: MemoryEvent): FoldedMemory {
-  return {
-    ...before,
-    fields: event.fields as MemoryFields,
-    contentSeq: event.seq,
-    version: event.seq,
-    updatedAtMs: event.atMs,
-    isPromoted: true,
-  };
-}
-
-function change(before: FoldedMemory, event: MemoryEvent): FoldedMemory {
-  return {
-    ...before,
-    fields: { ...before.fields, ...event.fields },
-    contentSeq: event.fields?.content === undefined ? before.contentSeq : event.seq,
-    version: event.seq,
-    updatedAtMs: event.atMs,
-  };
+function change(before: FoldedMemory, { seq, fields }: MemoryEvent): Partial<FoldedMemory> {
+  return { fields: { ...before.fields, ...fields }, ...(fields?.content !== undefined && { contentSeq: seq }) };
 }
 
 const CHANGES = { ADD: reinforce, REINFORCE: reinforce, PROMOTE: promote, UPDATE: change, SUPERSEDE: change } as const;

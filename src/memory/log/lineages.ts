@@ -125,7 +125,6 @@ export class Lineages {
     return steps;
   }
 
-  /** Reads page by page. */
   async #walkFar(head: Checkpoint): Promise<Step[]> {
     const steps: Step[] = [];
     for await (const entry of readPath(this.#engine.storage, head)) {
@@ -143,7 +142,6 @@ function toStep({ id, parentId, checkpoint, tombstone }: LineageEntry): Step {
   return { id, branch: (checkpoint ?? tombstone).branch, parentId: parentId ?? '' };
 }
 
-/** A lineage with one checkpoint more. */
 function extend(segments: readonly LineageSegment[], { id, branch, parentId }: Step): LineageSegment[] {
   const [last, ...rest] = segments;
   return last !== undefined && last.branch === branch

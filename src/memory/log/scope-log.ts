@@ -42,7 +42,6 @@ export type Taken = {
   readonly span: readonly [start: number, end: number] | undefined;
 };
 
-/** Views of one scope that are kept ready. */
 const MAX_VIEWS = 8;
 
 /** The events of one scope, kept in memory and caught up before each use, with what views make of them. */
@@ -71,15 +70,16 @@ export class ScopeLog {
   }
 
   /** Reads what was appended since, by whomever. One reading at a time: an older answer must not follow a newer one. */
-  async refresh(): Promise<void> {
-    return this.#reading.run(() => this.#readOn());
-  }
-
-  async #readOn(): Promise<void> {
-    const epoch = await this.#storage.readEpoch();
-    if (epoch !== this.#epoch) this.#forget(epoch);
-    const afterSeq = this.#events.at(-1)?.seq ?? 0;
-    for (const event of await this.#storage.readEvents({ scope: this.#scope, afterSeq })) this.#take(event);
+  refresh(): Promise<void> {
+    return this.#reading.run(async () => {
+      const epoch = await this.#storage.readEpoch();
+      if (epoch !== this.#epoch) this.#forget(epoch);
+      const afterSeq = this.#events.at(-1)?.seq ?? 0;
+      for (const event of await this.#storage.readEvents({ scope: this.#scope, afterSeq })) {
+        this.#events.push(event);
+        this.#sessions.take(event);
+      }
+    });
   }
 
   #forget(epoch: number): void {
@@ -88,11 +88,6 @@ export class ScopeLog {
     this.#postings = new Postings();
     this.#views.clear();
     this.#sessions = new TaughtSessions();
-  }
-
-  #take(event: MemoryEvent): void {
-    this.#events.push(event);
-    this.#sessions.take(event);
   }
 
   /** For each term the events whose words have it. */

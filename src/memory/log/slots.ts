@@ -131,7 +131,6 @@ const IS_FAVOURITE = new RegExp(
 );
 const NOW = /\s+now$/;
 
-/** A slot that a sentence fills, and where it says so. */
 type Filled = { readonly slot: string; readonly at: number };
 
 /** The slot that a sentence fills; one that ends or denies what is in a slot fills the slot `former ...`. */
@@ -212,7 +211,6 @@ export function asksFor(slot: string, question: string): boolean {
   return terms.length > 0 && terms.every((term) => asked.has(term));
 }
 
-/** One spelling for words that have two. */
 function spell(text: string): string {
   return text
     .toLowerCase()

@@ -17,7 +17,6 @@ export type Nearness = VectorStatus & { readonly cosines?: ReadonlyMap<string, n
 /** Memories that still lack a vector of the model are given one while searching, at most this many each time. */
 const CATCH_UP = 32;
 
-/** Scopes whose vectors are kept in memory. */
 const MAX_SCOPES = 16;
 
 /** Words that are embedded in one go: enough to be quick, few enough to keep a question waiting for a moment only. */

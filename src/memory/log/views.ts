@@ -1,9 +1,12 @@
-import { InvalidInputError } from '../../core/errors.ts';
+import { hasErrorCode, InvalidInputError, isLost } from '../../core/errors.ts';
 import { accepts, date, filledString, isRecord, type OptionChecks } from '../../core/options.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { DEFAULT_BRANCH } from '../../manager/engine/records.ts';
+import { scopeKey } from '../storage/event-row.ts';
 import type { EventPlace, LineageSegment, MemoryEvent, MemoryStorage } from '../storage/memory-storage.ts';
-import { Lineages, OPEN_END, type SessionPlace, type Standing } from './lineages.ts';
+import { foldMemory } from './fold.ts';
+import { Lineages, OPEN_END, type SessionPlace } from './lineages.ts';
+import type { MemoryContext } from './memory-context.ts';
 
 /** From where one looks. Default: from a new run, which sees the current branch of every session. */
 export type ViewOptions = {
@@ -43,20 +46,33 @@ export class Views {
 
   /** What is seen from there, of a log that holds these events. */
   async open({ session, asOf }: ViewOptions, sessions: TaughtSessions): Promise<View> {
-    if (typeof asOf === 'string') return this.#atCheckpoint(asOf, sessions);
-    const untilMs = asOf?.getTime();
-    if (this.#lineages === undefined) return createView({ untilMs });
-    const lineages = await this.#current(sessions, session?.id);
-    if (session !== undefined) lineages.set(session.id, (await this.#lineages.ofSession(session)).lineage);
-    return createView({ lineages, ends: sessions.ends, untilMs });
+    if (typeof asOf !== 'string')
+      return this.ofPlace(await this.place({ session }), sessions, { untilMs: asOf?.getTime() });
+    const { checkpoint, segments: lineage } = await this.#required('asOf a checkpoint').of(asOf);
+    const { sessionId, timestamp } = checkpoint;
+    return this.ofPlace({ sessionId, lineage }, sessions, { untilMs: timestamp.getTime(), own: sessionId });
   }
 
   /** What is seen from where something is being learned. */
-  async ofPlace(place: EventPlace | undefined, sessions: TaughtSessions): Promise<View> {
-    if (this.#lineages === undefined) return createView({});
-    const lineages = await this.#current(sessions, place?.sessionId);
+  async ofPlace(
+    place: Pick<EventPlace, 'sessionId' | 'lineage'> | undefined,
+    sessions: TaughtSessions,
+    limits: Pick<ViewParts, 'untilMs' | 'own'> = {},
+  ): Promise<View> {
+    if (this.#lineages === undefined) return createView(limits);
+    const others = [...sessions.lastPlaces].filter(([id]) => id !== place?.sessionId);
+    const found = await this.#lineages.ofCurrent(others.map(([id]) => id));
+    // A session that is gone without a word keeps the lineage on which it stood or learned last: what it taught does not vanish with it.
+    const lineages = new Map(others.map(([id, last]) => [id, found.get(id) ?? last.lineage]));
     if (place !== undefined) lineages.set(place.sessionId, place.lineage);
-    return createView({ lineages, ends: sessions.ends });
+    return createView({ lineages, ends: sessions.ends, ...limits });
+  }
+
+  /** What happened to a memory, and what that makes of it as far as it is seen. */
+  async history(id: string, open: (sessions: TaughtSessions) => Promise<View>) {
+    const events = await this.#storage.readEvents({ memoryIds: [id] });
+    const { sees } = await open(await this.sessionsOf(events));
+    return { events, sees, memory: foldMemory(events.filter(sees)) };
   }
 
   /** The place that events taught by this get. */
@@ -67,7 +83,10 @@ export class Views {
       return { sessionId, branch, checkpointId: id, isAfter: false, lineage: segments };
     }
     if (session === undefined) return undefined;
-    const { branch, headId = '', lineage } = (await this.#lineages?.ofSession(session)) ?? standsAlone(session);
+    const { branch: named = DEFAULT_BRANCH, head } = session;
+    // Without a manager nobody knows better.
+    const alone = { branch: named, headId: head?.id, lineage: [{ branch: named, base: '', to: OPEN_END }] };
+    const { branch, headId = '', lineage } = (await this.#lineages?.ofSession(session)) ?? alone;
     return { sessionId: session.id, branch, checkpointId: headId, isAfter: true, lineage };
   }
 
@@ -85,23 +104,6 @@ export class Views {
     return (await this.#lineages?.statusOf(checkpointId)) ?? { status: 'unknown' as const };
   }
 
-  async #atCheckpoint(checkpointId: string, sessions: TaughtSessions): Promise<View> {
-    const { checkpoint, segments } = await this.#required('asOf a checkpoint').of(checkpointId);
-    const own = checkpoint.sessionId;
-    const lineages = await this.#current(sessions, own);
-    lineages.set(own, segments);
-    return createView({ lineages, ends: sessions.ends, untilMs: checkpoint.timestamp.getTime(), own });
-  }
-
-  /** A session that is gone without a word keeps the lineage on which it stood or learned last: what it taught does not vanish with it. */
-  async #current(sessions: TaughtSessions, except?: string): Promise<Map<string, readonly LineageSegment[]>> {
-    const sessionIds = [...sessions.lastPlaces.keys()].filter((id) => id !== except);
-    const found = await this.#lineages?.ofCurrent(sessionIds);
-    const lineages = new Map<string, readonly LineageSegment[]>();
-    for (const id of sessionIds) lineages.set(id, found?.get(id) ?? sessions.lastPlaces.get(id)?.lineage ?? []);
-    return lineages;
-  }
-
   #required(what: string): Lineages {
     if (this.#lineages !== undefined) return this.#lineages;
     throw new InvalidInputError(
@@ -110,14 +112,46 @@ export class Views {
   }
 }
 
-/** Without a manager nobody knows better. */
-function standsAlone({ branch = DEFAULT_BRANCH, head }: SessionPlace): Standing {
-  return { branch, headId: head?.id, lineage: [{ branch, base: '', to: OPEN_END }] };
+/** Under which id the log tells where a session stood. */
+function standingId(sessionId: string): string {
+  return `session:${sessionId}`;
 }
 
-/** Under which id the log tells where a session stood. */
-export function standingId(sessionId: string): string {
-  return `session:${sessionId}`;
+type StandingContext = Pick<MemoryContext, 'storage' | 'views' | 'now'>;
+
+/**
+ * Notes where a session stands, if it taught anything. Returns how to note that it ended there: from then on what it had taught is seen
+ * as it was from there, also when another session has its name.
+ */
+export async function noteStanding(context: StandingContext, sessionId: string): Promise<() => Promise<void>> {
+  const place = await findPlace(context.views, sessionId);
+  if (place === undefined) return async () => undefined;
+  await append(context, place, 'STAND');
+  return () => append(context, place, 'END');
+}
+
+/** Undefined for a session that is not there, or is damaged: it may be deleted, too. */
+async function findPlace(views: Views, sessionId: string): Promise<EventPlace | undefined> {
+  try {
+    return await views.place({ session: { id: sessionId } });
+  } catch (error) {
+    if (!hasErrorCode(error, 'NOT_FOUND') && !isLost(error)) throw error;
+    return undefined;
+  }
+}
+
+/** One event in each scope that the session taught, because logs are read by scopes. */
+async function append({ storage, now }: StandingContext, place: EventPlace, operation: 'STAND' | 'END'): Promise<void> {
+  const { sessionId } = place;
+  const lasts = new Map<string, MemoryEvent>();
+  for (const event of await storage.readEvents({ sessionId })) lasts.set(scopeKey(event.scope), event);
+  const line = JSON.stringify(place.lineage);
+  const isNews = (last: MemoryEvent) =>
+    last.operation !== 'END' && (operation === 'END' || JSON.stringify(last.place?.lineage) !== line);
+  const events = [...lasts.values()]
+    .filter(isNews)
+    .map(({ scope }) => ({ memoryId: standingId(sessionId), operation, scope, place, atMs: now() }));
+  if (events.length > 0) await storage.append(events);
 }
 
 /** The sessions that taught what a log holds. */
@@ -146,7 +180,6 @@ type SessionEnd = Pick<MemoryEvent, 'seq'> & Pick<EventPlace, 'lineage'>;
 /** Which events count. Views with equal keys see the same events, also those that are yet to come. */
 export type View = { readonly key: string; readonly sees: (event: MemoryEvent) => boolean };
 
-/** What a view is made of. */
 type ViewParts = {
   /** The lineage of each session; events of a session that is not among them are not seen. Absent: all are. */
   readonly lineages?: ReadonlyMap<string, readonly LineageSegment[]> | undefined;

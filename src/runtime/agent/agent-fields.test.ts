@@ -314,7 +314,7 @@ describe('a subclass that says itself what is saved', () => {
   test('[restore.4] is asked again if it does not say how it is taken back, and what is lost is named', async () => {
     const make = () => new Counter({ name: 'ann', defaultReply: 'Yes.' });
     const { restore, proceed, resume, alone } = await putBack(make().count(), make);
-    const problem = 'loadState did not take "custom" over as it was saved. Give the agent a loadState that does.';
+    const problem = '"custom" is not as it was saved. Give the agent a loadState that takes it over.';
     for (const way of [restore, proceed, resume]) await expect(way()).rejects.toThrow(problem);
     expect(await alone()).toMatchObject({ status: 'partial', problems: [{ path: '$.agents.ann.custom', problem }] });
   });

@@ -1,11 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isRecord } from '../../core/options.ts';
+import { isPlainObject } from '../../core/options.ts';
 import { publicFields } from '../../manager/agent/agent.ts';
-import { changedField, compareKinds, type FieldKinds, kindsOf } from '../../manager/agent/field-kinds.ts';
+import { compareKinds, differenceAt, type FieldKinds, type Fields, kindsOf } from '../../manager/agent/field-kinds.ts';
 import { putFields } from '../../manager/agent/put-fields.ts';
 import type { RestoreProblem } from '../../manager/engine/loading.ts';
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** The public fields that an agent has of its own, as they are now: later changes of lists, maps and plain objects do not reach them. */
 export function readFields(agent: object): Fields {
@@ -30,7 +28,7 @@ export function compareFields(agent: Saving, saved: Fields, { at, isCodeKept }: 
   return {
     problems: moveTo(
       at,
-      found.map((one) => changedField(one, isCodeKept)),
+      found.map((one) => differenceAt([], one)),
     ),
     fields: Object.fromEntries(Object.entries(saved).filter(([field]) => !left.has(field))),
   };
@@ -88,7 +86,5 @@ function emptyLike(value: object): object | undefined {
   if (prototype === Map.prototype) return new Map();
   if (prototype === Set.prototype) return new Set();
   if (prototype === Array.prototype) return [];
-  return isRecord(value) && (prototype === Object.prototype || prototype === null)
-    ? Object.create(prototype)
-    : undefined;
+  return isPlainObject(value) ? Object.create(Object.getPrototypeOf(value)) : undefined;
 }

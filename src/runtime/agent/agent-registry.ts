@@ -5,9 +5,8 @@ import type { CodeExecutionConfig, CodeExecutor } from '../code/code-executor.ts
 import { isWithin, narrowCode } from '../code/code-limits.ts';
 import { LocalCodeExecutor } from '../code/local-code-executor.ts';
 import { buildModel, type Environment } from '../model/build-model.ts';
-import type { ChatModel } from '../model/chat-model.ts';
+import type { ChatModel, LanguageModel } from '../model/chat-model.ts';
 import { fromLanguageModel } from '../model/from-language-model.ts';
-import type { LanguageModel } from '../model/language-model.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
 import { WorkspaceCache } from '../workspace/workspace-cache.ts';
 import type { AgentState } from './agent-state.ts';

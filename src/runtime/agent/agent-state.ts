@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
+import { mapValues } from '../../core/map-values.ts';
 import { isRecord } from '../../core/options.ts';
 import { formatPath } from '../../core/path.ts';
 import { visitLeftOut } from '../../core/secret/left-out.ts';
@@ -67,22 +68,21 @@ export const NO_TOTALS: AgentTotals = {
 
 /** The sum of two. */
 export function addTotals(a: AgentTotals, b: AgentTotals): AgentTotals {
-  return combine(a, b, 1);
+  return mapValues(NO_TOTALS, (_, field) => a[field] + b[field]);
 }
 
 /** How much more the first used than the second. */
 export function subtractTotals(a: AgentTotals, b: AgentTotals): AgentTotals {
-  return combine(a, b, -1);
-}
-
-function combine(a: AgentTotals, b: AgentTotals, sign: 1 | -1): AgentTotals {
-  const fields = Object.keys(NO_TOTALS) as (keyof AgentTotals)[];
-  return Object.fromEntries(fields.map((field) => [field, a[field] + sign * b[field]])) as AgentTotals;
+  return mapValues(NO_TOTALS, (_, field) => a[field] - b[field]);
 }
 
 /** What every message must have. */
 export const messageSchema = z.looseObject({ name: z.string(), content: z.string() });
 const count = z.number().nonnegative();
+const status = z.custom<AgentStatus>(
+  (value) => typeof value === 'string' && Object.hasOwn(TRANSITIONS, value),
+  'is no status',
+);
 
 const schema = z.looseObject({
   name: z.string().min(1),
@@ -98,8 +98,8 @@ const schema = z.looseObject({
   defaultReply: z.string(),
   codeExecution: z.union([z.literal(false), z.looseObject({ workDir: z.string() })]),
   workspace: z.looseObject({ entries: z.looseObject({}) }).nullable(),
-  status: z.custom<AgentStatus>(isAgentStatus, 'is no status'),
-  statusBeforePause: z.custom<AgentStatus>(isAgentStatus, 'is no status').nullable(),
+  status,
+  statusBeforePause: status.nullable(),
   autoReplies: z.record(z.string(), z.int().nonnegative()),
   histories: z.record(z.string(), z.array(messageSchema)),
   runtime: z.looseObject({ stream: z.boolean(), store: z.boolean(), checkpoint: z.boolean() }),
@@ -150,7 +150,6 @@ export function teamSchema<Record extends z.ZodRawShape>(kind: string, record: R
   });
 }
 
-/** How the states of one kind of team look, and what people are told of another one. */
 type TeamForm = {
   readonly kind: string;
   readonly schema: z.ZodType;
@@ -214,11 +213,6 @@ export function changeStatus(from: AgentStatus, to: AgentStatus): AgentStatus {
   );
 }
 
-/** Whether a text is the name of a status. */
-export function isAgentStatus(value: unknown): value is AgentStatus {
-  return typeof value === 'string' && Object.hasOwn(TRANSITIONS, value);
-}
-
 /** What a runtime does with an agent's words and state. */
 export type RuntimeFlags = {
   /** Its words are passed on while they come; default true. */
@@ -247,18 +241,13 @@ export function forgetPartner(
   before: AgentState,
   partner: string,
 ): Pick<AgentState, 'histories' | 'autoReplies'> {
-  return {
-    histories: takeBack(histories, before.histories, partner),
-    autoReplies: takeBack(autoReplies, before.autoReplies, partner),
+  const takeBack = <Value>(values: Readonly<Record<string, Value>>, old: Readonly<Record<string, Value>>) => {
+    const { [partner]: _, ...rest } = values;
+    const value = old[partner];
+    return value === undefined ? rest : { ...rest, [partner]: value };
   };
-}
-
-function takeBack<Value>(
-  values: Readonly<Record<string, Value>>,
-  before: Readonly<Record<string, Value>>,
-  key: string,
-): Readonly<Record<string, Value>> {
-  const { [key]: _, ...rest } = values;
-  const value = before[key];
-  return value === undefined ? rest : { ...rest, [key]: value };
+  return {
+    histories: takeBack(histories, before.histories),
+    autoReplies: takeBack(autoReplies, before.autoReplies),
+  };
 }

@@ -1,4 +1,5 @@
 import { types } from 'node:util';
+import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError, ModelError, messageOf, NotFoundError } from '../../core/errors.ts';
 import { freezeState } from '../../core/freeze.ts';
 import { describeValue, isRecord } from '../../core/options.ts';
@@ -52,14 +53,18 @@ export async function takeTurn(input: TurnInput): Promise<Turn> {
     totals = addReply(totals, reply);
     said.push(...reply.messages);
     if (reply.toolCalls.length === 0) return { content: reply.text, messages: said, totals };
-    if (round >= input.state.maxToolRounds) {
-      said.push(refuseCalls(reply.toolCalls)); // some providers take no request in which a call has no answer
-      return { content: reply.text, messages: said, totals };
-    }
-    said.push(await answerCalls(input, reply.toolCalls));
+    const isOver = round >= input.state.maxToolRounds;
+    const content = [];
+    // One after the other: their order is part of what is recorded. Some providers take no request in which a call has no answer.
+    for (const call of reply.toolCalls)
+      content.push(toResult(call, isOver ? failedOutcome(NO_MORE_CALLS) : await answerCall(input, call)));
+    said.push({ role: 'tool', content });
+    if (isOver) return { content: reply.text, messages: said, totals };
     totals = { ...totals, toolCalls: totals.toolCalls + reply.toolCalls.length };
   }
 }
+
+const NO_MORE_CALLS = 'No more tools may be called in this turn.';
 
 /** Whoever leads a team: which model thinks for it, and what it has used. */
 export type Leader = Pick<AgentState, 'name' | 'modelId' | 'llmConfig' | 'totals'>;
@@ -93,11 +98,15 @@ async function askModel(input: TurnInput, said: readonly ModelMessage[], round: 
   const reply = await effects.run(
     { kind: 'model', name: state.name, input: { model: model.id, request }, signal },
     async (attempt) =>
-      replyOf(model, request, {
-        idempotencyKey: attempt.idempotencyKey,
-        ...(attempt.signal !== undefined && { signal: attempt.signal }),
-        ...(onText !== undefined && { onText: (delta) => hear(onText(delta), heard) }),
-      }),
+      replyOf(
+        model,
+        request,
+        withoutUndefined({
+          idempotencyKey: attempt.idempotencyKey,
+          signal: attempt.signal,
+          onText: onText && ((delta: string) => hear(onText(delta), heard)),
+        }),
+      ),
   );
   await Promise.all(heard); // the reply is recorded by now, so that it is not asked for again
   return reply;
@@ -136,19 +145,6 @@ function addReply(totals: AgentTotals, { usage, costUsd = 0 }: ModelReply): Agen
   };
 }
 
-/** Calls run one after the other: their order is part of what is recorded. */
-async function answerCalls(input: TurnInput, calls: readonly ToolCall[]): Promise<ModelMessage> {
-  const content = [];
-  for (const call of calls) content.push(toResult(call, await answerCall(input, call)));
-  return { role: 'tool', content };
-}
-
-/** Answers the calls of a model that was told to speak. */
-function refuseCalls(calls: readonly ToolCall[]): ModelMessage {
-  const outcome = failedOutcome('No more tools may be called in this turn.');
-  return { role: 'tool', content: calls.map((call) => toResult(call, outcome)) };
-}
-
 function toResult({ id, name }: ToolCall, { isError, text }: ToolOutcome) {
   const type = isError ? ('error-text' as const) : ('text' as const);
   return { type: 'tool-result' as const, toolCallId: id, toolName: name, output: { type, value: text } };
@@ -175,26 +171,22 @@ export type CodeTurnInput = {
   readonly signal?: AbortSignal | undefined;
 };
 
-type CodeTurn = {
-  readonly content: string;
-  readonly code: readonly CodeResult[];
-  /** The working directory after the last block; undefined if it is not captured. */
-  readonly workspace: WorkspaceState | undefined;
-};
-
-type BlockOutcome = { readonly result: CodeResult; readonly workspace?: WorkspaceState };
-
 /** Runs the blocks of a message one after the other, up to the first that fails, and words what came of them. */
-export async function runCode(blocks: readonly CodeBlock[], input: CodeTurnInput): Promise<CodeTurn> {
+export async function runCode(blocks: readonly CodeBlock[], input: CodeTurnInput) {
   const code: CodeResult[] = [];
+  const said: string[] = [];
   let workspace: WorkspaceState | undefined;
   for (const block of blocks) {
     const outcome = await runBlock(block, input);
+    const { language, exitCode, output, failure } = outcome.result;
     code.push(outcome.result);
+    const ending = failure === undefined ? 'ran' : `failed: ${failure.message}`;
+    said.push(`exit code: ${exitCode ?? 'none'} (${language} ${ending})\noutput:\n${output}`);
     workspace = outcome.workspace ?? workspace;
-    if (outcome.result.failure !== undefined) break;
+    if (failure !== undefined) break;
   }
-  return { content: code.map(describeResult).join('\n\n'), code, workspace };
+  // `workspace`: the working directory after the last block; undefined if it is not captured.
+  return { content: said.join('\n\n'), code, workspace };
 }
 
 /** The files before any code ran: none if the folder is still to be made. */
@@ -212,20 +204,15 @@ export async function captureFolder(
 }
 
 /** What the files became is recorded with the run, so that a replay, which runs nothing, has the same files in its states. */
-function runBlock(block: CodeBlock, input: CodeTurnInput): Promise<BlockOutcome> {
+function runBlock(
+  block: CodeBlock,
+  input: CodeTurnInput,
+): Promise<{ readonly result: CodeResult; readonly workspace?: WorkspaceState }> {
   const { name, config, executor, cache, effects, signal } = input;
   return effects.run({ kind: 'code', name, input: block, signal }, async (attempt) => {
-    const { idempotencyKey } = attempt;
-    const result = await executor.run(block, {
-      idempotencyKey,
-      ...(attempt.signal !== undefined && { signal: attempt.signal }),
-    });
+    const { idempotencyKey, signal: stop } = attempt;
+    const result = await executor.run(block, withoutUndefined({ idempotencyKey, signal: stop }));
     if (config.capture === false) return { result };
     return { result, workspace: await captureWorkspace(config.workDir, config.capture, { cache, signal }) };
   });
-}
-
-function describeResult({ language, exitCode, output, failure }: CodeResult): string {
-  const ending = failure === undefined ? 'ran' : `failed: ${failure.message}`;
-  return `exit code: ${exitCode ?? 'none'} (${language} ${ending})\noutput:\n${output}`;
 }

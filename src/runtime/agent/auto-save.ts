@@ -53,8 +53,6 @@ const REPLY: OptionChecks<{ readonly signal?: AbortSignal }> = { signal: is.sign
 type OrchestratorRestore = Pick<RestoreOptions, 'allowOther' | 'onDifference'>;
 const RESTORE: OptionChecks<OrchestratorRestore> = { allowOther: is.flag, onDifference };
 
-type Watchable = { onChange(listener: () => void): () => void };
-
 /** Looks after agents: saves each when it changes, and brings all back. */
 export class Orchestrator {
   readonly #options: OrchestratorOptions;
@@ -138,11 +136,8 @@ export class Orchestrator {
         details: { agent: name },
       });
     }
-    if (!this.#isClosed && this.#isAutoSaved(agent)) this.#saves.mark(agent);
-  }
-
-  #isAutoSaved(agent: NamedAgent): boolean {
-    return this.#options.autoCheckpoint === true && this.runtimeOf(this.#nameOf(agent)).checkpoint;
+    const { autoCheckpoint = false } = this.#options;
+    if (!this.#isClosed && autoCheckpoint && this.runtimeOf(this.#nameOf(agent)).checkpoint) this.#saves.mark(agent);
   }
 
   /** Lets an agent answer a message. Its words are streamed if its flags say so, and what changes is saved. */
@@ -220,7 +215,7 @@ export class Orchestrator {
     }
     this.#equip(agent);
     this.#saves.begin(agent);
-    if (this.#options.autoCheckpoint === true && isWatchable(agent))
+    if (this.#options.autoCheckpoint === true && 'onChange' in agent && typeof agent.onChange === 'function')
       this.#unwatch.push(agent.onChange(() => this.changed(agent)));
   }
 
@@ -271,8 +266,4 @@ function otherUser({ sessionId, id, userId: found }: Checkpoint, userId: string)
     `Checkpoint ${id} of session "${sessionId}" is of user "${found}", and this orchestrator is for user "${userId}". Give each user's agents ids of their own, or pass a sessionPrefix, such as '${userId}/'.`,
     { details: { sessionId, id, expected: userId, found } },
   );
-}
-
-function isWatchable(agent: object): agent is Watchable {
-  return 'onChange' in agent && typeof agent.onChange === 'function';
 }

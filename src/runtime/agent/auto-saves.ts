@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers';
+import { setImmediate as endOfTurn } from 'node:timers/promises';
 import { ConflictError } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { stateOf } from '../../manager/agent/agent.ts';
@@ -88,7 +89,7 @@ export class AutoSaves {
   /** Ends when every agent is stored as it is now; throws if one could not be saved. */
   async flush(): Promise<void> {
     for (const agent of this.#parts.agents()) this.mark(agent);
-    if (this.#isScheduled) await endOfTurn();
+    if (this.#isScheduled) await endOfTurn(); // later than what was to be done at the end of this one
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
     const [error] = this.#unsaved.values();
     if (this.#unsaved.size > 0) throw error;
@@ -108,13 +109,10 @@ export class AutoSaves {
     } catch (error) {
       const isKnown = this.#unsaved.has(agent) && String(this.#unsaved.get(agent)) === String(error);
       this.#unsaved.set(agent, error);
-      // not waited for: it may want to flush
-      if (!isKnown) this.#parts.onFailure({ agent, error }).catch((failure: unknown) => this.#report(failure));
+      const { onFailure, manager } = this.#parts;
+      const report = (failure: unknown) => manager.engine.events.report(failure, 'save_failed');
+      if (!isKnown) onFailure({ agent, error }).catch(report); // not waited for: it may want to flush
     }
-  }
-
-  #report(failure: unknown): void {
-    this.#parts.manager.engine.events.report(failure, 'save_failed');
   }
 
   async #saveChanged(agent: object): Promise<void> {
@@ -151,11 +149,4 @@ function earlyChange({ sessionId, id }: Checkpoint): ConflictError {
     `Agent "${sessionId}" changed before it was restored, and an earlier run saved it in ${id}. Nothing was saved over that. Call restore() before the agent works, which brings back the earlier run; or save the agent with checkpointManager.save(agent) to go on from what it is now.`,
     { details: { sessionId, id } },
   );
-}
-
-/** Later than what was to be done at the end of the turn before it was called. */
-function endOfTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }

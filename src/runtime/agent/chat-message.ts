@@ -20,16 +20,11 @@ export type ChatMessage = {
 export const PERSON = 'user';
 
 /** A conversation as the model of one of its speakers is told of it. */
-export function toModelMessages(history: readonly ChatMessage[], self: string): ModelMessage[] {
-  return history.flatMap((message) => (message.name === self ? ownTurn(message) : [heard(message)]));
-}
-
-function ownTurn({ turn, content }: ChatMessage): readonly ModelMessage[] {
-  return turn ?? [{ role: 'assistant', content }];
-}
-
-function heard({ name, content }: ChatMessage): ModelMessage {
-  return { role: 'user', content: name === PERSON ? content : `${name}: ${content}` };
+export function toModelMessages(history: readonly ChatMessage[], self: string): readonly ModelMessage[] {
+  return history.flatMap(({ name, content, turn }): readonly ModelMessage[] => {
+    if (name === self) return turn ?? [{ role: 'assistant', content }];
+    return [{ role: 'user', content: name === PERSON ? content : `${name}: ${content}` }];
+  });
 }
 
 /** One answer of a tool in a speaker's turn. */
@@ -51,16 +46,10 @@ function readRound({ content }: ModelMessage, round: number): ToolResult[] {
   return content.flatMap((part) => {
     if (part.type !== 'tool-result') return [];
     const { toolCallId: callId = '', toolName: tool = '', output } = part;
-    return [{ callId, tool, outcome: readOutcome(output as ToolOutput), round }];
+    const { type, value } = output as { readonly type: string; readonly value?: unknown }; // as the AI SDK declares it
+    const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+    return [{ callId, tool, outcome: { isError: type.startsWith('error'), text }, round }];
   });
-}
-
-/** As the AI SDK declares it. */
-type ToolOutput = { readonly type: string; readonly value?: unknown };
-
-function readOutcome(output: ToolOutput): ToolOutcome {
-  const text = typeof output.value === 'string' ? output.value : (JSON.stringify(output.value) ?? '');
-  return { isError: output.type.startsWith('error'), text };
 }
 
 /** A tool that was called in the turn of a message, for people to read. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { StateCodec } from '../../core/codec/state-codec.ts';
-import type { EarlierAttempt, StepAttempt } from '../../manager/effect/effect-log.ts';
 import { digestInput, sortedForm } from '../../manager/effect/input-digest.ts';
+import type { EarlierAttempt, StepAttempt } from '../../manager/effect/step.ts';
 
 /** What kind of outside call an effect is. */
 export type EffectKind = 'model' | 'tool' | 'code' | 'human' | 'memory';

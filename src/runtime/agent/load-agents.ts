@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { InvalidInputError } from '../../core/errors.ts';
-import { describeValue, isRecord } from '../../core/options.ts';
+import { describeValue, isPlainObject } from '../../core/options.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import { checkMade } from '../../manager/agent/agent.ts';
 import { judgeLoad } from '../../manager/agent/agent-loading.ts';
@@ -68,10 +68,6 @@ function matches(saved: unknown, live: unknown): boolean {
   if (!isPlainObject(saved) || !isPlainObject(live)) return isDeepStrictEqual(saved, live);
   const keys = new Set([...Object.keys(saved), ...Object.keys(live)]);
   return [...keys].every((key) => matches(saved[key], live[key]));
-}
-
-function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return isRecord(value) && [Object.prototype, null].includes(Object.getPrototypeOf(value));
 }
 
 function findSecrets({ name, fields, custom }: AgentState, agent: StandardAgent): RestoreProblem[] {

@@ -45,7 +45,6 @@ export function idOf(agent: NamedAgent): string | undefined {
   return givenId(given) === undefined ? String(given) : undefined;
 }
 
-/** How many checkpoints of a user are looked at together. */
 const USER_PAGE = 200;
 
 /** Where an agent was left: the head of its current branch. A storage of three methods lists those of a user only; throws if it cannot be found there. */

@@ -7,8 +7,7 @@ import type { RestoreProblem } from '../../manager/engine/loading.ts';
 import { renderNothing } from '../../memory/storage/memory-record.ts';
 import type { CodeBlock, CodeExecutionConfig } from '../code/code-executor.ts';
 import { extractCodeBlocks } from '../code/extract-code-blocks.ts';
-import type { ChatModel } from '../model/chat-model.ts';
-import type { LanguageModel } from '../model/language-model.ts';
+import type { ChatModel, LanguageModel } from '../model/chat-model.ts';
 import { type LlmConfig, requestSettings } from '../model/llm-config.ts';
 import { compareFields, loadFields, readFields } from './agent-fields.ts';
 import {
@@ -266,7 +265,9 @@ export class StandardAgent {
 
   async #think(context: ReplyContext): Promise<ReplyOutcome> {
     const model = context.registry.modelFor(this.#state);
-    if (model === undefined) return this.#sayDefault(context.partner);
+    const { defaultReply } = this.#state;
+    if (model === undefined && defaultReply === '') return { silence: 'nothing_to_say' };
+    if (model === undefined) return this.#say({ name: this.name, content: defaultReply }, context.partner, 'itself');
     const { effects, signal } = context;
     const onText = this.#state.runtime.stream ? context.onText : undefined;
     const prompt = await this.#restores.outlast(this.#fillPrompt(context));
@@ -293,12 +294,6 @@ export class StandardAgent {
     const { systemMessage: text, name } = this.#state;
     if (recall === undefined) return { text: renderNothing(text), ids: [] };
     return recall(text, { name, heard: this.history(partner), effects, signal });
-  }
-
-  #sayDefault(partner: string): ReplyOutcome {
-    const { defaultReply } = this.#state;
-    if (defaultReply === '') return { silence: 'nothing_to_say' };
-    return this.#say({ name: this.name, content: defaultReply }, partner, 'itself');
   }
 
   #usableTools(registry: AgentRegistry): Tool[] {

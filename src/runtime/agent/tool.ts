@@ -6,7 +6,7 @@ import { findLeftOut } from '../../core/secret/left-out.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import { toJson } from '../../core/value/to-json.ts';
-import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import type { StepAttempt } from '../../manager/effect/step.ts';
 import type { JsonObject, ToolSpec } from '../model/chat-model.ts';
 
 /** What a tool gets besides its input. */

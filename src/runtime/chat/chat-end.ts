@@ -41,7 +41,7 @@ export type ChatEnd = {
 };
 
 /** The signals of a conversation that names none. */
-export const DEFAULT_SIGNALS: readonly string[] = ['SOLUTION_FOUND', 'TERMINATE'];
+const DEFAULT_SIGNALS: readonly string[] = ['SOLUTION_FOUND', 'TERMINATE'];
 
 type EndView = {
   readonly rules: EndRules;
@@ -60,15 +60,12 @@ export function findEnd(view: EndView, registry: AgentRegistry): ChatEnd | undef
 }
 
 function findSignal({ rules, last }: EndView, registry: AgentRegistry): ChatEnd | undefined {
-  const signal = rules.signals.find((text) => last.content.includes(text)) ?? matchPattern(rules, last.content);
+  const span = rules.pattern && toPattern(rules.pattern).find(last.content);
+  const found = rules.signals.find((text) => last.content.includes(text));
+  const signal = found ?? (span && last.content.slice(span.start, span.end));
   if (signal !== undefined) return { reason: 'signal', signal, detail: `${last.name} said "${signal}".` };
   if (rules.predicate === undefined || !holds(rules.predicate, last, registry)) return undefined;
   return { reason: 'predicate', detail: `The predicate "${rules.predicate}" holds for what ${last.name} said.` };
-}
-
-function matchPattern({ pattern }: EndRules, content: string): string | undefined {
-  const span = pattern === undefined ? undefined : toPattern(pattern).find(content);
-  return span === undefined ? undefined : content.slice(span.start, span.end);
 }
 
 function toPattern(pattern: NonNullable<EndRules['pattern']>): LinearPattern {
@@ -122,28 +119,18 @@ const PATTERN = is.options({ source: { required: is.string }, flags: is.string }
 /** The rules of a conversation, complete and checked before anything runs. */
 export function createEndRules(given: GivenEndRules): EndRules {
   checkOptions(given, END_RULES, 'end');
-  const { pattern, ...rules } = withoutUndefined(given);
-  const described = typeof pattern === 'string' ? { source: pattern } : pattern;
-  return checkEndRules({
-    signals: DEFAULT_SIGNALS,
-    ...rules,
-    ...(described !== undefined && { pattern: plainPattern(described) }),
-  });
-}
-
-/** Plain data, also of a regular expression. */
-function plainPattern({ source, flags = '' }: NonNullable<EndRules['pattern']>): NonNullable<EndRules['pattern']> {
-  return flags === '' ? { source } : { source, flags };
-}
-
-function checkEndRules(rules: EndRules): EndRules {
-  if (rules.pattern !== undefined && toPattern(rules.pattern).test(''))
-    throw new InvalidInputError(`The pattern /${rules.pattern.source}/ fits an empty text: it is in every message.`, {
+  const { pattern, ...rest } = withoutUndefined(given);
+  const rules = { signals: DEFAULT_SIGNALS, ...rest };
+  if (rules.signals.includes(''))
+    throw new InvalidInputError('An empty text cannot be an end signal: it is in every message.');
+  if (pattern === undefined) return rules;
+  const { source, flags = '' } = typeof pattern === 'string' ? { source: pattern } : pattern;
+  const plain = flags === '' ? { source } : { source, flags }; // also of a regular expression
+  if (toPattern(plain).test(''))
+    throw new InvalidInputError(`The pattern /${source}/ fits an empty text: it is in every message.`, {
       details: { option: 'end.pattern' },
     });
-  for (const signal of rules.signals)
-    if (signal === '') throw new InvalidInputError('An empty text cannot be an end signal: it is in every message.');
-  return rules;
+  return { ...rules, pattern: plain };
 }
 
 /** A text without the words that would end a conversation. */

@@ -1,6 +1,6 @@
 import { accepts, checkValue } from '../../core/options.ts';
 import type { AskHuman, HumanRequest } from '../agent/reply.ts';
-import type { FilesOptions, SessionFiles } from '../run/files/session-files.ts';
+import type { FilesOptions } from '../run/files/session-files.ts';
 import type { AnswersById } from '../run/request-answers.ts';
 import { type Hold, holdTeam, type RunOptions, type RunResult } from '../run/team-run.ts';
 import { CHAT, type ChatTypes } from './chat-kind.ts';
@@ -26,14 +26,12 @@ export type ChatRunResult = RunResult<ChatTypes['end'], HumanRequest> & {
 };
 
 /** Where a conversation is held. */
-export type ChatHold = Omit<Hold<ChatTypes>, 'kind' | 'team' | 'script' | 'ask' | 'files'> & {
-  readonly files?: SessionFiles | undefined;
-};
+export type ChatHold = Omit<Hold<ChatTypes>, 'kind' | 'team' | 'script' | 'ask'>;
 
 /** Holds a conversation in a session: every move is saved, every outside call recorded. */
 export async function holdChat(
   chat: GroupChat,
-  { files, ...hold }: ChatHold,
+  hold: ChatHold,
   { ask, answers, ...options }: ChatRunOptions & FilesOptions = {},
 ): Promise<ChatRunResult> {
   const before = chat.messages.length;
@@ -45,7 +43,6 @@ export async function holdChat(
       script: (world) => new ChatLoop(chat, world),
       ask: ask && (async (request, { signal }) => toAnswer(await ask(request, { signal }))),
       answers: hold.answers ?? answers,
-      files,
     },
     options,
   );
@@ -53,8 +50,8 @@ export async function holdChat(
   return {
     ...result,
     newMessages,
-    folder: files?.isUsable ? files.folder : undefined,
-    fileProblems: files?.problems ?? [],
+    folder: hold.files?.isUsable ? hold.files.folder : undefined,
+    fileProblems: hold.files?.problems ?? [],
   };
 }
 

@@ -14,7 +14,6 @@ import type { ChatSettings } from './chat-state.ts';
 import type { GroupChatOptions } from './group-chat.ts';
 import { findCandidates } from './speaker-selection.ts';
 
-/** How a conversation is held where the options do not say. */
 const DEFAULTS = {
   managerName: 'chat_manager',
   speakerSelection: 'auto',

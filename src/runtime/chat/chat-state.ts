@@ -96,16 +96,10 @@ const schema = teamSchema(CHAT_KIND, {
   }),
 });
 
-const FORM = {
-  kind: CHAT_KIND,
-  schema,
-  noun: 'conversation',
-  advice: ': it was not saved by a group chat. Restore it with manager.restore().',
-} as const;
-
 /** Checks that a state is one of a conversation; throws an InvalidInputError that says what it is instead. */
 export function parseChatState(value: unknown): ChatState {
-  checkTeamState(value, FORM);
+  const advice = ': it was not saved by a group chat. Restore it with manager.restore().';
+  checkTeamState(value, { kind: CHAT_KIND, schema, noun: 'conversation', advice });
   return value as ChatState;
 }
 

@@ -128,7 +128,6 @@ async function applyPlans(
   return reports;
 }
 
-/** How a conversation goes on, and what is changed before. */
 type Continuation = {
   readonly options: ContinueOptions & { readonly replayBranch?: string | undefined };
   readonly change?: (chat: GroupChat) => void;
@@ -168,53 +167,43 @@ type Capture = {
   readonly config: Exclude<CodeExecutionConfig, false>;
 };
 
-/** Plans what restoring the captured working directories of a conversation would change, by agent. */
 async function planChatFiles(state: ChatState, registry: AgentRegistry): Promise<Record<string, WorkspacePlan>> {
   const plans: Record<string, WorkspacePlan> = {};
   for (const { name, workspace, config } of findCaptures(state)) {
     const isAllowed = registry.allowsCode(config);
     if (!isAllowed && workspace === null) continue; // nothing would be written, and the folder is not ours to look at
-    if (!isAllowed) throw refuseFolder(name, config.workDir);
+    // Which folder is written to is not for a checkpoint to say.
+    if (!isAllowed)
+      throw new InvalidInputError(
+        `The checkpoint asks to put files of "${name}" into "${config.workDir}", which is not allowed here. Allow the folder with allowCode of the registry (--allow-code at the command line).`,
+        { details: { agent: name, workDir: config.workDir } },
+      );
     const ignore = config.capture === false ? undefined : config.capture?.ignore;
     plans[name] = await planRestore(workspace ?? NOT_CAPTURED, config.workDir, ignore === undefined ? {} : { ignore });
   }
   return plans;
 }
 
-/** Which folder is written to is not for a checkpoint to say. */
-function refuseFolder(name: string, workDir: string): InvalidInputError {
-  return new InvalidInputError(
-    `The checkpoint asks to put files of "${name}" into "${workDir}", which is not allowed here. Allow the folder with allowCode of the registry (--allow-code at the command line).`,
-    { details: { agent: name, workDir } },
-  );
-}
-
 /** One for each folder: of agents that share one, whoever ran code last knows what it holds. */
-function findCaptures(state: ChatState): Capture[] {
+function findCaptures({ agents, chat }: ChatState): Capture[] {
+  const said = saidIn(chat);
+  const lastRun = ({ name }: AgentState) =>
+    said.findLastIndex((message) => message.name === name && message.code !== undefined);
   const byFolder = new Map<string, Capture>();
-  for (const { name, workspace, codeExecution } of inOrderOfRuns(state)) {
-    if (codeExecution === false) continue;
-    const folder = resolve(codeExecution.workDir);
-    if (workspace !== null || !byFolder.has(folder)) byFolder.set(folder, { name, workspace, config: codeExecution });
+  for (const agent of Object.values(agents).toSorted((a, b) => lastRun(a) - lastRun(b))) {
+    const { name, workspace, codeExecution: config } = agent;
+    if (config === false) continue;
+    const folder = resolve(config.workDir);
+    if (workspace !== null || !byFolder.has(folder)) byFolder.set(folder, { name, workspace, config });
   }
   return [...byFolder.values()];
 }
 
-function inOrderOfRuns({ agents, chat }: ChatState): AgentState[] {
-  const said = saidIn(chat);
-  const lastRun = ({ name }: AgentState) =>
-    said.findLastIndex((message) => message.name === name && message.code !== undefined);
-  return Object.values(agents).toSorted((a, b) => lastRun(a) - lastRun(b));
-}
-
 /** Lists the paths that a restore could not make what they were. */
 function describeLeft(reports: Readonly<Record<string, WorkspaceReport>>): RestoreProblem[] {
-  return Object.entries(reports).flatMap(([agent, { status, left, failed }]) => {
-    if (status === 'complete') return [];
-    const notes = [
-      ...left.map(({ path, note }) => ({ path, why: note })),
-      ...failed.map(({ path, problem }) => ({ path, why: problem })),
-    ];
-    return notes.map(({ path, why }) => ({ path: `$.agents.${agent}.workspace`, problem: `${path}: ${why}` }));
+  return Object.entries(reports).flatMap(([agent, { left, failed }]) => {
+    const notes = left.map(({ path, note }) => `${path}: ${note}`);
+    const problems = failed.map(({ path, problem }) => `${path}: ${problem}`);
+    return [...notes, ...problems].map((problem) => ({ path: `$.agents.${agent}.workspace`, problem }));
   });
 }

@@ -29,7 +29,6 @@ const OPTIONS: OptionChecks<GroupChatManagerOptions> = {
   chat: { required: groupChat },
 };
 
-/** What a conversation begins with. */
 type Problem = { readonly message: string; readonly initiator?: string; readonly rounds?: number };
 
 const PROBLEM: OptionChecks<Problem> = { message: { required: string }, initiator: string, rounds: RESUME.rounds };

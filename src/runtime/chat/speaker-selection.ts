@@ -2,7 +2,6 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import type { AgentTotals } from '../agent/agent-state.ts';
 import { askLeader } from '../agent/agent-turn.ts';
-import type { ChatMessage } from '../agent/chat-message.ts';
 import type { Effects } from '../agent/effects.ts';
 import { findName } from '../agent/find-name.ts';
 import type { ModelMessage } from '../model/chat-model.ts';
@@ -41,8 +40,10 @@ export async function selectSpeaker(view: SelectionView): Promise<Selection> {
   switch (speakerSelection) {
     case 'round_robin':
       return { speaker: nextInTurn(view, candidates) };
-    case 'random':
-      return drawSpeaker(view, candidates);
+    case 'random': {
+      const { value, state: randomState } = nextRandom(view.chat.randomState);
+      return { speaker: candidates[Math.floor(value * candidates.length)], randomState };
+    }
     case 'manual':
       return { speaker: await askPerson(view, candidates) };
     case 'auto':
@@ -71,11 +72,6 @@ function nextInTurn(view: SelectionView, candidates: readonly string[]): string 
   const names = namesOf(view);
   const after = names.indexOf(view.chat.lastSpeaker ?? '') + 1;
   return [...names.slice(after), ...names.slice(0, after)].find((name) => candidates.includes(name));
-}
-
-function drawSpeaker({ chat }: SelectionView, candidates: readonly string[]): Selection {
-  const { value, state } = nextRandom(chat.randomState);
-  return { speaker: candidates[Math.floor(value * candidates.length)], randomState: state };
 }
 
 function callSelector({ chat, registry }: SelectionView, candidates: readonly string[], name: string) {
@@ -129,14 +125,10 @@ function wordQuestion({ chat, agents }: SelectionView, candidates: readonly stri
     ...roles,
     '',
     'The conversation so far:',
-    ...chat.messages.map(wordMessage),
+    ...chat.messages.map(({ name, content }) => `${name}: ${content}`),
     '',
     'Who speaks next? Answer with the name alone.',
   ].join('\n');
-}
-
-function wordMessage({ name, content }: ChatMessage): string {
-  return `${name}: ${content}`;
 }
 
 /** One step of a small random generator (mulberry32). The state is a number, so that chance goes on where it was after a restore. */

@@ -47,15 +47,13 @@ function makePlaced<Made>({ file, name }: TeamFile, path: KeyPath, make: () => M
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;
     const { option } = error.details;
-    const problem = file.place(typeof option === 'string' ? [...path, ...keysOf(option)] : path, error.message);
+    // The keys of the file for an option of the code: `end.pattern`, `speaker_selection`.
+    const text = typeof option === 'string' ? option : '';
+    const keys = text.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`).split('.');
+    const problem = file.place(text === '' ? path : [...path, ...keys], error.message);
     const { message, details } = problemsError(name, [problem]);
     throw new InvalidInputError(message, { details: { ...error.details, ...details }, cause: error });
   }
-}
-
-/** The keys of the file for an option of the code: `end.pattern`, `speaker_selection`. */
-function keysOf(option: string): KeyPath {
-  return option.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`).split('.');
 }
 
 function createAgent(config: TeamAgentConfig, options: StandardAgentOptions, registry: AgentRegistry): StandardAgent {

@@ -15,12 +15,8 @@ export function completeCode({ workDir, timeoutMs, maxOutputBytes, languages, en
     maxOutputBytes: maxOutputBytes ?? 100_000,
     languages: languages ?? KNOWN_LANGUAGES,
     env: env ?? [],
-    capture: completeCapture(capture),
+    capture: capture !== false && { ...resolveWorkspaceOptions(capture), ignore: capture?.ignore ?? [] },
   };
-}
-
-function completeCapture(capture: Config['capture']): Capture {
-  return capture === false ? false : { ...resolveWorkspaceOptions(capture), ignore: capture?.ignore ?? [] };
 }
 
 /** What a configuration says, field by field, as paths of a state name them. */

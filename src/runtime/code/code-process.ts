@@ -91,7 +91,10 @@ export class CodeProcess {
 
   async #follow(): Promise<ProcessOutcome> {
     const { pid, stdout } = this.#child;
-    if (pid !== undefined) track(pid);
+    if (pid !== undefined) {
+      if (running.size === 0) process.on('exit', killRunning);
+      running.add(pid);
+    }
     const drained = stdout === null ? Promise.resolve() : this.#drain(stdout);
     this.#timers.push(setTimeout(() => this.stop('timeout'), this.#options.timeoutMs));
     const exit = await this.#exit();
@@ -101,7 +104,8 @@ export class CodeProcess {
     await this.#settle(drained);
     stdout?.destroy();
     for (const timer of this.#timers) clearTimeout(timer);
-    if (pid !== undefined) untrack(pid);
+    if (pid !== undefined) running.delete(pid);
+    if (running.size === 0) process.off('exit', killRunning);
     return { ...exit, stopped: this.#stopped, output: this.#output.finish() };
   }
 
@@ -136,14 +140,4 @@ export class CodeProcess {
     });
     await Promise.race([drained, patience]);
   }
-}
-
-function track(pid: number): void {
-  if (running.size === 0) process.on('exit', killRunning);
-  running.add(pid);
-}
-
-function untrack(pid: number): void {
-  running.delete(pid);
-  if (running.size === 0) process.off('exit', killRunning);
 }

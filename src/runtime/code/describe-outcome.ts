@@ -4,10 +4,8 @@ import type { ProcessOutcome } from './code-process.ts';
 type Measured = { readonly language: string; readonly durationMs: number };
 type Ran = Measured & { readonly file: string; readonly timeoutMs: number };
 
-/** How much of the end of an output is a failure's trace. */
 const TRACE_CHARS = 4000;
 
-/** Lines that say what went wrong, in the languages that are run. */
 const ERROR_LINE = /^\s*(?:Uncaught )?[\w.]*(?:Error|Exception|Interrupt|Exit)\b(?:.{0,300})/;
 
 /** The result of a block that was not run. */

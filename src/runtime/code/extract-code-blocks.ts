@@ -52,7 +52,6 @@ function isClosing(line: string, { indent, mark }: Fence): boolean {
   );
 }
 
-/** Takes off as much white space as the fence had, no more. */
 function dedent(line: string, chars: number): string {
   let from = 0;
   while (from < chars && (line[from] === ' ' || line[from] === '\t')) from++;

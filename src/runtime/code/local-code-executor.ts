@@ -31,7 +31,6 @@ const RUN: OptionChecks<CodeRunOptions> = { signal, idempotencyKey: filledString
 type Config = Exclude<CodeExecutionConfig, false>;
 type WholeConfig = ReturnType<typeof completeCode>;
 
-/** A block that is ready to run. */
 type Prepared = {
   readonly program: string;
   readonly file: string;
@@ -44,7 +43,6 @@ const SYSTEM_PATH = `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`;
 
 const CLOSED = 'The executor was closed before the code could run.';
 
-/** Characters of a digest that name a file. */
 const NAME_CHARS = 16;
 
 /**

@@ -9,8 +9,8 @@ import {
   type OptionCheck,
   type OptionChecks,
 } from '../../core/options.ts';
+import type { CheckpointManagerOptions } from '../../manager/call-options.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { CheckpointManagerOptions } from '../../manager/manager-options.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
 import type { StorageAddress } from '../../storage/open/address.ts';
 import { openStorage } from '../../storage/open/open.ts';
@@ -57,7 +57,6 @@ function parseSettings(settings: GivenCheckpointing, of: string): CheckpointingS
   return checkpointingSchema.parse(settings);
 }
 
-/** How a manager is opened by settings. */
 type OpenManagerOptions = StorageSource & { readonly manager?: Omit<CheckpointManagerOptions, 'storage'> };
 
 const OPEN: OptionChecks<OpenManagerOptions> = { ...SOURCE, manager: is.record };

@@ -39,13 +39,18 @@ export function applyEnvironment(
     if (override === undefined) {
       const suggestion = suggest(name, OVERRIDES.keys());
       problems.push({ path: name, message: `is not a setting.${formatSuggestion(suggestion)}` });
-    } else if (override.isList) put(copy, override.path, splitList(text));
-    else problems.push(...putYaml(copy, override.path, { name, text }));
+    } else if (override.isList) {
+      const items = text.split(',').map((item) => item.trim());
+      put(
+        copy,
+        override.path,
+        items.filter((item) => item !== ''),
+      );
+    } else problems.push(...putYaml(copy, override.path, { name, text }));
   }
   return { data: copy, problems };
 }
 
-/** Puts a value that is written as in the file. */
 function putYaml(
   copy: Record<string, unknown>,
   path: readonly string[],
@@ -54,13 +59,6 @@ function putYaml(
   const { data, problems } = yamlSource(text);
   if (problems.length === 0) put(copy, path, data);
   return problems.map(({ message }) => ({ path: name, message: `${message} Found ${describeValue(text)}.` }));
-}
-
-function splitList(text: string): string[] {
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '');
 }
 
 function put(target: Record<string, unknown>, [key = '', ...rest]: readonly string[], value: unknown): void {

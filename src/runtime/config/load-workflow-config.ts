@@ -85,14 +85,12 @@ function withoutFormerPath(config: WorkflowConfig): WorkflowConfig {
   return { ...config, workflow: { ...config.workflow, checkpointing: { ...checkpointing, storage_path } } };
 }
 
-/** Without the parts of a workflow definition. */
 function pickSettings({ workflow, fleet, agents }: { workflow?: object; fleet?: unknown; agents?: unknown }): object {
   const settings = Object.entries(workflow ?? {}).filter(([key]) => Object.hasOwn(SETTINGS.workflow, key));
   const parts = { workflow: Object.fromEntries(settings), fleet, agents };
   return withoutUndefined(parts);
 }
 
-/** The one data over the other, key by key. */
 function putOver(below: object, above: object): object {
   const merged: Record<string, unknown> = { ...below };
   for (const [key, value] of Object.entries(above)) {

@@ -7,7 +7,6 @@ import type { ProblemSource } from './yaml-source.ts';
 /** A part of a document that was checked: its value, or undefined and the problems. */
 export type Checked<Value> = { readonly value: Value | undefined; readonly problems: readonly Problem[] };
 
-/** Where to look and by what. */
 type CheckOptions<Schema extends ZodType> = {
   readonly source: ProblemSource;
   readonly schema: Schema;

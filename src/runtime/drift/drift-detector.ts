@@ -86,31 +86,24 @@ const MAX_TIMES = 500;
 export class DriftDetector {
   readonly #options: ReadDriftOptions;
   #count = 0;
-  #tracker = new StepTracker();
-  #signals: readonly Signal[];
-  #ledger: Ledger;
-  #goal: string | undefined;
-  #window: DriftEvent[] = [];
   #nextJudgeAt = 0;
-  #times: Time[] = [];
+  #memory: ReturnType<typeof remember>;
 
   constructor(options: DriftOptions = {}) {
     this.#options = readDriftOptions(options);
-    this.#signals = createSignals(this.#options);
-    this.#ledger = new Ledger(CAP_ALARMS * this.#options.alarmNats);
-    this.#goal = goalOf(this.#options);
+    this.#memory = remember(this.#options);
   }
 
   /** Takes in the next event and says what is to be thought of the run now. What cannot be read as an event counts as an empty one. */
   observe(event: DriftEvent): DriftAssessment {
     const read = readEvent(event, this.#count++);
-    const reading = this.#tracker.observe(read);
+    const reading = this.#memory.tracker.observe(read);
     const input = { event: read, reading, options: this.#options };
     const isPolling = reading !== undefined && this.#options.pollingTools.includes(reading.step.name);
-    for (const signal of this.#signals) {
+    for (const signal of this.#memory.signals) {
       if (isPolling && (signal.kind === 'loop' || signal.kind === 'stall')) continue;
       const found = signal.observe(input);
-      if (found !== undefined) this.#ledger.add(evidenceOf(signal, found));
+      if (found !== undefined) this.#memory.ledger.add(evidenceOf(signal, found));
     }
     this.#keep(event, read);
     const assessment = this.#assess(read.index);
@@ -124,13 +117,17 @@ export class DriftDetector {
     if (judge === undefined || assessment.status !== 'suspect' || assessment.index < this.#nextJudgeAt)
       return assessment;
     this.#nextJudgeAt = assessment.index + JUDGE_INTERVAL_EVENTS;
-    const ledger = this.#ledger;
+    const ledger = this.#memory.ledger;
     try {
       // A copy: what the judge does to it must not change what is remembered.
-      const question = structuredClone({ goal: this.#goal, window: this.#window, evidence: assessment.evidence });
+      const question = structuredClone({
+        goal: this.#memory.goal,
+        window: this.#memory.window,
+        evidence: assessment.evidence,
+      });
       const verdict = await askJudge(judge, question, judgeTimeoutMs);
       // What was asked about may have been forgotten meanwhile, by a reset or a restore.
-      return this.#ledger === ledger ? this.#hear(assessment, verdict) : assessment;
+      return this.#memory.ledger === ledger ? this.#hear(assessment, verdict) : assessment;
     } catch (error) {
       return { ...assessment, judgeProblem: problemOf(error) };
     }
@@ -138,12 +135,7 @@ export class DriftDetector {
 
   /** Forgets everything, as after a restore with a clean context; events are counted on, also those until the judge may be asked again. */
   reset(): void {
-    this.#tracker = new StepTracker();
-    this.#signals = createSignals(this.#options);
-    this.#ledger = new Ledger(CAP_ALARMS * this.#options.alarmNats);
-    this.#goal = goalOf(this.#options);
-    this.#window = [];
-    this.#times = [];
+    this.#memory = remember(this.#options);
   }
 
   /** All it remembers; with the same options and the same further events, a detector restored from it says the same. */
@@ -151,37 +143,32 @@ export class DriftDetector {
     return structuredClone({
       version: 1,
       count: this.#count,
-      tracker: this.#tracker.snapshot(),
-      signals: Object.fromEntries(this.#signals.map((signal) => [signal.name, signal.snapshot()])),
-      ledger: this.#ledger.snapshot(),
-      goal: this.#goal,
-      window: this.#window,
+      tracker: this.#memory.tracker.snapshot(),
+      signals: Object.fromEntries(this.#memory.signals.map((signal) => [signal.name, signal.snapshot()])),
+      ledger: this.#memory.ledger.snapshot(),
+      goal: this.#memory.goal,
+      window: this.#memory.window,
       nextJudgeAt: this.#nextJudgeAt,
-      ...(this.#times.length > 0 && { times: this.#times.slice(-MAX_TIMES) }),
+      ...(this.#memory.times.length > 0 && { times: this.#memory.times.slice(-MAX_TIMES) }),
     });
   }
 
   /** Goes on from what was remembered; what is no snapshot is an `InvalidInputError`, and changes nothing. */
   restore(snapshot: DriftSnapshot): void {
     const copy = readDriftSnapshot(snapshot);
+    this.#memory = remember(this.#options, copy);
     this.#count = copy.count;
-    this.#tracker = new StepTracker(copy.tracker);
-    this.#signals = createSignals(this.#options, copy.signals);
-    this.#ledger = new Ledger(CAP_ALARMS * this.#options.alarmNats, copy.ledger);
-    this.#goal = copy.goal;
-    this.#window = copy.window.slice(-JUDGE_WINDOW_EVENTS);
     this.#nextJudgeAt = copy.nextJudgeAt;
-    this.#times = [...(copy.times ?? [])];
   }
 
   /** What the judge will see is kept only if there is a judge. */
   #keep(event: DriftEvent, read: ReadEvent): void {
-    if (read.at !== undefined) this.#times.push([read.index, read.at]);
-    if (this.#times.length > 2 * MAX_TIMES) this.#times = this.#times.slice(-MAX_TIMES);
+    if (read.at !== undefined) this.#memory.times.push([read.index, read.at]);
+    if (this.#memory.times.length > 2 * MAX_TIMES) this.#memory.times = this.#memory.times.slice(-MAX_TIMES);
     if (this.#options.judge === undefined) return;
-    if (read.kind === 'goal') this.#goal = boundText(read.text, MAX_GOAL_CHARS);
-    this.#window.push(clipEvent(event));
-    if (this.#window.length > JUDGE_WINDOW_EVENTS) this.#window.shift();
+    if (read.kind === 'goal') this.#memory.goal = boundText(read.text, MAX_GOAL_CHARS);
+    this.#memory.window.push(clipEvent(event));
+    if (this.#memory.window.length > JUDGE_WINDOW_EVENTS) this.#memory.window.shift();
   }
 
   #hear(assessment: DriftAssessment, verdict: HeardVerdict | undefined): DriftAssessment {
@@ -189,7 +176,7 @@ export class DriftDetector {
       return { ...assessment, judgeProblem: 'The judge did not answer with a number "unproductive" from 0 to 1.' };
     }
     const { kinds, agent = '', index } = assessment;
-    this.#ledger.add({ signal: 'judge', kind: kinds[0] ?? 'stall', agent, steps: [index], ...verdict });
+    this.#memory.ledger.add({ signal: 'judge', kind: kinds[0] ?? 'stall', agent, steps: [index], ...verdict });
     return { ...assessment, ...this.#assess(index) };
   }
 
@@ -198,12 +185,12 @@ export class DriftDetector {
     const { alarmNats } = this.#options;
     const scores: Partial<Record<DriftKind, number>> = {};
     let worst: Account | undefined;
-    for (const account of this.#ledger.accounts()) {
+    for (const account of this.#memory.ledger.accounts()) {
       scores[account.kind] = Math.max(scores[account.kind] ?? 0, account.nats / alarmNats);
       if (worst === undefined || account.nats > worst.nats) worst = account;
     }
     const score = (worst?.nats ?? 0) / alarmNats;
-    const { repetitiveness } = this.#tracker;
+    const { repetitiveness } = this.#memory.tracker;
     if (worst === undefined || score < SUSPECT_SCORE)
       return { index, status: 'healthy', kinds: [], scores, score, repetitiveness, ...NOTHING_HELD };
     const kinds = (Object.entries(scores) as [DriftKind, number][])
@@ -211,20 +198,28 @@ export class DriftDetector {
       .sort(([, a], [, b]) => b - a)
       .map(([kind]) => kind);
     const status = score >= 1 ? 'drifting' : 'suspect';
-    const found = this.#ledger.caseAgainst(worst);
+    const found = this.#memory.ledger.caseAgainst(worst);
     const since = this.#since(found.onset);
     return { index, status, kinds, scores, score, repetitiveness, ...found, ...since, judgeProblem: undefined };
   }
 
   #since(onset: number | undefined): { readonly sinceMs?: number } {
-    const time = onset === undefined ? undefined : this.#times.find(([index]) => index >= onset);
+    const time = onset === undefined ? undefined : this.#memory.times.find(([index]) => index >= onset);
     return time === undefined ? {} : { sinceMs: time[1] };
   }
 }
 
-/** The goal that is given, as far as a judge is told it. */
-function goalOf({ goal }: ReadDriftOptions): string | undefined {
-  return goal === undefined ? undefined : boundText(goal, MAX_GOAL_CHARS);
+/** What is remembered: what was saved, or nothing but the goal that is given. */
+function remember(options: ReadDriftOptions, saved: Partial<DriftSnapshot> = { goal: options.goal }) {
+  const { goal, window = [], times = [] } = saved;
+  return {
+    tracker: new StepTracker(saved.tracker),
+    signals: createSignals(options, saved.signals),
+    ledger: new Ledger(CAP_ALARMS * options.alarmNats, saved.ledger),
+    goal: goal === undefined ? undefined : boundText(goal, MAX_GOAL_CHARS),
+    window: window.slice(-JUDGE_WINDOW_EVENTS),
+    times: [...times],
+  };
 }
 
 /** Field by field: a spread, made for nearly every event, took a tenth of all the time. */
@@ -243,20 +238,17 @@ const NOTHING_HELD = Object.freeze({
 
 /** A copy of a snapshot that was saved; anything else, whatever its shape, is an `InvalidInputError` that names the damaged part. */
 function readDriftSnapshot(snapshot: unknown): DriftSnapshot {
-  const copy = copyOf(snapshot);
+  let copy: unknown;
+  try {
+    copy = structuredClone(snapshot);
+  } catch (cause) {
+    throw invalid('is not plain data', cause);
+  }
   if (!isRecord(copy)) throw invalid('is not an object');
   if (copy.version !== 1) throw invalid(`is of version ${String(JSON.stringify(copy.version))}, and not of version 1`);
   for (const [part, schema] of Object.entries(PARTS))
     if (!schema.safeParse(copy[part]).success) throw invalid(`is damaged in "${part}"`);
   return copy as DriftSnapshot;
-}
-
-function copyOf(snapshot: unknown): unknown {
-  try {
-    return structuredClone(snapshot);
-  } catch (error) {
-    throw invalid('is not plain data', error);
-  }
 }
 
 function invalid(problem: string, cause?: unknown): InvalidInputError {

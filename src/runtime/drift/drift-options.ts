@@ -1,17 +1,6 @@
 import { type Defined, withoutUndefined } from '../../core/defined.ts';
-import {
-  accepts,
-  callback,
-  checkOptions,
-  listOf,
-  type OptionCheck,
-  type OptionChecks,
-  oneOf,
-  options,
-  positive,
-  string,
-  wholeFrom,
-} from '../../core/options.ts';
+import * as is from '../../core/options.ts';
+import { checkOptions, type OptionCheck, type OptionChecks } from '../../core/options.ts';
 import { MAX_DELAY_MS } from '../../core/time/timer.ts';
 import { SIGNAL_NAMES, type SignalName } from './signals/signal-types.ts';
 import { boundName } from './step/bounded.ts';
@@ -54,25 +43,25 @@ const DEFAULT_DRIFT_OPTIONS = Object.freeze({
   judgeTimeoutMs: 30_000,
 }) satisfies DriftOptions;
 
-const count = wholeFrom(1);
+const count = is.wholeFrom(1);
 
 const OPTIONS = {
-  alarmNats: positive,
-  without: listOf(oneOf(...SIGNAL_NAMES)),
-  pollingTools: listOf(string),
-  goal: string,
+  alarmNats: is.positive,
+  without: is.listOf(is.oneOf(...SIGNAL_NAMES)),
+  pollingTools: is.listOf(is.string),
+  goal: is.string,
   maxIdleSteps: count,
   expectedCycles: count,
-  contextLimitTokens: positive,
-  judge: callback,
-  judgeTimeoutMs: accepts(
+  contextLimitTokens: is.positive,
+  judge: is.callback,
+  judgeTimeoutMs: is.accepts(
     `a number above 0, up to ${MAX_DELAY_MS}`,
-    (value) => positive(value) === undefined && Number(value) <= MAX_DELAY_MS,
+    (value) => is.positive(value) === undefined && Number(value) <= MAX_DELAY_MS,
   ),
 } satisfies OptionChecks<DriftOptions>;
 
 /** Accepts the options of a detector, as a part of others. */
-export const driftOptions: OptionCheck = options(OPTIONS);
+export const driftOptions: OptionCheck = is.options(OPTIONS);
 
 /** Fills in defaults; an unknown or senseless option is an `InvalidInputError`. */
 export function readDriftOptions(given: DriftOptions): ReadDriftOptions {

@@ -26,17 +26,8 @@ export type LedgerState = z.infer<typeof ledgerState>;
 export type Account = {
   readonly kind: DriftKind;
   readonly agent: string;
-  readonly nats: number;
+  nats: number;
   readonly onset: number | undefined;
-};
-
-/** An account laid open: what it rests on, and that in words. */
-export type Case = {
-  readonly agent: string;
-  readonly onset: number | undefined;
-  readonly evidence: readonly DriftEvidence[];
-  readonly signals: readonly string[];
-  readonly summary: string;
 };
 
 /** Ways times agents that are kept; the oldest is forgotten. */
@@ -51,12 +42,8 @@ const SUMMARY_REASONS = 3;
 /** Keeps one account for each way of drifting and each agent: one agent's progress does not excuse another's loop. */
 export class Ledger {
   readonly #capNats: number;
-  readonly #accounts = new Map<string, OpenAccount>();
+  readonly #accounts = new Map<string, Account>();
   #evidence: readonly DriftEvidence[];
-  /** The last case, as long as nothing was added to what it rests on. */
-  #lastCase:
-    | { readonly account: OpenAccount; readonly evidence: readonly DriftEvidence[]; readonly case: Case }
-    | undefined;
 
   constructor(capNats: number, state?: LedgerState) {
     this.#capNats = capNats;
@@ -81,22 +68,19 @@ export class Ledger {
   }
 
   /** The accounts with something in them. */
-  accounts(): Iterable<Account> {
+  accounts(): Iterable<Readonly<Account>> {
     return this.#accounts.values();
   }
 
-  /** The last evidence about one way of drifting of one agent, since it began. */
-  caseAgainst({ kind, agent, onset }: Account): Case {
-    const account = this.#accounts.get(`${kind} ${agent}`);
-    const last = this.#lastCase;
-    if (last !== undefined && last.account === account && last.evidence === this.#evidence) return last.case;
+  /** An account laid open: the last evidence about it since it began, and what that says, in words. */
+  caseAgainst({ kind, agent, onset }: Readonly<Account>) {
     const evidence = this.#evidence.filter(
       (found) => found.kind === kind && found.agent === agent && (found.steps.at(-1) ?? 0) >= (onset ?? 0),
     );
-    const signals = [...new Set(evidence.map(({ signal }) => signal))];
-    const found = { agent, onset, evidence, signals, summary: summarise({ kind, agent, onset }, evidence) };
-    if (account !== undefined) this.#lastCase = { account, evidence: this.#evidence, case: found };
-    return found;
+    const since = onset === undefined ? '' : ` since event ${onset}`;
+    const reasons = [...new Set(evidence.map(({ reason }) => reason))].slice(-SUMMARY_REASONS);
+    const summary = [`${agent} shows signs of drift (${kind})${since}.`, ...reasons].join(' ');
+    return { agent, onset, evidence, signals: [...new Set(evidence.map(({ signal }) => signal))], summary };
   }
 
   snapshot(): LedgerState {
@@ -106,19 +90,10 @@ export class Ledger {
     };
   }
 
-  #open(key: string, { kind, agent, nats, steps: [onset = 0] }: DriftEvidence): OpenAccount | undefined {
+  #open(key: string, { kind, agent, nats, steps: [onset = 0] }: DriftEvidence): Account | undefined {
     if (nats <= 0) return undefined;
     const account = { kind, agent, nats: 0, onset };
     remember(this.#accounts, [key, account], MAX_ACCOUNTS);
     return account;
   }
-}
-
-type OpenAccount = Account & { nats: number };
-
-/** Says in words what the evidence says in numbers. */
-function summarise(account: Omit<Account, 'nats'>, evidence: readonly DriftEvidence[]): string {
-  const since = account.onset === undefined ? '' : ` since event ${account.onset}`;
-  const reasons = [...new Set(evidence.map(({ reason }) => reason))].slice(-SUMMARY_REASONS);
-  return [`${account.agent} shows signs of drift (${account.kind})${since}.`, ...reasons].join(' ');
 }

@@ -20,8 +20,8 @@ import {
   type FleetState,
   findLimit,
   parseFleetState,
+  wordRequest,
 } from './fleet-state.ts';
-import { wordRequest } from './ledger-prompts.ts';
 
 export type FleetTypes = {
   readonly state: FleetState;
@@ -119,7 +119,6 @@ function nameMove({ phase, planCount, rounds, nextSpeaker }: FleetRecord): strin
   }
 }
 
-/** What was said last: the answer, a message, the plan, or the task. */
 function findLast({ end, messages, taskLedger, task, settings }: FleetRecord) {
   const byOrchestrator = end?.answer || (messages.length === 0 && taskLedger?.plan);
   if (byOrchestrator) return { name: settings.orchestratorName, content: byOrchestrator };

@@ -5,17 +5,17 @@ import type { Script, World } from '../run/team-run.ts';
 import type { Fleet } from './fleet.ts';
 import type { FleetTypes } from './fleet-kind.ts';
 import {
+  ANSWERED,
   APPROVE,
   describeEnd,
   type FleetEndReason,
   type FleetRecord,
   findLimit,
-  mayAskForAnswer,
   type TaskLedger,
+  wordRequest,
 } from './fleet-state.ts';
 import { GatedEffects, type ToolCallEvent } from './gated-effects.ts';
-import { LedgerKeeper } from './ledger-keeper.ts';
-import { wordLedger, wordRequest } from './ledger-prompts.ts';
+import { LedgerKeeper, wordLedger } from './ledger-keeper.ts';
 import type { ProgressLedger } from './progress-ledger.ts';
 
 /** At which moments a fleet is saved. */
@@ -169,7 +169,10 @@ export class FleetLoop implements Script {
       }),
       registry: this.#fleet.registry,
       partner: settings.orchestratorName,
-      ask: (message) => this.#askToReply(agent.name, turnId, message),
+      ask: async (message) => {
+        const question = { id: `${turnId}-reply`, kind: 'reply', agent: agent.name, message, options: [] } as const;
+        return (await this.#world.ask(question)).answer;
+      },
       signal,
       recall,
       onText: onText && ((delta) => onText(agent.name, delta)),
@@ -190,15 +193,10 @@ export class FleetLoop implements Script {
     await this.#say(message ?? { name: settings.orchestratorName, content: `${name} has nothing to say.` }, change);
   }
 
-  async #askToReply(agent: string, turnId: string, message: string): Promise<string> {
-    const { answer } = await this.#world.ask({ id: `${turnId}-reply`, kind: 'reply', agent, message, options: [] });
-    return answer;
-  }
-
   async #answer(): Promise<void> {
     const reason = this.#fleet.record.ending ?? 'satisfied';
     const { lastWords } = this.#fleet.record;
-    const text = mayAskForAnswer(reason) ? await this.#keeper.composeAnswer(reason === 'satisfied') : lastWords;
+    const text = ANSWERED.includes(reason) ? await this.#keeper.composeAnswer(reason === 'satisfied') : lastWords;
     return this.#finish(reason, text.trim() === '' ? lastWords : text);
   }
 

@@ -7,8 +7,7 @@ import { nameModel, overrideModel, standardAgents } from '../agent/agent-options
 import { type AgentRegistry, registry } from '../agent/agent-registry.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { HumanInTheLoopSettings, WorkflowConfig } from '../config/config-schema.ts';
-import type { ChatModel } from '../model/chat-model.ts';
-import type { LanguageModel } from '../model/language-model.ts';
+import type { ChatModel, LanguageModel } from '../model/chat-model.ts';
 import type { LlmConfig } from '../model/llm-config.ts';
 import { checkMembers } from '../run/agent-team.ts';
 import { checkNames, checkTrust, createPolicy, humanInTheLoop, type OperationPolicy } from '../run/run-options.ts';
@@ -57,7 +56,6 @@ const DEFAULTS = {
 } as const;
 const CALLBACKS: FleetCallbackFlags = { streaming: true, progressLedger: true, toolCalls: true };
 
-/** What the limits of a fleet accept. */
 const LIMITS = {
   maxRoundCount: is.wholeFrom(1),
   maxStallCount: is.wholeFrom(0),

@@ -28,7 +28,6 @@ export type FleetRunResult = RunResult<FleetTypes['end'], FleetRequest> & {
 /** Where a fleet works. */
 export type FleetHold = Omit<Hold<FleetTypes>, 'kind' | 'team' | 'script' | 'ask'>;
 
-/** What a fleet is asked for, or granted, before it goes on. */
 type Going = { readonly prompt?: string; readonly rounds?: number };
 
 /** What the first checkpoint is about, if the fleet was changed before it goes on. */

@@ -25,7 +25,6 @@ const madeFleet = is.accepts(
 
 const OPTIONS: OptionChecks<FleetRunnerOptions> = { ...FLEET_RUN, ...HELD, fleet: { required: madeFleet } };
 
-/** What a fleet is to do. */
 type Task = { readonly task: string };
 
 const TASK: OptionChecks<Task> = { task: { required: is.string } };

@@ -148,6 +148,11 @@ export function parseFleetState(value: unknown): FleetState {
   return value as FleetState;
 }
 
+/** The request with everything that was asked for later. */
+export function wordRequest({ task, followUps }: Pick<FleetRecord, 'task' | 'followUps'>): string {
+  return [task, ...followUps.map((prompt) => `Later the user said: ${prompt}`)].join('\n\n');
+}
+
 /** Why a fleet stopped for good. */
 export type FleetEndReason =
   | 'satisfied'
@@ -157,6 +162,9 @@ export type FleetEndReason =
   | 'cost_budget'
   | 'plan_rejected'
   | 'exit';
+
+/** The ends at which the orchestrator's model may still be asked to put an answer together. */
+export const ANSWERED: readonly FleetEndReason[] = ['satisfied', 'max_rounds', 'max_resets'];
 
 /** How a fleet ended; recorded in its last checkpoint. */
 export type FleetEnd = {
@@ -173,11 +181,6 @@ export function findLimit(record: FleetRecord, totals: AgentTotals): FleetEndRea
   if (maxTokens !== null && totals.inputTokens + totals.outputTokens >= maxTokens) return 'token_budget';
   if (maxCostUsd !== null && totals.costUsd >= maxCostUsd) return 'cost_budget';
   return record.rounds >= record.roundLimit ? 'max_rounds' : undefined;
-}
-
-/** Whether the orchestrator's model may still be asked to put an answer together. */
-export function mayAskForAnswer(reason: FleetEndReason): boolean {
-  return reason === 'satisfied' || reason === 'max_rounds' || reason === 'max_resets';
 }
 
 /** Says why a fleet ends. */

@@ -1,4 +1,4 @@
-import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import type { StepAttempt } from '../../manager/effect/step.ts';
 import type { EffectCall, Effects } from '../agent/effects.ts';
 import { type ActingCall, isActing, refuseCall } from '../run/guarded-tools.ts';
 import { REJECT } from '../run/request-answers.ts';
@@ -8,7 +8,6 @@ import { APPROVE, type FleetAnswer, type FleetQuestion } from './fleet-state.ts'
 type GateParts = {
   readonly effects: Effects;
   readonly policy: OperationPolicy;
-  /** Whose turn it is. */
   readonly agent: string;
   /** What the ids of this turn's questions begin with. */
   readonly turnId: string;
@@ -57,11 +56,9 @@ export class GatedEffects implements Effects {
       operation,
       input: call.input,
     });
-    return answer.answer === REJECT ? refuse(call, operation, answer) : undefined;
+    if (answer.answer !== REJECT) return undefined;
+    const { by, value } = answer;
+    const why = typeof value === 'string' && value !== '' ? ` ${value}` : '';
+    return refuseCall(call, `${operation} was rejected by ${by}, so it was not done.${why}`);
   }
-}
-
-function refuse(call: ActingCall, operation: string, { by, value }: FleetAnswer) {
-  const why = typeof value === 'string' && value !== '' ? ` ${value}` : '';
-  return refuseCall(call, `${operation} was rejected by ${by}, so it was not done.${why}`);
 }

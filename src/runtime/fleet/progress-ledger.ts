@@ -39,7 +39,10 @@ export function parseProgressLedger(text: string, speakers: readonly string[]): 
   const required = isDone ? [] : problems;
   const speaker = readEntry(fields, 'next_speaker', (value) => findName(toText(value) ?? '', speakers), required);
   const instruction = readEntry(fields, 'instruction_or_question', toText, required);
-  if (problems.length > 0) return { problems: problems.map((problem) => withChoices(problem, speakers)) };
+  if (problems.length > 0) {
+    const choices = ` Choose one of: ${speakers.join(', ')}.`;
+    return { problems: problems.map((one) => (one.startsWith('"next_speaker"') ? `${one}${choices}` : one)) };
+  }
   return {
     ledger: {
       is_request_satisfied: satisfied ?? { reason: '', answer: false },
@@ -49,10 +52,6 @@ export function parseProgressLedger(text: string, speakers: readonly string[]): 
       instruction_or_question: instruction ?? { reason: '', answer: '' },
     },
   };
-}
-
-function withChoices(problem: string, speakers: readonly string[]): string {
-  return problem.startsWith('"next_speaker"') ? `${problem} Choose one of: ${speakers.join(', ')}.` : problem;
 }
 
 /** The first object in a text that has a key of the ledger. */

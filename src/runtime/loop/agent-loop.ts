@@ -1,13 +1,14 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { ClosedError, ConflictError, hasErrorCode, NotFoundError } from '../../core/errors.ts';
 import { checkOptions, delayFrom, filledString, flag, listOf, type OptionChecks } from '../../core/options.ts';
+import { withDeadline } from '../../core/time/deadline.ts';
 import { type OwnSave, SAVES_ITSELF, type SelfSaving } from '../../manager/agent/agent.ts';
 import { isLeaseConflict } from '../../manager/lease/lease-refs.ts';
 import { Inbox } from './inbox.ts';
 import { type AgentLoopOptions, type LoopParts, openParts, orClose } from './loop-options.ts';
 import type { LoopAgentState } from './state/agent-state.ts';
 import { type ErrorText, errorText } from './state/error-text.ts';
-import { type Message, takeBack } from './state/mailbox.ts';
+import type { Message } from './state/mailbox.ts';
 import type { LoopListener } from './turn/loop-events.ts';
 import { type LoopEnding, TurnLoop } from './turn-loop.ts';
 
@@ -54,7 +55,6 @@ export class AgentLoop implements SelfSaving {
     const parts = await openParts(options);
     return orClose(parts.session, async () => {
       const loop = new AgentLoop(parts);
-      await loop.#loop.recovery.open();
       await loop.#inbox.open();
       parts.events.open();
       return loop;
@@ -68,7 +68,7 @@ export class AgentLoop implements SelfSaving {
 
   get status(): 'running' | 'escalated' | 'ended' {
     if (this.#close !== undefined || this.#loop.ending !== undefined) return 'ended';
-    return this.state.loop.escalation === null ? 'running' : 'escalated';
+    return this.#parts.live.loop.escalation === null ? 'running' : 'escalated';
   }
 
   /** What `manager.save` and `workers.saveGroup` save of it, in its own session; also in the middle of a turn. */
@@ -89,7 +89,7 @@ export class AgentLoop implements SelfSaving {
     } catch (error) {
       // Whoever drives the agent now takes its messages: this loop can do nothing more for it, and says so by ending.
       if (hasErrorCode(error, 'CONFLICT')) this.#loop.fail(error);
-      throw this.#describe(error);
+      throw this.#describe(error, this.#ended('the message was not taken').message);
     } finally {
       this.#loop.alarm.ring();
     }
@@ -109,8 +109,10 @@ export class AgentLoop implements SelfSaving {
     try {
       return await this.#loop.run();
     } catch (error) {
-      const told =
-        hasErrorCode(error, 'CLOSED') && this.#parts.session.isClosed ? this.#cutOff(error) : this.#describe(error);
+      const told = this.#describe(
+        error,
+        `The CheckpointManager of agent "${this.#parts.identity.agentId}" was closed while its loop ran, so the loop has ended. Call stop() of the loop first, then close the manager.`,
+      );
       this.#failure = errorText(told);
       throw told;
     } finally {
@@ -119,22 +121,13 @@ export class AgentLoop implements SelfSaving {
   }
 
   /** The session's errors in the words of a loop. That somebody else changed it means that another loop drives the agent, too. */
-  #describe(error: unknown): unknown {
-    if (hasErrorCode(error, 'CLOSED') && this.#parts.session.isClosed) return this.#ended('the message was not taken');
+  #describe(error: unknown, closed: string): unknown {
+    if (hasErrorCode(error, 'CLOSED') && this.#parts.session.isClosed) return new ClosedError(closed, { cause: error });
     if (!hasErrorCode(error, 'CONFLICT') || isLeaseConflict(error)) return error;
     const { agentId } = this.#parts.identity;
     return new ConflictError(
       `Another loop drives agent "${agentId}" too, in this process or another one, and wrote first, so this one has ended. Open loops with the option "lease": then the second is refused, or waits.`,
       { details: { agentId, sessionId: this.#parts.session.id }, cause: error },
-    );
-  }
-
-  /** Nobody stopped the loop, and it cannot write any more. */
-  #cutOff(cause: unknown): ClosedError {
-    const { agentId } = this.#parts.identity;
-    return new ClosedError(
-      `The CheckpointManager of agent "${agentId}" was closed while its loop ran, so the loop has ended. Call stop() of the loop first, then close the manager.`,
-      { cause },
     );
   }
 
@@ -149,14 +142,18 @@ export class AgentLoop implements SelfSaving {
   async resume(options: { readonly retry?: readonly string[] } = {}): Promise<void> {
     checkOptions(options, RESUME, 'resume()');
     const { live, checkpoints } = this.#parts;
+    const { mailbox, works } = live;
     await this.#awakened();
     const retry = new Set(options.retry);
-    this.#checkSetAside(retry);
-    const { setAside } = live.state.mailbox;
-    live.works.load(
-      setAside.flatMap(({ message, work }) => (work !== undefined && retry.has(message.id) ? [work] : [])),
-    );
-    live.change({ mailbox: takeBack(live.state.mailbox, retry) });
+    const known = new Map(mailbox.setAside.map(({ message, work }) => [message.id, work]));
+    const unknown = [...retry].filter((id) => !known.has(id));
+    if (unknown.length > 0)
+      throw new NotFoundError(
+        `Nothing was resumed, because of these messages none is set aside: ${unknown.join(', ')} (set aside: ${[...known.keys()].join(', ') || 'none'}).`,
+        { details: { unknown } },
+      );
+    works.load([...retry].flatMap((id) => known.get(id) ?? []));
+    mailbox.takeBack(retry);
     this.#loop.recovery.forgive();
     await checkpoints.take({ type: 'routine', trigger: 'resumed' });
     this.#loop.alarm.ring();
@@ -164,22 +161,12 @@ export class AgentLoop implements SelfSaving {
 
   /** Resolves when the agent is awake; what was recorded is gone through by `run`, so before that nobody knows how it is. */
   async #awakened(): Promise<void> {
-    if (this.status === 'ended') throw this.#ended('nothing was resumed');
-    if (this.#run === undefined) throw new ClosedError('The loop does not run yet. Call run() first, then resume().');
     const refuse = (): never => {
       throw this.#ended('nothing was resumed');
     };
+    if (this.status === 'ended') refuse();
+    if (this.#run === undefined) throw new ClosedError('The loop does not run yet. Call run() first, then resume().');
     await Promise.race([this.#loop.awake, this.#run.then(refuse)]);
-  }
-
-  #checkSetAside(ids: ReadonlySet<string>): void {
-    const known = this.state.mailbox.setAside.map(({ message }) => message.id);
-    const unknown = [...ids].filter((id) => !known.includes(id));
-    if (unknown.length === 0) return;
-    throw new NotFoundError(
-      `Nothing was resumed, because of these messages none is set aside: ${unknown.join(', ')} (set aside: ${known.join(', ') || 'none'}).`,
-      { details: { unknown } },
-    );
   }
 
   /** Ends the run: after the turn under way, if that ends in time. Saves, and lets others have the agent. Idempotent. */
@@ -188,26 +175,24 @@ export class AgentLoop implements SelfSaving {
     const { checkpoint, graceMs } = { ...DEFAULT_STOP, ...withoutUndefined(options) };
     this.#isSavedAtEnd ||= checkpoint;
     this.#loop.end('stopped');
-    await Promise.race([this.#run?.catch(() => undefined), this.#waitFor(graceMs)]);
+    await this.#runFor(graceMs);
     this.#loop.turns.stop();
     await this.#end().finally(() => this.#abandon(this.#loop.ending ?? 'stopped'));
   }
 
-  async #waitFor(delayMs: number): Promise<void> {
-    if (this.#run === undefined) return;
+  /** Waits for the run, whatever becomes of it, but no longer than this. */
+  async #runFor(timeoutMs: number): Promise<void> {
     const { setTimer } = this.#parts.ports;
-    await new Promise<void>((resolve) => {
-      const cancel = setTimer(resolve, { delayMs, keepsProcessAlive: true });
-      void this.#run?.catch(() => undefined).finally(cancel);
-    });
+    const deadline = { timeoutMs, setTimer, onTimeout: () => new Error('It goes on.') };
+    await withDeadline(deadline, () => this.#run).catch(() => undefined);
   }
 
-  /** What a turn that did not end has done so far is saved with the rest. */
   async #end(): Promise<void> {
     this.#close ??= this.#saveAndClose();
     return this.#close;
   }
 
+  /** What a turn that did not end has done so far is saved with the rest. */
   async #saveAndClose(): Promise<void> {
     const { live, session, manager, tell } = this.#parts;
     this.#loop.end('stopped');
@@ -217,10 +202,8 @@ export class AgentLoop implements SelfSaving {
     } finally {
       await session.close();
       await manager.engine.settled(); // whoever looks next, from anywhere, sees what retention left
-      tell({
-        kind: 'stopped',
-        ...(error === undefined ? { reason: this.#loop.ending ?? 'stopped' } : { reason: 'failed', error }),
-      });
+      const reason = error === undefined ? (this.#loop.ending ?? 'stopped') : 'failed';
+      tell({ kind: 'stopped', reason, ...(error !== undefined && { error }) });
     }
   }
 }

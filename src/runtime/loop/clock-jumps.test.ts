@@ -6,7 +6,7 @@ import type { SetTimer } from '../../core/time/timer.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import type { DriftReading, DriftWatch, LoopAgent, LoopEvent } from './index.ts';
 import { nextPoint, onEveryPoint } from './loop-clocks.ts';
-import { RateLimit } from './recovery.ts';
+import { withinDay } from './turn/agent-checkpoints.ts';
 
 const DAY = 24 * HOUR;
 
@@ -184,11 +184,10 @@ describe('the rest between two restores', () => {
 
 describe('times that are noted', () => {
   test('[loop.10] and lie ahead, because the clock was set back, count as just now', () => {
-    const limit = new RateLimit({ cooldownMs: 10, maxPerDay: 2 }, [1000, 1005]);
-    expect(limit.timesMs(500)).toEqual([500, 500]);
-    expect(limit.isUsedUp(499 + DAY)).toBe(true);
-    expect(limit.restsUntilMs()).toBe(510);
-    expect(limit.isUsedUp(500 + DAY)).toBe(false);
+    const noted = withinDay([1000, 1005], 500);
+    expect(noted).toEqual([500, 500]);
+    expect(withinDay(noted, 499 + DAY)).toEqual([500, 500]);
+    expect(withinDay(noted, 500 + DAY)).toEqual([]);
   });
 });
 

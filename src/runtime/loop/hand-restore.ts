@@ -3,10 +3,11 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { readRecorded } from '../../manager/effect/recordings.ts';
+import { ACCEPT_STEP } from '../../manager/retention/retention-protections.ts';
 import type { Session } from '../../manager/session/session.ts';
 import type { MadeCall } from '../run/work.ts';
 import type { Job } from './state/agent-state.ts';
-import { findPending, type Message } from './state/mailbox.ts';
+import type { Message } from './state/mailbox.ts';
 import type { LiveAgent, TurnOutcome } from './turn/live-agent.ts';
 
 /** What an agent is brought back to, and what it recorded since. */
@@ -69,8 +70,8 @@ export async function takeUpElsewhere(manager: CheckpointManager, session: Sessi
   live.load(left.state);
   for (const { name, work, status, value } of left.recorded) {
     if (work !== undefined || status !== 'done' || value === null) continue;
-    if (name === 'deliver') live.receive(value as Message);
-    else if (/^turn \d+: choose$/.test(name)) live.begin(value as Job);
+    if (name === ACCEPT_STEP) live.mailbox.add(value as Message);
+    else if (/^turn \d+: choose$/.test(name)) live.start(value as Job);
     else if (/^turn \d+$/.test(name)) live.settle(value as TurnOutcome);
   }
   setInterruptedAside(live, manager.engine.ports.now());
@@ -90,7 +91,7 @@ async function findLeft(manager: CheckpointManager, { id, branch, head, state }:
 /** Nobody knows how far the turn under way came, so a message that may be handled once is not handled again. */
 function setInterruptedAside(live: LiveAgent, atMs: number): void {
   const job = live.current?.job;
-  if (job?.kind !== 'message' || findPending(live.state.mailbox, job.messageId)?.delivery !== 'at-most-once') return;
+  if (job?.kind !== 'message' || live.mailbox.findPending(job.messageId)?.delivery !== 'at-most-once') return;
   const error = { name: 'Interrupted', message: 'The agent was rewound while this was done.' };
   live.settle({ turn: live.nextTurn, job, atMs, status: 'failed', error, isFinal: true });
 }

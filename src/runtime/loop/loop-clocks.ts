@@ -7,7 +7,6 @@ type Grid = { readonly startMs: number; readonly everyMs: number };
 export class LoopClocks {
   readonly #parts: LoopParts;
   readonly #alarm: Alarm;
-  /** Whether a turn takes too long. */
   readonly #isOverdue: () => boolean;
   #cancels: (() => void)[] = [];
   #failure: { readonly error: unknown } | undefined;
@@ -23,7 +22,7 @@ export class LoopClocks {
   start(): void {
     const { ports, settings, live, session, heartbeatMs, refreshMode } = this.#parts;
     const startMs = ports.now();
-    const grid = { startMs: live.state.loop.gridStartMs, everyMs: settings.routineEveryMs };
+    const grid = { startMs: live.loop.gridStartMs, everyMs: settings.routineEveryMs };
     // A process that ends at its refresh gives space back once, too.
     this.#isCollectionDue = refreshMode === 'exit';
     // Routine checkpoints keep to one grid over all restarts; a refresh counts from the start of the process.
@@ -121,7 +120,6 @@ export class Alarm {
     this.ring();
   }
 
-  /** Whether a rest is not over yet. */
   get isResting(): boolean {
     return this.#rests.size > 0;
   }

@@ -14,15 +14,16 @@ import type { Session } from '../../manager/session/session.ts';
 import { type DriftOptions, driftOptions } from '../drift/drift-options.ts';
 import { DriftDetector } from '../drift/index.ts';
 import { openLeased } from '../run/seat.ts';
-import { AgentCheckpoints, type AgentIdentity } from './agent-checkpoints.ts';
 import { type Earlier, findRestore, isRewound, takeUpElsewhere } from './hand-restore.ts';
 import type { AgentMind } from './state/agent-state.ts';
-import { checkSections, completeSections } from './state/sections.ts';
+import { checkSections, completeSections, EMPTY_SECTIONS } from './state/sections.ts';
+import { AgentCheckpoints, type AgentIdentity, type CheckpointParts } from './turn/agent-checkpoints.ts';
 import { type DriftReading, type DriftWatch, HEALTHY, Watch } from './turn/drift-watch.ts';
 import { LiveAgent } from './turn/live-agent.ts';
 import { agentMaker, checkAgent, type LoopAgent } from './turn/loop-agent.ts';
 import { LoopEvents } from './turn/loop-events.ts';
 import { OpenWorks } from './turn/open-works.ts';
+import { OperationLog } from './turn/operation-log.ts';
 
 /** How a loop is made. */
 export type AgentLoopOptions = AgentIdentity & {
@@ -43,7 +44,13 @@ export type AgentLoopOptions = AgentIdentity & {
    */
   readonly onDifference?: OnDifference | undefined;
   /** What a new agent begins with; fields of the context and of the memory that are left out begin empty. */
-  readonly initial?: InitialMind | undefined;
+  readonly initial?:
+    | {
+        readonly task?: AgentMind['task'] | undefined;
+        readonly context?: Optional<AgentMind['context']> | undefined;
+        readonly memory?: Optional<AgentMind['memory']> | undefined;
+      }
+    | undefined;
   readonly settings?: Optional<LoopSettings> | undefined;
   /** `exit` ends the run at a refresh, for a supervisor that starts a new process. Default: `in-process`. */
   readonly refresh?: 'in-process' | 'exit' | undefined;
@@ -55,13 +62,6 @@ export type AgentLoopOptions = AgentIdentity & {
   readonly lease?: LeaseOptions | undefined;
   /** Whether the retention policy is applied after each routine checkpoint, and space given back. Default: true. */
   readonly prune?: boolean | undefined;
-};
-
-/** What a new agent begins with, as far as it is given. */
-type InitialMind = {
-  readonly task?: AgentMind['task'] | undefined;
-  readonly context?: Optional<AgentMind['context']> | undefined;
-  readonly memory?: Optional<AgentMind['memory']> | undefined;
 };
 
 /** When the loop does what; all of it has defaults. */
@@ -110,6 +110,9 @@ const drift: OptionCheck = (value) => {
   return 'watch' in value ? is.options({ watch: { required: watch } })(value) : driftOptions(value);
 };
 
+const fieldsOf = (section: object): OptionCheck =>
+  is.options(Object.fromEntries(Object.keys(section).map((field) => [field, is.anything])));
+
 const OPTIONS = {
   manager: { required: manager },
   agentId: { required: name },
@@ -121,13 +124,8 @@ const OPTIONS = {
   onDifference,
   initial: is.options({
     task: is.anything,
-    context: is.options({
-      goals: is.anything,
-      constraints: is.anything,
-      decisions: is.anything,
-      notes: is.anything,
-    } satisfies OptionChecks<AgentMind['context']>),
-    memory: is.options({ shortTerm: is.anything, session: is.anything } satisfies OptionChecks<AgentMind['memory']>),
+    context: fieldsOf(EMPTY_SECTIONS.context),
+    memory: fieldsOf(EMPTY_SECTIONS.memory),
   } satisfies OptionChecks<AgentMind>),
   // Each is a number that a timer can wait for.
   settings: is.options(Object.fromEntries(Object.keys(DEFAULT_SETTINGS).map((setting) => [setting, is.delayFrom(1)]))),
@@ -139,16 +137,12 @@ const OPTIONS = {
 } satisfies OptionChecks<AgentLoopOptions>;
 
 /** What the parts of one loop share. */
-export type LoopParts = {
-  readonly manager: CheckpointManager;
-  readonly session: Session;
+export type LoopParts = CheckpointParts & {
   readonly ports: ManagerPorts;
   readonly settings: LoopSettings;
-  readonly identity: AgentIdentity;
-  readonly live: LiveAgent;
   readonly checkpoints: AgentCheckpoints;
+  readonly operations: OperationLog;
   readonly events: LoopEvents;
-  readonly tell: LoopEvents['tell'];
   readonly refreshMode: 'in-process' | 'exit';
   readonly heartbeatMs: number | undefined;
   readonly isPruning: boolean;
@@ -162,8 +156,12 @@ export type LoopParts = {
  */
 export async function openParts(options: AgentLoopOptions): Promise<LoopParts> {
   checkOptions(options, OPTIONS, 'AgentLoop.open()');
-  const mind = readInitial(options.manager, options.initial);
-  const session = await openSession(options);
+  const { manager, lease, agentId, sessionId = agentId } = options;
+  const mind = completeSections(withoutUndefined(options.initial ?? {}));
+  manager.engine.codec.encode(mind); // what could not be saved or read again is refused now
+  checkSections(mind);
+  const session =
+    lease === undefined ? await manager.session(sessionId) : (await openLeased(manager, { sessionId }, lease)).session;
   return orClose(session, () => {
     checkIdentity(session, options);
     return putTogether(options, session, mind);
@@ -182,11 +180,6 @@ function checkIdentity({ id, head }: Session, { agentId, agentType, onDifference
   );
 }
 
-async function openSession({ manager, lease, agentId, sessionId = agentId }: AgentLoopOptions): Promise<Session> {
-  if (lease === undefined) return manager.session(sessionId);
-  return (await openLeased(manager, { sessionId }, lease)).session;
-}
-
 /** Lets go of a session, and of its lease, if what was to be done with it fails. */
 export async function orClose<Result>(session: Session, run: () => Promise<Result>): Promise<Result> {
   try {
@@ -197,24 +190,17 @@ export async function orClose<Result>(session: Session, run: () => Promise<Resul
   }
 }
 
-/** Takes over what a new agent begins with; what could not be saved or read again is refused now. */
-function readInitial({ engine }: CheckpointManager, initial: InitialMind = {}): Partial<AgentMind> {
-  const given = completeSections(withoutUndefined(initial));
-  engine.codec.encode(given);
-  checkSections(given);
-  return given;
-}
-
 async function putTogether(options: AgentLoopOptions, session: Session, mind: Partial<AgentMind>): Promise<LoopParts> {
-  const { manager, agentId, agentType, userId, createAgent } = options;
+  const { manager, agentId, agentType, userId, createAgent, drift: watched } = options;
   const { ports } = manager.engine;
   const settings = { ...DEFAULT_SETTINGS, ...withoutUndefined(options.settings ?? {}) };
   const events = new LoopEvents(manager.engine.codec);
   const { tell } = events;
-  const watched = { agentId, ports, timeoutMs: settings.turnTimeoutMs, tell };
+  const detector =
+    watched !== undefined && watched !== false && 'watch' in watched ? watched.watch : createDetector(watched);
   const live = new LiveAgent({
     createAgent: () => checkAgent(createAgent()),
-    watch: new Watch(detectorOf(options.drift), watched),
+    watch: new Watch(detector, { agentId, ports, timeoutMs: settings.turnTimeoutMs, tell }),
     works: new OpenWorks(session),
     mind,
     nowMs: ports.now(),
@@ -223,21 +209,17 @@ async function putTogether(options: AgentLoopOptions, session: Session, mind: Pa
   const restore = await findRestore(manager, session, options.restoreFrom);
   if (isRewound(session)) await takeUpElsewhere(manager, session, live);
   else takeUp(session, live);
-  const identity = { agentId, ...withoutUndefined({ agentType, userId }) };
-  const checkpoints = new AgentCheckpoints({ manager, session, live, identity, tell });
+  const own = { manager, session, live, identity: { agentId, ...withoutUndefined({ agentType, userId }) }, tell };
+  const checkpoints = new AgentCheckpoints(own);
+  const operations = new OperationLog(own, checkpoints);
   await checkpoints.open();
-  const shared = { manager, session, ports, settings, identity, live, checkpoints, events, tell, restore };
-  return {
-    ...shared,
-    refreshMode: options.refresh ?? 'in-process',
-    heartbeatMs: options.heartbeatMs,
-    isPruning: options.prune ?? true,
-  };
+  await operations.open();
+  const { heartbeatMs, refresh: refreshMode = 'in-process', prune: isPruning = true } = options;
+  return { ...own, ports, settings, checkpoints, operations, events, restore, refreshMode, heartbeatMs, isPruning };
 }
 
-function detectorOf(given: AgentLoopOptions['drift']): DriftWatch | undefined {
-  if (given === false) return undefined;
-  return given !== undefined && 'watch' in given ? given.watch : new DriftDetector(given);
+function createDetector(given: DriftOptions | false | undefined): DriftWatch | undefined {
+  return given === false ? undefined : new DriftDetector(given);
 }
 
 /** Takes up the state of the head as it was left: at the checkpoint of a refresh, with clean context. */

@@ -1,88 +1,35 @@
 import { hasErrorCode } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
-import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
-import { DAY_MS } from '../../manager/retention/retention-policy.ts';
 import { type Earlier, readEarlier } from './hand-restore.ts';
-import { type LoopParts, MINUTE_MS, retryDelayMs } from './loop-options.ts';
+import { type LoopParts, retryDelayMs } from './loop-options.ts';
 import { addNote, type Job, mindOf, type RecoveryNote, taskAfterDrift } from './state/agent-state.ts';
 import { type ErrorText, errorText } from './state/error-text.ts';
 import { asStored, readSections, type SectionsReport } from './state/sections.ts';
+import { withinDay } from './turn/agent-checkpoints.ts';
 import type { LoopAgent } from './turn/loop-agent.ts';
 import type { UndoneCalls } from './turn/open-works.ts';
-import type { OperationLog } from './turn/operation.ts';
-
-/** Triggers of the recovery checkpoints that errors make. */
-const ERROR_TRIGGERS = ['error', 'operation_failed'] as const;
-
-/** Recovery checkpoints for errors; what comes sooner, or more often, leaves none. */
-const ERROR_LIMIT: RateLimitOptions = { cooldownMs: 5 * MINUTE_MS, maxPerDay: 24 };
 
 /** Messages that wait for a person, until the loop does, too. */
 const MAX_SET_ASIDE = 100;
-
-/** Why an agent is brought back: the checkpoint of its drift, and what was wrong. */
-type Why = { readonly drifted: CheckpointId; readonly reason: string };
 
 /** What an agent is brought back to, why, and the one that goes on from there, if it is made already. */
 type Return = Earlier & {
   readonly kind: RecoveryNote['kind'];
   readonly why: string;
-  readonly metadata: { readonly [key: string]: unknown };
+  readonly drifted?: CheckpointId;
   readonly agent?: LoopAgent;
 };
-
-type Kept = ReturnType<typeof readSections>['kept'];
 
 /** Brings an agent back: with clean context after a while, from its last healthy state when it drifts. */
 export class Recovery {
   readonly #parts: LoopParts;
-  #errors: RateLimit;
-  #restores: RateLimit;
   #drifted: { readonly turn: number; readonly id: CheckpointId } | undefined;
   /** In a row. */
   #creationFailures = 0;
 
   constructor(parts: LoopParts) {
     this.#parts = parts;
-    this.#errors = new RateLimit(ERROR_LIMIT);
-    this.#restores = this.#restoreLimit(parts.live.state.loop.restoredAtMs);
-  }
-
-  #restoreLimit(timesMs: readonly number[]): RateLimit {
-    const { restoreCooldownMs, maxRestoresPerDay } = this.#parts.settings;
-    return new RateLimit({ cooldownMs: restoreCooldownMs, maxPerDay: maxRestoresPerDay }, timesMs);
-  }
-
-  /** Counts what earlier processes saved, so that a process that crashes again and again floods nothing either. */
-  async open(): Promise<void> {
-    const { checkpoints, ports } = this.#parts;
-    const sinceMs = ports.now() - DAY_MS;
-    const times = await Promise.all(ERROR_TRIGGERS.map((trigger) => checkpoints.timesOf(trigger, sinceMs)));
-    this.#errors = new RateLimit(ERROR_LIMIT, times.flat());
-  }
-
-  /** Keeps the state in which something went wrong, unless that was done a moment ago or too often today. */
-  async saveAfterError(trigger: (typeof ERROR_TRIGGERS)[number], error: ErrorText): Promise<void> {
-    const { checkpoints, ports } = this.#parts;
-    const nowMs = ports.now();
-    if (this.#errors.isUsedUp(nowMs) || nowMs < this.#errors.restsUntilMs()) return;
-    this.#errors.note(nowMs);
-    await checkpoints.tryTake({ type: 'recovery', trigger, note: `${error.name}: ${error.message}` });
-  }
-
-  /** The account of guarded operations; a failed one leaves a recovery checkpoint, as errors do. */
-  get operations(): OperationLog {
-    const { checkpoints } = this.#parts;
-    return {
-      begin: (operation) => checkpoints.beginOperation(operation),
-      succeed: (name, before) => checkpoints.completeOperation(name, before),
-      fail: async ({ name, error }, before) => {
-        await checkpoints.replaceOperation(name, before);
-        await this.saveAfterError('operation_failed', error);
-      },
-      rolledBack: (name, undone) => checkpoints.noteRollback(name, undone),
-    };
   }
 
   /**
@@ -91,7 +38,7 @@ export class Recovery {
    */
   async refresh(): Promise<'refresh' | undefined> {
     const { checkpoints, live, tell, refreshMode } = this.#parts;
-    if (live.state.loop.escalation !== null) return undefined;
+    if (live.loop.escalation !== null) return undefined;
     const from = await checkpoints.take({ type: 'recovery', trigger: 'refresh' });
     if (refreshMode === 'exit') return 'refresh';
     const agent = this.#tryCreate('refresh');
@@ -117,40 +64,34 @@ export class Recovery {
 
   /** Goes back to the last healthy state, or escalates. Returns until when the agent has to rest before it can. */
   async recoverFromDrift(): Promise<number> {
-    const { live, checkpoints, ports, settings } = this.#parts;
-    const { summary, sinceMs } = live.watch.reading;
+    const { live, ports, settings } = this.#parts;
     const drifted = await this.#saveDrifted();
-    if (this.#restores.isUsedUp(ports.now())) {
+    const restoredAtMs = withinDay(live.loop.restoredAtMs, ports.now());
+    live.changeLoop({ restoredAtMs });
+    const restsUntilMs = (restoredAtMs.at(-1) ?? -Infinity) + settings.restoreCooldownMs;
+    if (restoredAtMs.length >= settings.maxRestoresPerDay)
       await this.escalate(
-        `It drifted again after ${formatCount(settings.maxRestoresPerDay, 'restore')} within a day. ${summary}`,
+        `It drifted again after ${formatCount(settings.maxRestoresPerDay, 'restore')} within a day. ${live.watch.reading.summary}`,
       );
-    } else if (ports.now() >= this.#restores.restsUntilMs()) {
-      const healthy = await checkpoints.findHealthy(sinceMs);
-      if (healthy === undefined) await this.escalate(`It drifts and was never saved healthy. ${summary}`);
-      else return this.#tryRestore(healthy, { drifted, reason: summary });
-    }
-    return live.isDrifting ? this.#restores.restsUntilMs() : ports.now();
+    else if (ports.now() >= restsUntilMs) return this.#goBackToHealth(drifted);
+    return live.isDrifting ? restsUntilMs : ports.now();
   }
 
-  async #tryRestore(healthy: Checkpoint, why: Why): Promise<number> {
-    const { manager, session, ports } = this.#parts;
-    let earlier: Earlier;
-    try {
-      earlier = await readEarlier(manager, healthy, [session.branch]);
-    } catch (error) {
-      if (hasErrorCode(error, 'CORRUPT')) await this.escalate(`It drifts, and ${healthy.id} is damaged. ${why.reason}`);
-      else if (!hasErrorCode(error, 'NOT_FOUND')) throw error; // deleted in this moment: there is another one
+  async #goBackToHealth(drifted: CheckpointId): Promise<number> {
+    const { live, ports, settings } = this.#parts;
+    const { summary, sinceMs } = live.watch.reading;
+    const earlier = await this.#readHealthy(sinceMs, summary);
+    if (earlier === undefined) return ports.now();
+    const agent = this.#tryCreate('restore');
+    if (agent !== undefined) {
+      const why = `You were brought back to an earlier state because you got nowhere. ${summary} Try another way.`;
+      await this.#bringBack({ ...earlier, kind: 'drift', why, drifted, agent }, () => {
+        live.changeLoop({ restoredAtMs: [...live.loop.restoredAtMs, ports.now()], workFailures: 0 });
+        live.clean();
+      });
       return ports.now();
     }
-    const agent = this.#tryCreate('restore');
-    if (agent === undefined) return this.#restAfterFailedCreation();
-    await this.#restore(earlier, agent, why);
-    return ports.now();
-  }
-
-  /** The drifted agent must not go on, and there is no other: it is tried again a few times, then a person is called. */
-  async #restAfterFailedCreation(): Promise<number> {
-    const { ports, settings } = this.#parts;
+    // The drifted agent must not go on, and there is no other: it is tried again a few times, then a person is called.
     const failures = this.#creationFailures;
     if (failures >= settings.maxFailures)
       await this.escalate(
@@ -159,10 +100,24 @@ export class Recovery {
     return ports.now() + retryDelayMs(settings, failures);
   }
 
+  /** The last healthy state; without one a person is called, but if it was deleted in this moment there is another one. */
+  async #readHealthy(sinceMs: number | undefined, summary: string): Promise<Earlier | undefined> {
+    const { manager, session, checkpoints } = this.#parts;
+    const healthy = await checkpoints.findHealthy(sinceMs);
+    try {
+      if (healthy !== undefined) return await readEarlier(manager, healthy, [session.branch]);
+      await this.escalate(`It drifts and was never saved healthy. ${summary}`);
+    } catch (error) {
+      if (hasErrorCode(error, 'CORRUPT')) await this.escalate(`It drifts, and ${healthy?.id} is damaged. ${summary}`);
+      else if (!hasErrorCode(error, 'NOT_FOUND')) throw error;
+    }
+    return undefined;
+  }
+
   /** Once for each drift, also if the process dies before it is dealt with. */
   async #saveDrifted(): Promise<CheckpointId> {
     const { live, checkpoints, session, tell } = this.#parts;
-    const { turn } = live.state.loop;
+    const { turn } = live.loop;
     if (this.#drifted?.turn === turn) return this.#drifted.id;
     tell({ kind: 'drift', reading: live.watch.reading });
     const key = `${session.id} drift in turn ${turn}`;
@@ -171,92 +126,70 @@ export class Recovery {
     return id;
   }
 
-  async #restore(earlier: Earlier, agent: LoopAgent, { drifted, reason }: Why): Promise<void> {
-    const { live, ports } = this.#parts;
-    const why = `You were brought back to an earlier state because you got nowhere. ${reason} Try another way.`;
-    const metadata = { restoredFrom: earlier.from, drifted };
-    await this.#bringBack({ ...earlier, kind: 'drift', why, metadata, agent }, () => {
-      this.#restores.note(ports.now());
-      live.changeLoop({ restoredAtMs: this.#restores.timesMs(ports.now()), workFailures: 0 });
-      live.clean();
-    });
-  }
-
   /**
    * Goes back because a person says so, before the agent is made. The same as after a drift, but that short-term memory comes back, too,
    * and that restores are counted anew.
    */
   async restoreByHand(earlier: Earlier): Promise<SectionsReport> {
     const { live } = this.#parts;
-    const why = 'A person brought you back to an earlier state.';
-    const metadata = { restoredFrom: earlier.from };
-    return this.#bringBack({ ...earlier, kind: 'restored', why, metadata }, () => {
-      live.changeLoop({ escalation: null, restoredAtMs: [], workFailures: 0 });
-      live.watch.reset();
-      this.#restores = this.#restoreLimit([]);
-    });
+    return this.#bringBack(
+      { ...earlier, kind: 'restored', why: 'A person brought you back to an earlier state.' },
+      () => {
+        live.changeLoop({ escalation: null, restoredAtMs: [], workFailures: 0 });
+        live.watch.reset();
+      },
+    );
   }
 
   /**
    * Task, context and memory go back; the mailbox does not: what was handled stays handled, what waits goes on waiting. So a task
-   * that came with a message handled since must stay, too.
+   * that came with a message handled since must stay, too. A return that was not stored did not happen: turns that went on from it
+   * could not be gone through again after a crash.
    */
-  async #bringBack({ metadata, agent, ...given }: Return, begin: () => void): Promise<SectionsReport> {
+  async #bringBack({ drifted, agent, ...given }: Return, begin: () => void): Promise<SectionsReport> {
     const { live, checkpoints, tell } = this.#parts;
-    const { from, state } = given;
-    const { kept, problems } = readSections(state);
-    const takeBack = this.#rememberDrift();
+    const { kept, problems } = readSections(given.state);
+    const { mind, watch } = live;
+    const { reading } = watch;
+    const { restoredAtMs, workFailures, escalation } = live.loop;
     const { text: note } = this.#goBack(kept, given);
     begin();
     const restored = new Map([...problems].filter(([section]) => section !== 'mailbox'));
     // A checkpoint asks the agent there is for its sections; where there is none, none is made before it is stored.
     const report = agent === undefined ? undefined : await live.renew(restored, agent);
+    const metadata = { restoredFrom: given.from, ...(drifted !== undefined && { drifted }) };
     try {
       await checkpoints.take({ type: 'recovery', trigger: 'restored', note, metadata });
     } catch (error) {
-      takeBack();
+      live.change(mind);
+      live.changeLoop({ restoredAtMs, workFailures, escalation });
+      watch.reading = reading;
       throw error;
     }
     const told = report ?? (await live.renew(restored));
-    tell({ kind: 'restored', from, report: told, note });
+    tell({ kind: 'restored', from: given.from, report: told, note });
     return told;
   }
 
   /** Puts task, context and memory back, with a note on what was not undone. */
-  #goBack(kept: Kept, { kind, why, from, state, recorded }: Omit<Return, 'metadata'>): RecoveryNote {
+  #goBack(kept: ReturnType<typeof readSections>['kept'], { kind, why, from, state, recorded }: Return): RecoveryNote {
     const { live, ports } = this.#parts;
-    const { mailbox } = live.state;
-    const task = taskAfterDrift(kept.task, live.state.task);
-    const handled = mailbox.processedCount - kept.mailbox.processedCount;
-    const handledSince = handled > 0 ? mailbox.recentIds.slice(-handled) : [];
+    const task = taskAfterDrift(kept.task, live.mind.task);
+    const handledSince = live.mailbox.handledSince(kept.mailbox.processedCount);
     live.change({ ...mindOf(kept), task });
     const calls = live.recall({ recorded, held: asStored(state).loop?.works ?? [] });
+    const isOtherTask = task !== null && task !== kept.task;
     const text = [
       why,
-      ...describeCalls(calls),
+      sentence('Done already, and not done again', countEach(calls.kept)),
+      sentence('Done again if you ask for it', countEach(calls.dropped)),
       sentence('Handled since, and not handled again', handledSince),
       sentence('Done for them', countEach(calls.past)),
-      ...(task !== null && task !== kept.task
-        ? [`Your task "${task.id}" was given since; you have it from its beginning.`]
-        : []),
+      isOtherTask ? `Your task "${task.id}" was given since; you have it from its beginning.` : '',
     ];
     const note = { kind, atMs: ports.now(), text: text.filter(Boolean).join(' '), restoredFrom: from, handledSince };
-    live.change(addNote(mindOf(live.state), note));
+    live.change(addNote(live.mind, note));
     return note;
-  }
-
-  /** A restore that was not stored did not happen: turns that went on from it could not be gone through again after a crash. */
-  #rememberDrift(): () => void {
-    const { live } = this.#parts;
-    const { state, watch } = live;
-    const { reading } = watch;
-    const { restoredAtMs, workFailures, escalation } = state.loop;
-    return () => {
-      live.change(mindOf(state));
-      live.changeLoop({ restoredAtMs, workFailures, escalation });
-      watch.reading = reading;
-      this.#restores = this.#restoreLimit(restoredAtMs);
-    };
   }
 
   /** Says that a job was given up; too many messages that wait for a person are a reason to call one. */
@@ -264,15 +197,14 @@ export class Recovery {
     const { live, tell } = this.#parts;
     if (job.kind === 'work') tell({ kind: 'task_failed', error });
     else tell({ kind: 'set_aside', messageId: job.messageId, error });
-    const { length } = live.state.mailbox.setAside;
+    const { length } = live.mailbox.setAside;
     if (length >= MAX_SET_ASIDE) await this.escalate(`${length} messages are set aside.`);
   }
 
   /** Begins to count restores anew, after a person looked at the agent. */
   forgive(): void {
     const { live } = this.#parts;
-    const { escalation } = live.state.loop;
-    this.#restores = this.#restoreLimit([]);
+    const { escalation } = live.loop;
     this.#creationFailures = 0;
     live.changeLoop({ escalation: null, restoredAtMs: [] });
     // A turn may be under way if nobody was called: its memory is its own.
@@ -291,16 +223,10 @@ export class Recovery {
 /** Calls that a note names of each kind. */
 const MAX_CALLS = 10;
 
-/** Says which calls of the turns that were undone are not made again, and which are. */
-function describeCalls({ kept, dropped }: UndoneCalls): string[] {
-  return [
-    sentence('Done already, and not done again', countEach(kept)),
-    sentence('Done again if you ask for it', countEach(dropped)),
-  ];
-}
-
 function sentence(what: string, names: readonly string[]): string {
-  return names.length > 0 ? `${what}: ${listOf(names)}.` : '';
+  const more = names.length - MAX_CALLS;
+  const list = `${names.slice(0, MAX_CALLS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+  return names.length > 0 ? `${what}: ${list}.` : '';
 }
 
 /** Each of them once, with how often it is there. */
@@ -308,47 +234,4 @@ function countEach(calls: UndoneCalls['kept']): string[] {
   const counts = new Map<string, number>();
   for (const { name, label = name } of calls) counts.set(label, (counts.get(label) ?? 0) + 1);
   return [...counts].map(([name, times]) => (times === 1 ? name : `${name} (${times} times)`));
-}
-
-function listOf(names: readonly string[]): string {
-  const more = names.length - MAX_CALLS;
-  return `${names.slice(0, MAX_CALLS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-}
-
-/** How often something may happen. */
-type RateLimitOptions = {
-  /** Not again before this time has passed. */
-  readonly cooldownMs: number;
-  /** At most this often within a day. */
-  readonly maxPerDay: number;
-};
-
-/** Says whether something may happen again, from when it happened before. */
-export class RateLimit {
-  readonly #options: RateLimitOptions;
-  #timesMs: readonly number[];
-
-  constructor(options: RateLimitOptions, timesMs: readonly number[] = []) {
-    this.#options = options;
-    this.#timesMs = timesMs.toSorted((a, b) => a - b);
-  }
-
-  /** When it happened, within a day. What the clock, set back since, says is yet to come, counts as just now. */
-  timesMs(nowMs: number): readonly number[] {
-    this.#timesMs = this.#timesMs.map((timeMs) => Math.min(timeMs, nowMs)).filter((timeMs) => nowMs - timeMs < DAY_MS);
-    return this.#timesMs;
-  }
-
-  isUsedUp(nowMs: number): boolean {
-    return this.timesMs(nowMs).length >= this.#options.maxPerDay;
-  }
-
-  /** Until when it has to rest, as of the last look at the times; in the past if it need not. */
-  restsUntilMs(): number {
-    return (this.#timesMs.at(-1) ?? -Infinity) + this.#options.cooldownMs;
-  }
-
-  note(nowMs: number): void {
-    this.#timesMs = [...this.timesMs(nowMs), nowMs];
-  }
 }

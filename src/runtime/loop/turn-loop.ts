@@ -32,7 +32,7 @@ export class TurnLoop {
   constructor(parts: LoopParts) {
     this.#parts = parts;
     this.recovery = new Recovery(parts);
-    this.turns = new TurnTaker(parts, this.recovery.operations);
+    this.turns = new TurnTaker(parts);
     this.alarm = new Alarm(parts.ports);
     this.awake = new Promise((resolve) => {
       this.#wakeUp = resolve;
@@ -107,10 +107,11 @@ export class TurnLoop {
       job = await session.step(`turn ${live.nextTurn}: choose`, async () => {
         isLive = true;
         await this.#awaken();
-        return live.begin(live.nextJob());
+        const next = live.nextJob();
+        return next && live.start(next).job;
       });
     } while (job === null && !isLive);
-    return live.begin(job) ?? undefined;
+    return job === null ? undefined : live.start(job).job;
   }
 
   async #takeTurn(job: Job): Promise<void> {
@@ -146,7 +147,6 @@ export class TurnLoop {
     };
   }
 
-  /** Tells how a turn ended, and does what a failure asks for. */
   async #react(outcome: TurnOutcome): Promise<void> {
     const { live, settings, tell, ports } = this.#parts;
     const { job, status } = outcome;
@@ -154,7 +154,7 @@ export class TurnLoop {
     if (status === 'done') return;
     const { error, isFinal } = outcome;
     if (!isFinal) this.#rest(ports.now() + retryDelayMs(settings, live.failuresOf(job)));
-    if (!live.isDrifting) await this.recovery.saveAfterError('error', error);
+    if (!live.isDrifting) await this.#parts.checkpoints.takeAfterError('error', error);
     if (isFinal) await this.recovery.giveUp(job, error);
   }
 
@@ -172,12 +172,12 @@ export class TurnLoop {
     if (!live.isAwake) {
       const from = restore?.from ?? session.head?.id;
       const report = restore === undefined ? await live.renew() : await this.recovery.restoreByHand(restore);
-      tell({ kind: 'started', turn: live.state.loop.turn, report });
+      tell({ kind: 'started', turn: live.loop.turn, report });
       if (from !== undefined) await checkpoints.tellRestored(from, report);
     }
     if (session.head === undefined) await checkpoints.take({ type: 'routine', trigger: 'started' });
     this.#isAwake = true;
-    live.watch.tellGoals(live.state.context.goals);
+    live.watch.tellGoals(live.mind.context.goals);
     this.#clocks.start();
     this.#wakeUp();
   }

@@ -1,5 +1,6 @@
-/** What JSON can hold. */
-export type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonObject;
+import type { JsonValue } from '../../core/value/json.ts';
+
+export type { JsonValue } from '../../core/value/json.ts';
 
 /** An object that JSON can hold. */
 export type JsonObject = { readonly [key: string]: JsonValue };
@@ -117,6 +118,16 @@ export type CallOptions = {
 export interface ChatModel {
   readonly id: string;
   reply(request: ModelRequest, options?: CallOptions): Promise<ModelReply>;
+}
+
+/** A language model of the AI SDK (`ai` 6 and 7). Spelt out here, so that types hold without the package. */
+export interface LanguageModel {
+  readonly specificationVersion: 'v3' | 'v4';
+  readonly provider: string;
+  readonly modelId: string;
+  readonly supportedUrls: PromiseLike<Record<string, RegExp[]>> | Record<string, RegExp[]>;
+  doGenerate(options: never): PromiseLike<unknown>;
+  doStream(options: never): PromiseLike<unknown>;
 }
 
 /** What a model costs. There is no table of prices in here: they change, so whoever wants costs says what they are. */

@@ -5,14 +5,15 @@ import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { type ModelServer, startModelServer } from '../../testing/index.ts';
 import { buildModel } from './build-model.ts';
-import type { ModelReply, ModelRequest } from './chat-model.ts';
+import type { LanguageModel, ModelReply, ModelRequest } from './chat-model.ts';
 import { fromLanguageModel } from './from-language-model.ts';
-import type { LanguageModel } from './language-model.ts';
-import type { LanguageModelResult, LanguageModelV3, StreamPart } from './stream-content.ts';
 
 const HELLO: ModelRequest = { messages: [{ role: 'user', content: 'hello' }] };
 const SIGNED = { scripted: { signature: 'AbC+/=', nested: { list: [1, null, 'x'] } } };
 const ADD = { name: 'add', inputSchema: { type: 'object' } } as const;
+
+type LanguageModelV3 = InstanceType<typeof MockLanguageModelV3>;
+type LanguageModelResult = Awaited<ReturnType<LanguageModelV3['doGenerate']>>;
 
 const USAGE: LanguageModelResult['usage'] = {
   inputTokens: { total: 10, noCache: 6, cacheRead: 4, cacheWrite: undefined },
@@ -26,7 +27,7 @@ const CONTENT: LanguageModelResult['content'] = [
   { type: 'tool-call', toolCallId: 'c1', toolName: 'add', input: '{"a":1}', providerMetadata: SIGNED },
 ];
 
-const PARTS: StreamPart[] = [
+const PARTS: StreamPartV3[] = [
   { type: 'stream-start', warnings: [] },
   { type: 'response-metadata', id: 'r1', modelId: 'real-name' },
   { type: 'reasoning-start', id: '1' },

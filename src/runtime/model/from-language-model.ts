@@ -1,11 +1,14 @@
-import type { ModelMessage as SdkMessage, ToolSet } from 'ai';
+import type { ModelMessage as SdkMessage, LanguageModel as SdkModel, ToolSet } from 'ai';
+import { withoutUndefined } from '../../core/defined.ts';
 import { ModelError, UnsupportedError } from '../../core/errors.ts';
 import { importPeer } from '../../core/import-peer.ts';
+import { isPlainObject } from '../../core/options.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
 import {
   type CallOptions,
   type ChatModel,
   costUsd,
+  type LanguageModel,
   type ModelPrices,
   type ModelReply,
   type ModelRequest,
@@ -13,12 +16,15 @@ import {
   type ProviderData,
   type ToolCall,
 } from './chat-model.ts';
-import type { LanguageModel } from './language-model.ts';
 import { describeFailure } from './model-failure.ts';
-import { type LanguageModelResult, type LanguageModelV3, StreamContent } from './stream-content.ts';
 
 type Sdk = typeof import('ai');
-type SdkResult = Awaited<ReturnType<Sdk['generateText']>>;
+type SdkStep = Awaited<ReturnType<Sdk['generateText']>>['steps'][number];
+
+/** A language model as the AI SDK declares it, of the version that is worked with in here. */
+type LanguageModelV3 = Extract<Exclude<SdkModel, string>, { readonly specificationVersion: 'v3' }>;
+type StreamResult = Awaited<ReturnType<LanguageModelV3['doStream']>>;
+type StreamPart = StreamResult['stream'] extends ReadableStream<infer Part> ? Part : never;
 
 /** What the AI SDK does not know about a model. */
 export type LanguageModelOptions = {
@@ -64,13 +70,22 @@ export function fromLanguageModel(model: LanguageModel, options: LanguageModelOp
 async function ask(model: LanguageModel, request: ModelRequest, call: CallOptions): Promise<ModelReply> {
   const sdk = await importPeer('ai', () => import('ai'));
   const warnings: string[] = [];
-  const quiet = quietLanguageModel(model, {
-    toolChoice: request.toolChoice,
-    onText: guardListener(call),
-    onWarning: (warning) => warnings.push(warning),
-  });
-  const result = await sdk.generateText({ model: quiet, ...toSdkRequest(sdk, request), ...toSdkCall(call) });
-  return toReply(result, warnings);
+  const { signal, idempotencyKey } = call;
+  const asked = {
+    model: quietLanguageModel(model, request.toolChoice, (warning) => warnings.push(describeWarning(warning))),
+    ...toSdkRequest(sdk, request),
+    maxRetries: 0, // retries are ours: theirs would be neither recorded nor governed by our policy
+    ...(signal !== undefined && { abortSignal: signal }),
+    ...(idempotencyKey !== undefined && { headers: { 'Idempotency-Key': idempotencyKey } }),
+  };
+  const onText = guardListener(call);
+  if (onText === undefined) return toReply((await sdk.generateText(asked)).steps[0], warnings);
+  const result = sdk.streamText({ ...asked, onError: () => undefined }); // it would print them
+  for await (const part of result.fullStream) {
+    if (part.type === 'text-delta') onText(part.text);
+    if (part.type === 'error') throw part.error;
+  }
+  return toReply((await result.steps)[0], warnings);
 }
 
 /** An error of the caller's own `onText`: it is the caller's, and not the model's. */
@@ -93,10 +108,12 @@ function toSdkRequest(sdk: Sdk, { system, messages, tools = [], settings = {} }:
   const { timeoutMs: _, stopSequences, providerOptions, ...rest } = settings;
   return {
     ...rest,
-    ...(stopSequences !== undefined && { stopSequences: [...stopSequences] }),
-    ...(providerOptions !== undefined && { providerOptions: providerOptions as SdkProviderOptions }),
-    ...(system !== undefined && { system }),
-    ...(tools.length > 0 && { tools: toSdkTools(sdk, tools) }),
+    ...withoutUndefined({
+      stopSequences: stopSequences && [...stopSequences],
+      providerOptions: providerOptions as SdkProviderOptions | undefined,
+      system,
+      tools: tools.length > 0 ? toSdkTools(sdk, tools) : undefined,
+    }),
     messages: [...messages] as SdkMessage[],
     allowSystemInMessages: true,
   };
@@ -108,20 +125,13 @@ type SdkProviderOptions = NonNullable<Parameters<LanguageModelV3['doGenerate']>[
 function toSdkTools({ tool, jsonSchema }: Sdk, tools: NonNullable<ModelRequest['tools']>): ToolSet {
   const entries = tools.map(({ name, description, inputSchema }) => [
     name,
-    tool({ ...(description !== undefined && { description }), inputSchema: jsonSchema(inputSchema) }),
+    tool(withoutUndefined({ description, inputSchema: jsonSchema(inputSchema) })),
   ]);
   return Object.fromEntries(entries) as ToolSet;
 }
 
-function toSdkCall({ signal, idempotencyKey }: CallOptions) {
-  return {
-    maxRetries: 0, // retries are ours: theirs would be neither recorded nor governed by our policy
-    ...(signal !== undefined && { abortSignal: signal }),
-    ...(idempotencyKey !== undefined && { headers: { 'Idempotency-Key': idempotencyKey } }),
-  };
-}
-
-function toReply(result: SdkResult, warnings: readonly string[]): ModelReply {
+function toReply(result: SdkStep | undefined, warnings: readonly string[]): ModelReply {
+  if (result === undefined) throw brokenOff();
   return {
     messages: result.response.messages.filter(({ role }) => role === 'assistant').map(dropUndefined),
     text: result.text,
@@ -135,19 +145,17 @@ function toReply(result: SdkResult, warnings: readonly string[]): ModelReply {
 }
 
 /** A call that cannot be run is still a call: a provider wants an answer to it. */
-function toToolCall(call: SdkResult['toolCalls'][number]): ToolCall {
-  const { toolCallId, toolName, input } = call;
-  const problem = call.dynamic === true && call.invalid === true ? describeProblem(call) : undefined;
-  return { id: toolCallId, name: toolName, input, ...(problem !== undefined && { problem }) };
+function toToolCall(call: SdkStep['toolCalls'][number]): ToolCall {
+  const { toolCallId: id, toolName: name, input } = call;
+  if (call.dynamic !== true || call.invalid !== true) return { id, name, input };
+  const problem =
+    call.error instanceof Error && call.error.name === 'AI_NoSuchToolError'
+      ? `There is no tool "${name}".`
+      : `The arguments for the tool "${name}" are not valid JSON. Call it again with a JSON object.`;
+  return { id, name, input, problem };
 }
 
-function describeProblem({ toolName, error }: { readonly toolName: string; readonly error?: unknown }): string {
-  return error instanceof Error && error.name === 'AI_NoSuchToolError'
-    ? `There is no tool "${toolName}".`
-    : `The arguments for the tool "${toolName}" are not valid JSON. Call it again with a JSON object.`;
-}
-
-function toModelUsage({ inputTokens, outputTokens, totalTokens, inputTokenDetails }: SdkResult['usage']): ModelUsage {
+function toModelUsage({ inputTokens, outputTokens, totalTokens, inputTokenDetails }: SdkStep['usage']): ModelUsage {
   const input = toCount(inputTokens);
   const output = toCount(outputTokens);
   const cached = toCount(inputTokenDetails?.cacheReadTokens);
@@ -164,7 +172,7 @@ function toCount(value: number | undefined): number {
   return value !== undefined && Number.isFinite(value) && value > 0 ? value : 0;
 }
 
-function toProviderData(metadata: SdkResult['providerMetadata']): { readonly providerData?: ProviderData } {
+function toProviderData(metadata: SdkStep['providerMetadata']): { readonly providerData?: ProviderData } {
   const entries = Object.entries(dropUndefined(metadata ?? {})).filter(([, facts]) => Object.keys(facts).length > 0);
   return entries.length === 0 ? {} : { providerData: Object.fromEntries(entries) as ProviderData };
 }
@@ -177,61 +185,74 @@ function dropUndefined<Value>(value: Value): Value {
   return Object.fromEntries(entries.map(([key, child]) => [key, dropUndefined(child)])) as Value;
 }
 
-function isPlainObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
-}
-
 function describeTimeout(model: string, timeoutMs: number): ModelError {
   return new ModelError(`${model} did not answer within ${timeoutMs} ms. Try again later, or raise timeoutMs.`, {
     details: { model, reason: 'timeout', retryable: true, attempts: 1 },
   });
 }
 
-/** What to do with text as it comes, and with warnings; and which tools are to be called. */
-type QuietOptions = {
-  readonly toolChoice: ModelRequest['toolChoice'];
-  readonly onText: ((delta: string) => void) | undefined;
-  readonly onWarning: (warning: string) => void;
-};
+type Warning = Awaited<ReturnType<LanguageModelV3['doGenerate']>>['warnings'][number];
 
-/**
- * A model of any version that hands its warnings to us. The AI SDK would print them, and a library does not print.
- * Streaming happens in here, so that both kinds of reply go the same way from then on.
- */
-function quietLanguageModel(model: LanguageModel, options: QuietOptions): LanguageModelV3 {
-  const { toolChoice, onText, onWarning } = options;
+/** A model of any version that hands its warnings to us. The AI SDK would print them, and a library does not print. */
+function quietLanguageModel(
+  model: LanguageModel,
+  toolChoice: ModelRequest['toolChoice'],
+  onWarning: (warning: Warning) => void,
+): LanguageModelV3 {
   const inner = model as LanguageModelV3;
+  // Told to the AI SDK it would make an error of a reply that calls no tool.
+  const withChoice = (call: Parameters<LanguageModelV3['doGenerate']>[0]) =>
+    toolChoice === undefined || !call.tools ? call : { ...call, toolChoice: { type: toolChoice } };
   return {
     // Version 4 has the calls and replies of version 3 as far as they are touched in here, but other files in prompts.
     specificationVersion: (model.specificationVersion === 'v4' ? 'v4' : 'v3') as 'v3',
     provider: model.provider,
     modelId: model.modelId,
     supportedUrls: model.supportedUrls,
-    async doGenerate(given) {
-      // Told to the AI SDK it would make an error of a reply that calls no tool.
-      const call = toolChoice === undefined || !given.tools ? given : { ...given, toolChoice: { type: toolChoice } };
-      const { warnings, ...result } = await (onText === undefined
-        ? inner.doGenerate(call)
-        : stream(inner, call, onText));
-      for (const warning of warnings) onWarning(describeWarning(warning));
+    async doGenerate(call) {
+      const { warnings, ...result } = await inner.doGenerate(withChoice(call));
+      warnings.forEach(onWarning);
       return { ...result, warnings: [] };
     },
-    doStream: (call) => inner.doStream(call),
+    async doStream(call) {
+      const { stream, ...result } = await inner.doStream(withChoice(call));
+      return { ...result, stream: stream.pipeThrough(watchEnd(onWarning)) };
+    },
   };
 }
 
-async function stream(
-  model: LanguageModelV3,
-  call: Parameters<LanguageModelV3['doGenerate']>[0],
-  onText: (delta: string) => void,
-): Promise<LanguageModelResult> {
-  const { stream: parts } = await model.doStream(call);
-  const content = new StreamContent(onText);
-  for await (const part of parts) content.add(part);
-  return content.finish();
+/** Half a reply must not pass for one: a stream that broke off ends with an error. */
+function watchEnd(onWarning: (warning: Warning) => void): TransformStream<StreamPart, StreamPart> {
+  let isWhole = false;
+  return new TransformStream({
+    transform(part, stream) {
+      if (part.type === 'finish') isWhole = !isBrokenOff(part);
+      if (part.type === 'stream-start') part.warnings.forEach(onWarning);
+      stream.enqueue(part.type === 'stream-start' ? { ...part, warnings: [] } : part);
+    },
+    flush(stream) {
+      if (!isWhole) stream.enqueue({ type: 'error', error: brokenOff() });
+    },
+  });
 }
 
-function describeWarning(warning: LanguageModelResult['warnings'][number]): string {
+/** Providers make up an end if the connection gave none: no reason of the server's, no count of tokens. */
+function isBrokenOff({ finishReason, usage }: Extract<StreamPart, { readonly type: 'finish' }>): boolean {
+  return (
+    finishReason.unified === 'other' &&
+    finishReason.raw === undefined &&
+    usage.outputTokens.total === undefined &&
+    usage.inputTokens.total === undefined
+  );
+}
+
+function brokenOff(): ModelError {
+  return new ModelError('The stream of the model ended before the reply did. Ask again.', {
+    details: { reason: 'connection', retryable: true },
+  });
+}
+
+function describeWarning(warning: Warning): string {
   if ('message' in warning) return warning.message;
   const what = `The model does not support ${warning.feature}.`;
   return warning.details === undefined ? what : `${what} ${warning.details}`;

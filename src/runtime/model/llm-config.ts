@@ -4,7 +4,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { suggest } from '../../core/suggestion.ts';
 import { MAX_DELAY_MS } from '../../core/time/timer.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
-import type { ModelPrices, ModelSettings, ProviderData } from './chat-model.ts';
+import type { ModelPrices, ModelSettings } from './chat-model.ts';
 import type { RetryPolicy } from './with-retries.ts';
 
 /** The providers that can be named; the last three are local servers that speak OpenAI's protocol. */
@@ -70,7 +70,6 @@ const apiKey = z.unknown().transform((value, context): string | SecretRef => {
   return z.NEVER;
 });
 
-/** An address without a password in it. */
 const baseUrl = z
   .url({ protocol: /^https?$/, error: 'must be an http or https address', abort: true })
   .refine((text) => new URL(text).username === '' && new URL(text).password === '', {
@@ -159,16 +158,12 @@ export function parseBaseUrl(text: string, source: string): string {
 /** The settings of a configuration, as they belong into a request. */
 export function requestSettings(config: LlmConfig): ModelSettings {
   const settings = Object.fromEntries(Object.entries(config).filter(([key]) => Object.hasOwn(SETTINGS, key)));
-  return config.api === 'responses' ? { ...settings, providerOptions: statelessOptions(config) } : settings;
-}
-
-/**
- * OpenAI's responses API would keep the conversation and be sent references into it: an edited or restored message would not reach
- * the model. So it is told to keep nothing, and what it wants back comes with the messages.
- */
-function statelessOptions({ provider, providerOptions }: LlmConfig): ProviderData {
+  if (config.api !== 'responses') return settings;
+  // That would keep the conversation and be sent references into it: an edited or restored message would not reach the model. So it
+  // is told to keep nothing, and what it wants back comes with the messages.
+  const { provider, providerOptions } = config;
   const name = provider === 'azure' ? 'azure' : 'openai';
-  return { ...providerOptions, [name]: { store: false, ...providerOptions?.[name] } };
+  return { ...settings, providerOptions: { ...providerOptions, [name]: { store: false, ...providerOptions?.[name] } } };
 }
 
 function describeIssue(issue: z.core.$ZodIssue): string {

@@ -66,11 +66,9 @@ export function describeFailure(error: unknown, place: FailurePlace): SavestateE
   if (cause.name === 'AI_UnsupportedFunctionalityError')
     return new UnsupportedError(`${place.model} cannot do this: ${cause.message}`, { cause });
   const details: FailureDetails = { model: place.model, ...judge(cause, error, place), attempts: 1 };
-  const said = firstLine(cause.message);
-  return new ModelError(`${place.model} did not answer: ${sayWhat(details)}${said}${adviseOn(details)}`, {
-    details,
-    cause,
-  });
+  const [firstLine = ''] = cause.message.split('\n', 1); // packages put whole documents into their messages
+  const said = `${sayWhat(details)}${firstLine.slice(0, MAX_SAID_CHARS).replace(/[\s.]*$/, '.')}`;
+  return new ModelError(`${place.model} did not answer: ${said}${adviseOn(details)}`, { details, cause });
 }
 
 /** Whether a failure is a provider's, and asking again may help. */
@@ -98,32 +96,20 @@ function judge(cause: ForeignError, error: unknown, { now }: FailurePlace): Judg
 
 function judgeStatus(cause: ForeignError, status: number, retryAfterMs: number | undefined): Judgement {
   if (status < 300) return { reason: isLostConnection(cause) ? 'connection' : 'unreadable', retryable: true, status };
+  // OpenAI says 429 both to who is too fast and to who has no credit left; waiting helps only the first.
+  const isOutOfCredit = String(cause.responseBody).includes('insufficient_quota');
   return {
     reason: 'status',
-    retryable: isRetryableStatus(status) && !isOutOfCredit(cause),
+    retryable: (RETRYABLE_STATUS.has(status) || status >= 500) && !isOutOfCredit,
     status,
     ...(retryAfterMs !== undefined && { retryAfterMs }),
   };
-}
-
-function isRetryableStatus(status: number): boolean {
-  return RETRYABLE_STATUS.has(status) || status >= 500;
-}
-
-/** OpenAI says 429 both to who is too fast and to who has no credit left; waiting helps only the first. */
-function isOutOfCredit({ responseBody }: ForeignError): boolean {
-  return typeof responseBody === 'string' && responseBody.includes('insufficient_quota');
 }
 
 function isLostConnection(error: ForeignError): boolean {
   if (typeof error.code === 'string' && LOST_CONNECTION.test(error.code)) return true;
   if (/^(?:fetch failed|terminated|Cannot connect to API)/i.test(error.message)) return true;
   return error.cause instanceof Error && isLostConnection(error.cause);
-}
-
-/** Packages put whole documents into their messages. */
-function firstLine(text: string): string {
-  return (text.split('\n', 1)[0] ?? '').slice(0, MAX_SAID_CHARS).replace(/[\s.]*$/, '.');
 }
 
 function sayWhat({ reason, status }: FailureDetails): string {
@@ -182,7 +168,8 @@ const MAX_CAUSES = 4;
 function plainError(error: unknown, secrets: readonly string[], depth = 1): ForeignError {
   const source: ForeignError = error instanceof Error ? error : new Error(describeValue(error));
   const { name, code, statusCode, responseBody } = source;
-  const hide = (text: string) => hideSecrets(text, secrets).slice(0, MAX_KEPT_CHARS);
+  const hide = (text: string) =>
+    secrets.reduce((hidden, secret) => hidden.replaceAll(secret, '[secret apiKey]'), text).slice(0, MAX_KEPT_CHARS);
   const cause =
     source.cause instanceof Error && depth < MAX_CAUSES ? plainError(source.cause, secrets, depth + 1) : undefined;
   const plain = new Error(hide(source.message), cause === undefined ? undefined : { cause });
@@ -199,8 +186,4 @@ function plainError(error: unknown, secrets: readonly string[], depth = 1): Fore
 function describeValue(value: unknown): string {
   if (typeof value === 'object' && value !== null && 'message' in value) return String(value.message);
   return typeof value === 'string' ? value : inspect(value);
-}
-
-function hideSecrets(text: string, secrets: readonly string[]): string {
-  return secrets.reduce((hidden, secret) => hidden.replaceAll(secret, '[secret apiKey]'), text);
 }

@@ -2,7 +2,7 @@ import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { importPeer } from '../../core/import-peer.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
-import type { LanguageModel } from './language-model.ts';
+import type { LanguageModel } from './chat-model.ts';
 import { type LlmConfig, type LlmProvider, parseBaseUrl } from './llm-config.ts';
 
 /** Where a provider's key and address are found: variables that may hold them, in this order. */
@@ -108,7 +108,6 @@ function readVariable(names: readonly string[], env: Environment): string | unde
   return names.map((name) => env[name]?.trim()).find((value) => value !== undefined && value !== '');
 }
 
-/** An address, and what makes its requests. */
 type OpenOptions = ProviderAddress & { readonly fetch?: typeof globalThis.fetch | undefined };
 
 /** Loads the package of a provider and makes the language model that a configuration names. Everything is passed in: the packages would read variables themselves. */

@@ -39,7 +39,8 @@ const DEFAULTS = { maxAttempts: 3, initialDelayMs: 500, maxDelayMs: 60_000 } as 
 export function withRetries(model: ChatModel, policy: RetryPolicy = {}, ports: RetryPorts = {}): ChatModel {
   checkOptions(policy, POLICY, 'a retry policy');
   const { maxAttempts, initialDelayMs, maxDelayMs } = { ...DEFAULTS, ...withoutUndefined(policy) };
-  const { sleep = sleepHere, random = Math.random } = ports;
+  const { sleep = (ms, signal) => sleepBy({ setTimer: setProcessTimer }, Math.min(ms, MAX_DELAY_MS), signal) } = ports;
+  const { random = Math.random } = ports;
 
   /** How long to wait after this failure; undefined if asking again is of no use. */
   function delayAfter(error: ModelError, attempt: number): number | undefined {
@@ -81,8 +82,4 @@ async function attemptOnce(model: ChatModel, request: ModelRequest, options: Cal
     if (!isRetryable(error)) throw error;
     return { error, hasStreamed };
   }
-}
-
-function sleepHere(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return sleepBy({ setTimer: setProcessTimer }, Math.min(ms, MAX_DELAY_MS), signal);
 }

@@ -1,6 +1,6 @@
 import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import type { StepAttempt } from '../../manager/effect/step.ts';
 import type { EffectCall, Effects } from '../agent/effects.ts';
 import type { ToolOutcome } from '../agent/tool.ts';
 import type { ChatTypes } from '../chat/chat-kind.ts';
@@ -8,9 +8,8 @@ import { ChatLoop } from '../chat/chat-loop.ts';
 import { saidIn } from '../chat/chat-state.ts';
 import type { GroupChat } from '../chat/group-chat.ts';
 import type { World } from '../run/team-run.ts';
-import type { AgentTarget, MessageTarget, Target, ToolTarget } from './target.ts';
+import type { MessageTarget, Target, ToolTarget } from './intervention.ts';
 
-/** Who changes something, and why. */
 type Editor = { readonly reason?: string | undefined; readonly author?: string | undefined };
 
 /** Changes a restored conversation as an intervention asks; everybody's count of replies begins anew. */
@@ -19,8 +18,11 @@ export async function applyTarget(chat: GroupChat, target: Target, editor: Edito
   switch (target.kind) {
     case 'message':
       return replaceWords(chat, target, editor);
-    case 'agent':
-      return configureAgent(chat, target);
+    case 'agent': {
+      const { agent, override } = target;
+      if (agent !== undefined && override !== undefined) chat.openAgent(agent).configure(override);
+      return;
+    }
     case 'tool_result':
       startAgain(chat);
       return retakeTurn(chat, target, editor);
@@ -48,11 +50,6 @@ function startAgain(chat: GroupChat): void {
   for (const agent of chat.agents) agent.setStatus('running');
 }
 
-function configureAgent(chat: GroupChat, { agent, override }: AgentTarget): void {
-  if (agent !== undefined && override !== undefined) chat.openAgent(agent).configure(override);
-}
-
-/** Where a turn is taken again, and how the conversation goes on. */
 type Retake = {
   readonly world: World<ChatTypes>;
   /** `recorded`: recordings may be used beyond the change, as long as they fit. */
@@ -114,31 +111,26 @@ type Replacement = {
 class ReplacedToolEffects implements Effects {
   readonly #inner: Effects;
   readonly #replacement: Replacement;
-  #isReached = false;
+  isReached = false;
 
   constructor(inner: Effects, replacement: Replacement) {
     this.#inner = inner;
     this.#replacement = replacement;
   }
 
-  /** Whether the call came up. */
-  get isReached(): boolean {
-    return this.#isReached;
-  }
-
   async run<Result>(call: EffectCall, perform: (attempt: StepAttempt) => Promise<Result>): Promise<Result> {
     const { callId, outcome, kept, isDivergence } = this.#replacement;
-    const called = call.kind === 'tool' ? idOf(call) : undefined;
-    if (called === callId && !this.#isReached) {
-      this.#isReached = true;
+    const called = call.kind === 'tool' ? (call.input as { readonly callId: string }).callId : undefined;
+    if (called === callId && !this.isReached) {
+      this.isReached = true;
       // Another input, so that the recorded answer does not fit.
       const input = isDivergence ? { call: call.input, replacement: outcome } : call.input;
       return this.#answer({ ...call, input }, outcome);
     }
-    const answer = called !== undefined && this.#isReached ? kept.get(called) : undefined;
+    const answer = called !== undefined && this.isReached ? kept.get(called) : undefined;
     if (answer !== undefined) return this.#answer(call, answer);
     return this.#inner.run(call, async (attempt) => {
-      if (!this.#isReached) throw notRecorded(call, callId);
+      if (!this.isReached) throw notRecorded(call, callId);
       return perform(attempt);
     });
   }
@@ -146,11 +138,6 @@ class ReplacedToolEffects implements Effects {
   #answer<Result>(call: EffectCall, outcome: ToolOutcome): Promise<Result> {
     return this.#inner.run<Result>(call, async () => outcome as Result); // whoever runs a tool expects its outcome
   }
-}
-
-function idOf({ input }: EffectCall): string | undefined {
-  const id = typeof input === 'object' && input !== null && 'callId' in input ? input.callId : undefined;
-  return typeof id === 'string' ? id : undefined;
 }
 
 function notRecorded({ kind, name }: EffectCall, callId: string): InvalidInputError {

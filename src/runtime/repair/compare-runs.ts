@@ -62,8 +62,7 @@ export type RunComparison = {
 /** Compares two runs message by message: what is the same, what is not, where they part, and what each cost. */
 export async function compareRuns(parts: RepairParts, a: RunRef, b: RunRef): Promise<RunComparison> {
   checkOptions(parts, PARTS, 'compareRuns()');
-  const { manager } = parts;
-  const [pathA, pathB] = await Promise.all([openRun(manager, a), openRun(manager, b)]);
+  const [pathA, pathB] = await Promise.all([openRun(parts.manager, a), openRun(parts.manager, b)]);
   const steps = alignMessages(pathA.state.chat.messages, pathB.state.chat.messages).map(
     ({ kind, a: atA, b: atB }): ComparedStep => ({
       kind,
@@ -73,6 +72,7 @@ export async function compareRuns(parts: RepairParts, a: RunRef, b: RunRef): Pro
   );
   const [runA, runB] = [describeRun(pathA), describeRun(pathB)];
   const firstDivergence = findFirst(steps);
+  const count = (kind: ComparedStep['kind']): number => steps.filter((step) => step.kind === kind).length;
   const idsB = new Set(pathB.ids);
   return {
     a: runA,
@@ -80,7 +80,7 @@ export async function compareRuns(parts: RepairParts, a: RunRef, b: RunRef): Pro
     isIdentical: firstDivergence === undefined && runA.end?.reason === runB.end?.reason,
     commonAncestorId: pathA.ids.find((id) => idsB.has(id)),
     steps,
-    counts: countSteps(steps),
+    counts: { same: count('same'), changed: count('changed'), only_a: count('only_a'), only_b: count('only_b') },
     firstDivergence,
     difference: subtractTotals(runB.totals, runA.totals),
   };
@@ -120,62 +120,50 @@ function findFirst(steps: readonly ComparedStep[]): ComparedStep | undefined {
   return { kind: first.kind, ...(a !== undefined && { a }), ...(b !== undefined && { b }) };
 }
 
-function countSteps(steps: readonly ComparedStep[]): RunComparison['counts'] {
-  const counts = { same: 0, changed: 0, only_a: 0, only_b: 0 };
-  for (const { kind } of steps) counts[kind]++;
-  return counts;
-}
-
 /** One line of two conversations beside each other, by places in each. */
 export type AlignedStep = { readonly kind: ComparedStep['kind']; readonly a?: number; readonly b?: number };
 
+/** What messages are matched by, and what that makes of them: equal ones first, and between these those of the same speaker. */
+const LEVELS = [
+  { kind: 'same', keyOf },
+  { kind: 'changed', keyOf: ({ name: speaker }: ChatMessage) => speaker },
+] as const;
+
 /** Equal messages first; between them, messages of the same speaker as changed; what is left is in one of them only. */
 export function alignMessages(a: readonly ChatMessage[], b: readonly ChatMessage[]): AlignedStep[] {
-  const speakers = (gap: Gap): AlignedStep[] => {
-    const [namesA, namesB] = [a.slice(gap.a, gap.endA), b.slice(gap.b, gap.endB)].map((span) => span.map(nameOf));
-    return alignKeys([namesA ?? [], namesB ?? []], gap, { match: 'changed', between: listGap });
-  };
-  const whole = { a: 0, b: 0, endA: a.length, endB: b.length };
-  return alignKeys([a.map(keyOf), b.map(keyOf)], whole, { match: 'same', between: speakers });
+  return alignSpans({ messages: a, from: 0 }, { messages: b, from: 0 }, LEVELS);
 }
 
-/** A part of two conversations, by the places where it begins and ends in each. */
-type Gap = { readonly a: number; readonly b: number; readonly endA: number; readonly endB: number };
+type Span = { readonly messages: readonly ChatMessage[]; readonly from: number };
 
-function alignKeys(
-  [keysA, keysB]: readonly [readonly string[], readonly string[]],
-  { a, b, endA, endB }: Gap,
-  { match, between }: { readonly match: 'same' | 'changed'; readonly between: (gap: Gap) => AlignedStep[] },
-): AlignedStep[] {
+function alignSpans(a: Span, b: Span, [level, ...rest]: readonly (typeof LEVELS)[number][]): AlignedStep[] {
+  if (level === undefined)
+    return [
+      ...a.messages.map((_, at): AlignedStep => ({ kind: 'only_a', a: a.from + at })),
+      ...b.messages.map((_, at): AlignedStep => ({ kind: 'only_b', b: b.from + at })),
+    ];
   const steps: AlignedStep[] = [];
-  let [atA, atB] = [a, b];
-  for (const { before, after, length } of [...align(keysA, keysB), { before: endA - a, after: endB - b, length: 0 }]) {
-    steps.push(...between({ a: atA, b: atB, endA: a + before, endB: b + after }));
-    for (let i = 0; i < length; i++) steps.push({ kind: match, a: a + before + i, b: b + after + i });
-    [atA, atB] = [a + before + length, b + after + length];
+  const matches = align(a.messages.map(level.keyOf), b.messages.map(level.keyOf));
+  const end = { before: a.messages.length, after: b.messages.length, length: 0 };
+  let [atA, atB] = [0, 0];
+  for (const { before, after, length } of [...matches, end]) {
+    steps.push(...alignSpans(spanOf(a, atA, before), spanOf(b, atB, after), rest));
+    for (let at = 0; at < length; at++)
+      steps.push({ kind: level.kind, a: a.from + before + at, b: b.from + after + at });
+    [atA, atB] = [before + length, after + length];
   }
   return steps;
 }
 
-function listGap({ a, b, endA, endB }: Gap): AlignedStep[] {
-  return [
-    ...Array.from({ length: endA - a }, (_, i): AlignedStep => ({ kind: 'only_a', a: a + i })),
-    ...Array.from({ length: endB - b }, (_, i): AlignedStep => ({ kind: 'only_b', b: b + i })),
-  ];
+function spanOf({ messages, from }: Span, begin: number, end: number): Span {
+  return { messages: messages.slice(begin, end), from: from + begin };
 }
 
-function nameOf({ name: speaker }: ChatMessage): string {
-  return speaker;
-}
-
-/** Where two conversations first differ, from a place on; undefined if they do not. One that is over differs from one that goes on. */
-export function findDivergence(a: readonly ChatMessage[], b: readonly ChatMessage[], from = 0): number | undefined {
-  const end = Math.max(a.length, b.length);
-  for (let at = from; at < end; at++) {
-    const [inA, inB] = [a[at], b[at]];
-    if (inA === undefined || inB === undefined || keyOf(inA) !== keyOf(inB)) return at;
-  }
-  return undefined;
+/** Where two conversations first differ; undefined if they do not. One that is over differs from one that goes on. */
+export function findDivergence(a: readonly ChatMessage[], b: readonly ChatMessage[]): number | undefined {
+  const keys = [a, b].map((messages) => messages.map(keyOf));
+  const at = Array.from({ length: Math.max(a.length, b.length) }).findIndex((_, i) => keys[0]?.[i] !== keys[1]?.[i]);
+  return at < 0 ? undefined : at;
 }
 
 /** Who said what and did what. Ids of calls, provider data and notes about edits are not part of it: they differ between equal runs. */
@@ -194,7 +182,6 @@ function actionsOf({ content }: ModelMessage): unknown[] {
 
 const SIGNS = { same: ' ', changed: '~', only_a: '-', only_b: '+' } as const;
 
-/** Messages are shown by their first words. */
 const MAX_CHARS = 100;
 
 /** A comparison as text, one line for each message: ` ` same, `~` changed, `-` only in the first, `+` only in the second. */

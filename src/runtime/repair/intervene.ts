@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { anything, checkOptions, filledString, type OptionChecks, oneOf } from '../../core/options.ts';
-import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
 import { CHAT, type ChatTypes } from '../chat/chat-kind.ts';
@@ -11,9 +10,8 @@ import { TeamRestorer } from '../run/team-restorer.ts';
 import type { Edit } from '../run/team-run.ts';
 import { applyTarget } from './apply-target.ts';
 import { INTERVENED } from './chat-path.ts';
-import { INTERVENTION_KEYS, type Intervention, type InterventionRecord } from './intervention.ts';
+import { INTERVENTION_KEYS, type Intervention, type InterventionRecord, type Target } from './intervention.ts';
 import { locateTarget } from './locate-target.ts';
-import type { Target } from './target.ts';
 
 /** Where conversations are kept, and the code they need. */
 export type RepairParts = { readonly manager: CheckpointManager; readonly registry?: AgentRegistry };
@@ -71,7 +69,8 @@ export async function holdBranch(
   given: InterveneOptions,
 ): Promise<InterveneResult> {
   const { base, record, replayBranch } = target;
-  const { author, reason, onCheckpoint, branch = nameBranch(base) } = given;
+  // Never used before: recordings of a deleted branch of the same name must not be taken for its own.
+  const { author, reason, onCheckpoint, branch = `repair-${base.sequence}-${randomUUID().slice(0, 8)}` } = given;
   let [isForked, editedId] = [false, ''];
   const make: Edit<ChatTypes>['make'] = async (chat, world) => {
     isForked = true;
@@ -111,11 +110,6 @@ export async function resumeBranch(
   const { overrides: _, files: __, ...options } = given;
   const begun = { origin: target.base, branch };
   return continueChat(new TeamRestorer(CHAT, parts), begun, { options: describeBranch(target, options) });
-}
-
-/** Never used before: recordings of a deleted branch of the same name must not be taken for its own. */
-function nameBranch({ sequence }: Checkpoint): string {
-  return `repair-${sequence}-${randomUUID().slice(0, 8)}`;
 }
 
 /** Every checkpoint of the branch says what it began with. */

@@ -7,13 +7,16 @@ import { saidIn } from '../chat/chat-state.ts';
 import { type LlmConfig, parseLlmConfig } from '../model/llm-config.ts';
 import { ChatPath } from './chat-path.ts';
 import {
+  type AgentTarget,
   checkIntervention,
   type Intervention,
   type InterventionRecord,
   type MessagePlace,
+  type MessageTarget,
+  type Target,
   type ToolResultPlace,
+  type ToolTarget,
 } from './intervention.ts';
-import type { AgentTarget, MessageTarget, Target, ToolTarget } from './target.ts';
 
 /** Finds what an intervention is about: which checkpoint is restored, and what is changed there. Nothing is written. */
 export async function locateTarget(
@@ -23,20 +26,18 @@ export async function locateTarget(
 ): Promise<Target> {
   if (intervention !== undefined) checkIntervention(intervention);
   const path = await ChatPath.open(manager, idOrPrefix);
-  if (intervention === undefined) return locateNothing(path);
+  if (intervention === undefined) return { kind: 'agent', ...placeOf(path, path.head, { kind: 'none' }) };
   if ('message' in intervention) return locateMessage(path, intervention);
   if ('systemMessage' in intervention) return locatePrompt(path, intervention.systemMessage);
   if ('llmConfig' in intervention) return locateModel(path, intervention.llmConfig);
   return locateTool(path, intervention);
 }
 
-function locateNothing(path: ChatPath): AgentTarget {
-  return { kind: 'agent', ...placeOf(path, path.head, { kind: 'none' }) };
-}
-
-type Described = Omit<InterventionRecord, 'originId' | 'baseId'>;
-
-function placeOf({ head }: ChatPath, base: Checkpoint, { kind, ...what }: Described) {
+function placeOf(
+  { head }: ChatPath,
+  base: Checkpoint,
+  { kind, ...what }: Omit<InterventionRecord, 'originId' | 'baseId'>,
+) {
   return { base, record: { kind, originId: head.id, baseId: base.id, ...what } };
 }
 
@@ -129,15 +130,11 @@ function locateTool(path: ChatPath, { toolResult, replacement, isError = false }
   };
 }
 
-type Found = { readonly index: number; readonly message: ChatMessage; readonly result: ToolResult };
-
-function findResult(path: ChatPath, wanted: ToolResultPlace): Found {
+function findResult(path: ChatPath, wanted: ToolResultPlace) {
   const at = wanted.message === undefined ? undefined : findIndex(path, wanted.message);
-  const all = saidIn(path.state.chat).flatMap((message, index) =>
-    at === undefined || at === index
-      ? findToolResults(message).map((result): Found => ({ index, message, result }))
-      : [],
-  );
+  const all = saidIn(path.state.chat)
+    .flatMap((message, index) => findToolResults(message).map((result) => ({ index, message, result })))
+    .filter(({ index }) => at === undefined || at === index);
   const fitting = all.filter(
     ({ result }) =>
       (wanted.callId === undefined || result.callId === wanted.callId) &&
@@ -154,7 +151,7 @@ function findResult(path: ChatPath, wanted: ToolResultPlace): Found {
 /** An error is read by people: more than this many would not help them. */
 const MAX_NAMED = 20;
 
-function describeResults(all: readonly Found[]): string {
+function describeResults(all: readonly { readonly index: number; readonly result: ToolResult }[]): string {
   const named = all
     .slice(0, MAX_NAMED)
     .map(({ index, result }) => `${result.callId} of ${result.tool} in message ${index + 1}`);

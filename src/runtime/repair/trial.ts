@@ -11,9 +11,8 @@ import { type ChatState, parseChatState, totalsOf } from '../chat/chat-state.ts'
 import { PARTS } from '../run/run-options.ts';
 import { findDivergence } from './compare-runs.ts';
 import { BRANCH, holdBranch, type InterveneOptions, type RepairParts, resumeBranch } from './intervene.ts';
-import type { Intervention } from './intervention.ts';
+import { type Intervention, type Target, toControl } from './intervention.ts';
 import { locateTarget } from './locate-target.ts';
-import { type Target, toControl } from './target.ts';
 import { conclude, summariseArm, type TrialArm, type TrialReport, type TrialRun, weighChance } from './trial-report.ts';
 
 /** What a judge says of a run. */

@@ -86,7 +86,6 @@ export abstract class AgentTeam<State extends AgentStates = AgentStates, Record 
     return this.agents.map((agent) => agent.saveState().totals).reduce(addTotals, this.ownTotals);
   }
 
-  /** Records a change. */
   change(change: Partial<Record>): void {
     const record = { ...this.#record, ...change };
     freezeState(record);

@@ -1,7 +1,8 @@
 import { accepts, checkValue, isRecord } from '../../core/options.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
-import type { ManagerPorts } from '../../manager/engine/engine.ts';
 import { type AnyRequest, deadlineOf, findOwn, type RequestAnswer, type RequestAnswers } from './request-answers.ts';
+import type { TeamTypes } from './team.ts';
+import type { Hold } from './team-run.ts';
 
 /** What an agent asks a person. */
 export type AgentRequest = AnyRequest & { readonly agent: string };
@@ -17,19 +18,14 @@ const answered = accepts(
   (said) => isRecord(said) && typeof said.answer === 'string',
 );
 
-/** Who is asked, and where answers are found. */
-type Asking<State, Request extends AgentRequest> = {
-  readonly inbox: RequestAnswers<State, Request>;
-  readonly place: { readonly sessionId: string; readonly branch: string };
-  readonly ports: ManagerPorts;
+/** The team that asks, and where answers are found. */
+type Asking<Of extends TeamTypes> = {
+  readonly hold: Pick<Hold<Of>, 'kind' | 'team' | 'session' | 'manager' | 'ask'>;
+  readonly inbox: RequestAnswers<Of['state'], Of['request']>;
   /** Who answers for an `ask` that does not say. */
   readonly by: string;
-  readonly ask: AskNow<Request> | undefined;
-  /** Whether others may answer while it is asked for here. */
-  readonly isAnnounced: boolean;
-  readonly state: () => State;
   /** Puts a request into a checkpoint: from then on it can be answered from anywhere. */
-  readonly open: (request: Request) => Promise<void>;
+  readonly open: (request: Of['request']) => Promise<void>;
 };
 
 /** A run stops here until someone answers. */
@@ -49,17 +45,19 @@ export function isWaitingForInput(error: unknown): error is WaitingForInput {
 }
 
 /** Asks people, once: whoever answers first, here or elsewhere, is heard. Throws WaitingForInput if there is no answer yet. */
-export async function findAnswer<State, Request extends AgentRequest>(
-  asking: Asking<State, Request>,
-  request: Request,
+export async function findAnswer<Of extends TeamTypes>(
+  asking: Asking<Of>,
+  request: Of['request'],
   signal: AbortSignal | undefined,
 ): Promise<RequestAnswer> {
-  const { inbox, place, state, open, isAnnounced } = asking;
-  const known = await inbox.find(place, state(), request.id);
+  const { inbox, hold, open } = asking;
+  const { kind, team, session } = hold;
+  const place = { sessionId: session.id, branch: session.branch };
+  const known = await inbox.find(place, team.saveState(), request.id);
   if (known !== undefined) return known;
-  const opened = findOwn(inbox.form.requestsOf(state()), request.id);
-  if (opened === undefined && isAnnounced) await open(request);
-  const isOpen = opened !== undefined || isAnnounced;
+  const opened = findOwn(kind.requests.requestsOf(team.saveState()), request.id);
+  if (opened === undefined && kind.announces) await open(request);
+  const isOpen = opened !== undefined || kind.announces;
   const asked = opened ?? request;
   const answer = (await askNow({ ...asking, isOpen }, asked, signal)) ?? (await inbox.timeOut(place, asked));
   if (answer !== undefined) return answer;
@@ -68,11 +66,13 @@ export async function findAnswer<State, Request extends AgentRequest>(
   throw new WaitingForInput(asked);
 }
 
-async function askNow<State, Request extends AgentRequest>(
-  { ask, ports, by, inbox, place, isOpen }: Asking<State, Request> & { readonly isOpen: boolean },
-  request: Request,
+async function askNow<Of extends TeamTypes>(
+  { hold, by, inbox, isOpen }: Asking<Of> & { readonly isOpen: boolean },
+  request: Of['request'],
   signal: AbortSignal | undefined,
 ): Promise<RequestAnswer | undefined> {
+  const { ask, session, manager } = hold;
+  const { ports } = manager.engine;
   const timeoutMs = (deadlineOf(request) ?? Number.POSITIVE_INFINITY) - ports.now();
   if (ask === undefined || timeoutMs <= 0) return undefined;
   const late = new Error('Nobody answered in time.');
@@ -82,7 +82,8 @@ async function askNow<State, Request extends AgentRequest>(
     if (said === undefined) return undefined;
     checkValue(said, answered, 'The answer of ask()');
     if (!isOpen) return { by, ...said, atMs: ports.now() };
-    return await inbox.giveOrRead({ ...place, requestId: request.id, by, ...said });
+    const { id: sessionId, branch } = session;
+    return await inbox.giveOrRead({ sessionId, branch, requestId: request.id, by, ...said });
   } catch (error) {
     if (error !== late) throw error;
     return undefined;

@@ -1,5 +1,5 @@
 import { findLeftOut, marksIn } from '../../core/secret/left-out.ts';
-import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import type { StepAttempt } from '../../manager/effect/step.ts';
 import { askedOf, type EffectCall, type Effects } from '../agent/effects.ts';
 import { failedOutcome, type ToolOutcome } from '../agent/tool.ts';
 import type { CodeResult } from '../code/code-executor.ts';

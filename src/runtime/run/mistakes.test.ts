@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { createCrew, createRunner } from '../../../test/fleet/crew.ts';
 import { Checkpoint } from '../../core/record/checkpoint.ts';
+import type { CheckpointManagerOptions } from '../../manager/call-options.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { RestoreReport } from '../../manager/engine/loading.ts';
-import type { CheckpointManagerOptions } from '../../manager/manager-options.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { scriptedModel } from '../../testing/model/scripted-model.ts';
 import { AgentRegistry } from '../agent/agent-registry.ts';

@@ -153,33 +153,9 @@ export class RequestAnswers<State, Request extends AnyRequest> {
     throw tooLate(request, await this.#leave(opened, byTimeout(request, atMs)));
   }
 
-  /** Refuses an answer before anything is written. */
+  /** What is asked under an id; refuses an answer that it does not take, or that somebody gave, before anything is written. */
   async #check(given: GivenAnswer): Promise<Opened<Request>> {
     checkOptions(given, GIVEN, 'answer()');
-    const opened = await this.#openRequest(given);
-    checkOption(opened.request, given.answer);
-    this.form.check?.(opened.request, given);
-    return opened;
-  }
-
-  async #leave({ sessionId, branch, headId, request }: Opened<Request>, said: RequestAnswer): Promise<RequestAnswer> {
-    const requestId = request.id;
-    try {
-      await this.#manager.fork(headId, {
-        branch: answerBranch(branch, requestId),
-        author: said.by,
-        reason: `answer: ${said.answer.slice(0, 200)}`,
-        edit: (copy) => this.form.withAnswer(this.form.parse(copy, sessionId), request, said),
-      });
-      return said;
-    } catch (error) {
-      const first = hasErrorCode(error, 'CONFLICT') ? await this.read({ sessionId, branch }, requestId) : undefined;
-      throw first === undefined ? error : alreadyAnswered(requestId, first);
-    }
-  }
-
-  /** What is asked under an id, if nobody has answered yet. */
-  async #openRequest(given: GivenAnswer): Promise<Opened<Request>> {
     const { requestId } = given;
     const { state, ...place } = await this.#open(given);
     const requests = this.form.requestsOf(state);
@@ -188,18 +164,35 @@ export class RequestAnswers<State, Request extends AnyRequest> {
       this.form.answerOf(state, requestId) ?? (request === undefined ? await this.read(place, requestId) : undefined);
     if (known !== undefined) throw alreadyAnswered(requestId, known);
     if (request === undefined) throw unknownRequest(place.sessionId, requestId, Object.keys(requests));
+    checkOption(request, given.answer);
+    this.form.check?.(request, given);
     return { ...place, request };
+  }
+
+  async #leave({ sessionId, branch, headId, request }: Opened<Request>, said: RequestAnswer): Promise<RequestAnswer> {
+    const requestId = request.id;
+    const forking = this.#manager.fork(headId, {
+      branch: answerBranch(branch, requestId),
+      author: said.by,
+      reason: `answer: ${said.answer.slice(0, 200)}`,
+      edit: (copy) => this.form.withAnswer(this.form.parse(copy, sessionId), request, said),
+    });
+    await forking.catch(async (error: unknown) => {
+      throw alreadyAnswered(requestId, await this.#openFirst({ sessionId, branch, requestId }, error));
+    });
+    return said;
+  }
+
+  /** The answer that was faster, after a conflict with it; throws any other error. */
+  async #openFirst(given: RequestPlace & { readonly requestId: string }, error: unknown): Promise<RequestAnswer> {
+    const first = hasErrorCode(error, 'CONFLICT') ? await this.read(given, given.requestId) : undefined;
+    if (first === undefined) throw error;
+    return first;
   }
 
   /** Leaves an answer as anybody else would, so that either it is heard, or whoever was faster. */
   async giveOrRead(given: GivenAnswer): Promise<RequestAnswer> {
-    try {
-      return await this.give(given);
-    } catch (error) {
-      const faster = hasErrorCode(error, 'CONFLICT') ? await this.read(given, given.requestId) : undefined;
-      if (faster === undefined) throw error;
-      return faster;
-    }
+    return this.give(given).catch((error: unknown) => this.#openFirst(given, error));
   }
 
   /** Answers a request whose time is over as a person would; undefined before that. */
@@ -220,12 +213,10 @@ export class RequestAnswers<State, Request extends AnyRequest> {
   }
 
   async #unlessKnown(given: GivenAnswer, act: () => Promise<unknown>): Promise<void> {
-    try {
-      await act();
-    } catch (error) {
-      const known = hasErrorCode(error, 'CONFLICT') ? await this.read(given, given.requestId) : undefined;
-      if (known?.answer !== given.answer || !isDeepStrictEqual(known.value, given.value)) throw error;
-    }
+    await act().catch(async (error: unknown) => {
+      const { answer, value } = await this.#openFirst(given, error);
+      if (answer !== given.answer || !isDeepStrictEqual(value, given.value)) throw error;
+    });
   }
 
   async #locate(place: RequestPlace) {

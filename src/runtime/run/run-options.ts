@@ -2,6 +2,7 @@ import { withoutUndefined } from '../../core/defined.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import * as is from '../../core/options.ts';
 import { describeValue, isRecord, type OptionCheck, type OptionChecks } from '../../core/options.ts';
+import { escapePattern } from '../../core/pattern/escape-pattern.ts';
 import { LinearPattern } from '../../core/pattern/linear-pattern.ts';
 import { name } from '../../core/record/id.ts';
 import { manager, onDifference } from '../../manager/call-options.ts';
@@ -89,15 +90,10 @@ export function createPolicy(
   settings: Partial<HumanInTheLoopSettings> | undefined,
   operations: Readonly<Record<string, string>> = {},
 ): OperationPolicy {
-  if (settings === undefined) return checkedPolicy({ ...NO_POLICY, operations });
-  const { enabled = true, ...asked } = withoutUndefined(settings);
-  const policy = checkedPolicy({ ...NO_POLICY, ...askedPolicy(asked), operations }); // its keys in their order
-  return enabled ? policy : { ...NO_POLICY, operations };
-}
-
-function checkedPolicy(policy: OperationPolicy): OperationPolicy {
+  const { enabled = true, ...asked } = withoutUndefined(settings ?? { enabled: false });
+  const policy = { ...NO_POLICY, ...(settings && askedPolicy(asked)), operations }; // its keys in their order
   checkTrust(policy);
-  return policy;
+  return enabled ? policy : { ...NO_POLICY, operations };
 }
 
 /** Nothing is trusted but what is named; settings that only say how people are asked ask for the operations that need it. */
@@ -135,7 +131,7 @@ function fits(patterns: readonly string[], name: string): boolean {
 }
 
 function toPattern(pattern: string): LinearPattern {
-  const parts = pattern.split('*').map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&'));
+  const parts = pattern.split('*').map(escapePattern);
   return new LinearPattern({ source: `^${parts.join('.*')}$` }, 'require_approval_for');
 }
 

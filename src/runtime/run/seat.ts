@@ -83,9 +83,3 @@ function underWay(error: SavestateError, { id, branch }: Pick<Session, 'id' | 'b
     { cause: error, details: { ...error.details, sessionId: id, branch } },
   );
 }
-
-/** What came of a run that was recovered; throws what it failed with, so that it is tried again. */
-export function openOutcome<Result extends { readonly status: string }>(result: Result): Result {
-  if (result.status === 'failed' && 'error' in result) throw result.error;
-  return result;
-}

@@ -92,8 +92,12 @@ export function factsWithCode<Known extends TeamFacts>(known: Known, { team, mad
 }
 
 /** What is saved of a team that runs with this code. */
-export function fingerprintOf(code: TeamFacts, { agents }: Pick<AgentStates, 'agents'>): TeamFingerprint {
-  return { kind: 'team', ...code, prompts: mapValues(agents, digestPrompt) };
+export function fingerprintOf(
+  { agents, settings }: TeamFacts,
+  { agents: states }: Pick<AgentStates, 'agents'>,
+): TeamFingerprint {
+  const prompts = mapValues(states, digestPrompt);
+  return { kind: 'team', agents, ...(settings !== undefined && { settings }), prompts };
 }
 
 /** What an agent is told to be, in a word. */

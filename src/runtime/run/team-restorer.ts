@@ -5,7 +5,7 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { ClassCodec } from '../../core/value/class-codec.ts';
 import { COMPARES_CODE } from '../../manager/agent/agent.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { EffectMode } from '../../manager/effect/effect-log.ts';
+import type { EffectMode } from '../../manager/effect/step.ts';
 import type { Revision } from '../../manager/revision/revision.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { type AgentOverride, checkOverride } from '../agent/agent-options.ts';
@@ -89,7 +89,6 @@ export type Rebuilt<Subject> = {
   readonly facts: TeamFacts;
 };
 
-/** What a team is continued with. */
 type Continuing<Of extends TeamTypes, Result> = {
   readonly options: RestoreOptions<Of['settings']> &
     BranchOptions & {
@@ -169,8 +168,7 @@ export class TeamRestorer<Of extends TeamTypes> {
     const differences = addProblems(found, problems);
     await tellRestored(this.manager, { checkpoint, restored: team, differences });
     noteRestored(team, checkpoint.id);
-    const { agents, settings } = decision === 'accept' ? now : fingerprint;
-    return { team, report: report(differences), facts: { agents, ...(settings !== undefined && { settings }) } };
+    return { team, report: report(differences), facts: decision === 'accept' ? now : fingerprint };
   }
 
   /** Code that nobody registered. */

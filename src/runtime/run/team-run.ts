@@ -19,6 +19,7 @@ import {
 } from '../agent/run-memory.ts';
 import { type AskNow, findAnswer, isWaitingForInput } from './asking.ts';
 import type { Difference } from './differences.ts';
+import type { SessionFiles } from './files/session-files.ts';
 import { GuardedTools } from './guarded-tools.ts';
 import { type AnswersById, RequestAnswers } from './request-answers.ts';
 import type { TeamKind, TeamTypes } from './team.ts';
@@ -93,12 +94,6 @@ export type Edit<Of extends TeamTypes> = {
   readonly make: (team: Of['team'], world: World<Of>) => Promise<void>;
 };
 
-/** Told of every checkpoint, and of how the run stopped. */
-export type RunFiles = {
-  add(checkpoint: Checkpoint): Promise<void>;
-  finish(result: { readonly failedSaves: readonly unknown[]; readonly error?: unknown }): Promise<void>;
-};
-
 /** Where a team works, and with which code. */
 export type Hold<Of extends TeamTypes> = {
   readonly kind: TeamKind<Of>;
@@ -109,12 +104,11 @@ export type Hold<Of extends TeamTypes> = {
   readonly ask?: AskNow<Of['request']> | undefined;
   /** Answers to requests that an earlier run left pending, by their ids. */
   readonly answers?: AnswersById | undefined;
-  readonly files?: RunFiles | undefined;
+  readonly files?: SessionFiles | undefined;
   /** The team is not what the head says: it is saved for this before anything is done, or a crash would take the change with it. */
   readonly first?: Of['trigger'] | undefined;
   /** In place of that. */
   readonly edit?: Edit<Of> | undefined;
-  /** The code that it runs with. */
   readonly facts: TeamFacts;
   readonly differences?: readonly Difference[];
   /** What was done after the checkpoint that the session was rewound to. */
@@ -171,6 +165,9 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
   readonly failedSaves: unknown[] = [];
   readonly effects: Effects;
   readonly recall: Recall | undefined;
+  readonly signal: World<Of>['signal'];
+  readonly onText: World<Of>['onText'];
+  readonly onMessage: World<Of>['onMessage'];
   readonly #hold: Hold<Of>;
   readonly #options: RunOptions<Of['team']>;
   readonly #userId: string | undefined;
@@ -186,6 +183,9 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
     const { kind, team, session, manager, undone } = hold;
     this.#hold = hold;
     this.#options = options;
+    this.signal = options.signal;
+    this.onText = options.onText;
+    this.onMessage = options.onMessage;
     // What is done with a user's session is the user's, too: it is listed and forgotten with the rest.
     this.#userId = options.userId ?? session.head?.userId;
     this.#memory = parseRunMemory(options.memory, this.#userId);
@@ -198,32 +198,15 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
     this.#inbox = new RequestAnswers(manager, kind.requests);
   }
 
-  get #place() {
-    const { id, branch } = this.#hold.session;
-    return { sessionId: id, branch };
-  }
-
   /** Who answers where nobody says. */
   get #by(): string {
     return this.#options.userId ?? PERSON;
   }
 
-  get signal() {
-    return this.#options.signal;
-  }
-
-  get onText() {
-    return this.#options.onText;
-  }
-
-  get onMessage() {
-    return this.#options.onMessage;
-  }
-
   /** Runs until the team ends, waits for a person, fails, or is stopped. */
   async run(): Promise<Stop<Of['end'], Of['request']>> {
-    const { team, first, edit, script, answers = {} } = this.#hold;
-    await this.#inbox.giveAll(this.#place, answers, this.#by);
+    const { team, session, first, edit, script, answers = {} } = this.#hold;
+    await this.#inbox.giveAll({ sessionId: session.id, branch: session.branch }, answers, this.#by);
     await this.#remember();
     if (edit !== undefined) await this.#edit(edit);
     else if (first !== undefined && team.record.end === null) await this.#save(first, {}, this.#works.open);
@@ -264,18 +247,10 @@ class TeamRun<Of extends TeamTypes> implements World<Of> {
   }
 
   async ask(question: Of['question']): Promise<Of['answer']> {
-    const { kind, team, manager, ask } = this.#hold;
+    const { kind, team, manager } = this.#hold;
     const { ports } = manager.engine;
-    const asking = {
-      inbox: this.#inbox,
-      place: this.#place,
-      by: this.#by,
-      isAnnounced: kind.announces,
-      ports,
-      ask,
-      state: () => team.saveState(),
-      open: (request: Of['request']) => this.#open(request),
-    };
+    const open = (request: Of['request']) => this.#open(request);
+    const asking = { hold: this.#hold, inbox: this.#inbox, by: this.#by, open };
     const nth = (this.#asked.get(question.id) ?? 0) + 1;
     this.#asked.set(question.id, nth);
     const asked = nth === 1 ? question : { ...question, id: `${question.id}:${nth}` };

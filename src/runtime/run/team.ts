@@ -2,7 +2,6 @@ import { ConflictError, InvalidInputError } from '../../core/errors.ts';
 import { mapValues } from '../../core/map-values.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
-import type { OnDifference } from '../../manager/agent/agent-saving.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Session } from '../../manager/session/session.ts';
 import type { AgentRegistry } from '../agent/agent-registry.ts';
@@ -13,17 +12,9 @@ import type { Lesson, Situation } from '../agent/run-memory.ts';
 import type { StandardAgent } from '../agent/standard-agent.ts';
 import type { AgentTeam } from './agent-team.ts';
 import type { AgentRequest } from './asking.ts';
-import { addDifferences, addProblems, type Difference, findLosses, refuse, tellRestored } from './differences.ts';
+import type { Difference } from './differences.ts';
 import type { RequestAnswer, RequestForm } from './request-answers.ts';
-import {
-  compareTeams,
-  digestPrompt,
-  factsOf,
-  leaveFields,
-  readFingerprint,
-  type TeamFacts,
-  type TeamFingerprint,
-} from './team-facts.ts';
+import { readFingerprint, type TeamFingerprint } from './team-facts.ts';
 import type { OpenWork } from './work.ts';
 
 /** The types of one kind of team. */
@@ -149,14 +140,9 @@ export function configureTeam<State extends AgentStates>(team: AgentTeam<State>,
   change();
 }
 
-/** A team as it begins, and what of that its code says. */
-export type MadeTeam<State> = { readonly code: State; readonly facts: TeamFacts };
-
-/** What was made, before it begins or goes on. */
-export function madeOf<Of extends TeamTypes>(kind: TeamKind<Of>, team: Of['team']): MadeTeam<Of['state']> {
-  const code: Of['state'] = codeOf(team);
-  const own = unconfigured.get(team) ?? code;
-  return { code, facts: factsOf(team, own, kind.settingsOf(own)) };
+/** The state of a team as its code says that it begins, without what a file put over that. */
+export function ownCodeOf<State extends AgentStates>(team: AgentTeam<State>, code: State): State {
+  return (unconfigured.get(team) as State | undefined) ?? code;
 }
 
 /** Reads what is known of a checkpoint's code. What a person edited has no fingerprint: the code is that of the checkpoint before. */
@@ -180,63 +166,4 @@ export function findMissingModels({ order, agents }: AgentStates, registry: Agen
     const text = `The model "${modelId}" of "${name}" is not registered.`;
     return [{ path: `$.agents.${name}.model`, kind: 'missing', text }];
   });
-}
-
-/** The head that a team goes on from, what was decided about differences, and what the caller gives anew. */
-type Resumption = {
-  readonly head: Checkpoint;
-  readonly state: unknown;
-  readonly decision: OnDifference;
-  /** The limit that the caller gives. */
-  readonly isGiven: (path: string) => boolean;
-};
-
-/** A team that the code made, as it was made, and where its checkpoints are. */
-type Made<Of extends TeamTypes> = MadeTeam<Of['state']> & {
-  readonly team: Of['team'];
-  readonly manager: CheckpointManager;
-};
-
-/** How a team goes on: what differs, the code that its checkpoints name, and whether the code has another limit than they. */
-export type Resumed = {
-  readonly differences: readonly Difference[];
-  readonly facts: TeamFacts;
-  readonly hasNewLimit: boolean;
-};
-
-/** Puts a state into the team that the code made, as was decided, and tells. Refuses before anything changes. */
-export async function resumeTeam<Of extends TeamTypes>(
-  kind: TeamKind<Of>,
-  { team, code, facts: now, manager }: Made<Of>,
-  { head, decision, isGiven, ...given }: Resumption,
-): Promise<Resumed> {
-  const saved = kind.parse(given.state);
-  const fingerprint = await readCode(manager, head, saved);
-  const all = compareTeams(fingerprint, now);
-  const changed = all.filter(({ path }) => !isGiven(path));
-  const state =
-    decision === 'accept' ? leaveFields(kind.adopt(saved, code), changed) : withWholePrompts(saved, code, fingerprint);
-  const missing = [...findMissingModels(state, team.registry), ...kind.findMissing(state, team.registry)];
-  const found = addDifferences(changed, missing);
-  refuse(found, decision, kind.noun);
-  for (const { name, codeExecution } of Object.values(code.agents)) team.registry.limitCode(name, codeExecution);
-  const problems = team.loadState(state);
-  refuse(addProblems(found, findLosses(problems)), decision, kind.noun);
-  const differences = addProblems(found, problems);
-  await tellRestored(manager, { checkpoint: head, restored: team, differences });
-  const { agents, settings } = fingerprint;
-  const isKept = decision === 'warn' && differences.length > 0;
-  const facts = isKept ? { agents, ...(settings !== undefined && { settings }) } : now;
-  return { differences, facts, hasNewLimit: changed.length < all.length };
-}
-
-/** Where the prompt of the code is the one that was in force, it is whole; the one of the checkpoint may lack its secrets. */
-function withWholePrompts<State extends AgentStates>(state: State, code: State, { prompts }: TeamFingerprint): State {
-  const agents = mapValues(state.agents, (agent, name) => {
-    const made = code.agents[name];
-    if (made === undefined || digestPrompt(made) !== prompts[name]) return agent;
-    const { systemMessage, description } = made;
-    return { ...agent, systemMessage, description };
-  });
-  return { ...state, agents };
 }

@@ -1,9 +1,9 @@
 import { isRecord } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { EarlierAttempt, StepAttempt } from '../../manager/effect/effect-log.ts';
 import { withoutMarks } from '../../manager/effect/input-digest.ts';
 import { readRecorded } from '../../manager/effect/recordings.ts';
+import type { EarlierAttempt, StepAttempt } from '../../manager/effect/step.ts';
 import { readPath } from '../../manager/engine/records.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { askedOf, type EffectCall, type Effects } from '../agent/effects.ts';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { drawn } from '../../../test/support/trials.ts';
 import { SecretRef } from '../../core/value/secret-ref.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
-import type { StepAttempt } from '../../manager/effect/effect-log.ts';
+import type { StepAttempt } from '../../manager/effect/step.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { type OpenWork, Work } from './work.ts';

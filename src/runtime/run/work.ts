@@ -1,7 +1,7 @@
 import { freezeState } from '../../core/freeze.ts';
 import { digestText } from '../../core/tree/chunk.ts';
-import type { StepAttempt } from '../../manager/effect/effect-log.ts';
 import { givenForm, type InputDigest, isSameInput, sortedForm } from '../../manager/effect/input-digest.ts';
+import type { StepAttempt } from '../../manager/effect/step.ts';
 import type { Session } from '../../manager/session/session.ts';
 import type { EffectCall, Effects } from '../agent/effects.ts';
 
@@ -33,7 +33,6 @@ export type OpenWork = {
   readonly name: string;
   /** The branch on which it began. A fork takes it along, and with it the keys of what was in flight. */
   readonly origin: string;
-  /** How often it was begun. */
   readonly attempt: number;
   readonly done: readonly DoneCall[];
   /** Keys of calls that another work made and that need to be made again. */
@@ -97,7 +96,8 @@ export class Work implements Effects {
     this.#attempt = attempt;
     this.#former = former;
     for (const call of done) this.#note(call);
-    for (const call of [...done, ...keys]) if (isKeyed(call)) this.#recalled.set(placeOf(call), call);
+    for (const { name: of, digest, nth, key } of [...done, ...keys])
+      if (key !== undefined) this.#recalled.set(placeOf({ name: of, digest, nth }), { name: of, digest, nth, key });
   }
 
   /** Goes on with a work as a checkpoint held it, or begins the one of this name. */
@@ -117,7 +117,7 @@ export class Work implements Effects {
   /** What a checkpoint that is taken now must hold of it. */
   get record(): OpenWork {
     const former = this.#former.length > 0 && { former: this.#former };
-    const open = [...this.#recalled].flatMap(([place, call]) => (this.#done.has(place) ? [] : [keyedOf(call)]));
+    const open = [...this.#recalled].flatMap(([place, call]) => (this.#done.has(place) ? [] : [call]));
     const keys = open.length > 0 && { keys: open };
     const done = [...this.#done.values()];
     return { name: this.name, origin: this.#origin, attempt: this.#attempt, done, ...keys, ...former };
@@ -349,7 +349,6 @@ export class MoveWorks implements Effects {
     return this.current.run(call, perform);
   }
 
-  /** Ends the move. */
   settle(): void {
     this.#work?.settle();
     this.#work = undefined;
@@ -381,14 +380,6 @@ export function newWork(name: string, origin: string): OpenWork {
 /** Calls without an input are mostly thinking: what is asked for again runs again, with the key it had. */
 function isKeptAfterDrift({ digest }: Pick<DoneCall, 'digest'>): boolean {
   return digest !== null;
-}
-
-function isKeyed(call: Identity & { readonly key?: string }): call is KeyedCall {
-  return call.key !== undefined;
-}
-
-function keyedOf({ name, digest, nth, key }: KeyedCall): KeyedCall {
-  return { name, digest, nth, key };
 }
 
 function idOf({ name, digest }: Pick<Identity, 'name' | 'digest'>): string {

@@ -97,7 +97,6 @@ function refusal({ state, fingerprint }: ChangeRequest, unmapped: readonly strin
   );
 }
 
-/** Moves results to their new steps. */
 function migrate({ state, fingerprint, inFlight }: ChangeRequest, migration: WorkflowMigration): RunState {
   const move = (path: string): string[] => movePath(path, migration);
   const moved = inFlight.find((path) => move(path)[0] !== path);

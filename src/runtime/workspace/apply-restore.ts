@@ -4,6 +4,7 @@ import { ConflictError, messageOf, StorageError } from '../../core/errors.ts';
 import { signal as abortSignal, checkOptions, flag, type OptionChecks } from '../../core/options.ts';
 import { makeFolder } from '../../storage/make-folder.ts';
 import { FolderWriter } from './folder-writer.ts';
+import { IgnoreList } from './ignore-list.ts';
 import { errnoOf, OpenFolder } from './open-folder.ts';
 import { rootStamp, stampsOf, surveyFolder } from './scan-folder.ts';
 import { ancestorsOf, comparePaths } from './workspace-path.ts';
@@ -30,15 +31,23 @@ export async function applyRestore(plan: WorkspacePlan, options: ApplyOptions = 
   const { force = false, signal } = options;
   signal?.throwIfAborted();
   if (!force) await checkUnchanged(plan, signal);
-  const restore = new Restore(plan, { force, signal });
-  if (plan.changes.length > 0 || plan.root === undefined) await restore.run();
+  const { left, changes, root, seen } = plan;
+  const restore = new Restore(signal);
   const { done, failed } = restore;
-  const { left } = plan;
+  if (changes.length > 0 || root === undefined) {
+    const writer = new FolderWriter(await openRoot(plan, force), force ? undefined : seen);
+    try {
+      await restore.writeAll(plan, writer);
+    } finally {
+      failed.push(...(await writer.setModes()));
+      await writer.close();
+    }
+  }
   return { status: failed.length + left.length === 0 ? 'complete' : 'partial', done, failed, left };
 }
 
 async function checkUnchanged(plan: WorkspacePlan, signal: AbortSignal | undefined): Promise<void> {
-  const survey = await surveyFolder(plan.folder, { ignored: plan.ignored, signal });
+  const survey = await surveyFolder(plan.folder, { ignore: new IgnoreList(...plan.ignored), signal });
   const now = stampsOf(survey);
   const changed = [...new Set([...plan.seen.keys(), ...now.keys()])].filter(
     (path) => plan.seen.get(path) !== now.get(path),
@@ -53,82 +62,60 @@ async function checkUnchanged(plan: WorkspacePlan, signal: AbortSignal | undefin
   );
 }
 
-/** One restore in progress. */
+async function openRoot({ folder, root }: WorkspacePlan, force: boolean): Promise<OpenFolder> {
+  try {
+    if (root === undefined) makeFolder(folder);
+    const opened = await OpenFolder.open(folder);
+    if (force || root === undefined || rootStamp(await opened.stat()) === root) return opened;
+    await opened.close();
+  } catch (error) {
+    throw new StorageError(`"${folder}" cannot be opened as a folder (${errnoOf(error)}).`, { cause: error });
+  }
+  throw new ConflictError(`"${folder}" is another folder than when the restore was planned. Plan it again.`);
+}
+
 class Restore {
   readonly done: PlannedChange[] = [];
   readonly failed: FailedChange[] = [];
-  readonly #plan: WorkspacePlan;
-  readonly #force: boolean;
   readonly #signal: AbortSignal | undefined;
 
-  constructor(plan: WorkspacePlan, { force, signal }: { force: boolean; signal: AbortSignal | undefined }) {
-    this.#plan = plan;
-    this.#force = force;
+  constructor(signal: AbortSignal | undefined) {
     this.#signal = signal;
   }
 
-  async run(): Promise<void> {
-    const writer = new FolderWriter(await this.#openRoot(), this.#force ? undefined : this.#plan.seen);
-    try {
-      await this.#writeAll(writer);
-    } finally {
-      this.failed.push(...(await writer.setModes()));
-      await writer.close();
-    }
-  }
-
-  async #openRoot(): Promise<OpenFolder> {
-    const { folder, root } = this.#plan;
-    try {
-      if (root === undefined) makeFolder(folder);
-      const opened = await OpenFolder.open(folder);
-      if (this.#force || root === undefined || rootStamp(await opened.stat()) === root) return opened;
-      await opened.close();
-    } catch (error) {
-      throw new StorageError(`"${folder}" cannot be opened as a folder (${errnoOf(error)}).`, { cause: error });
-    }
-    throw new ConflictError(`"${folder}" is another folder than when the restore was planned. Plan it again.`);
-  }
-
   /** What is in the way goes first, then everything is put in place, and only then is the rest deleted. Permissions come last. */
-  async #writeAll(writer: FolderWriter): Promise<void> {
-    const { changes, contents } = this.#plan;
+  async writeAll({ folder, changes, contents }: WorkspacePlan, writer: FolderWriter): Promise<void> {
     const inward = changes.toSorted((a, b) => comparePaths(b.path, a.path));
     const replaced = new Set(changes.filter(({ kindBefore }) => kindBefore === 'folder').map(({ path }) => path));
     const isInTheWay = ({ path }: PlannedChange) => ancestorsOf(path).some((above) => replaced.has(above));
     const deletes = inward.filter(({ action }) => action === 'delete');
-    const remove = (change: PlannedChange) => writer.remove(change.path, change.kind);
+    const remove = writer.remove.bind(writer);
     await this.#each(deletes.filter(isInTheWay), remove);
-    await this.#each(
-      changes.filter(({ path }) => contents.has(path)),
-      async (change) => {
-        await writer.put(change, contents);
-        if (change.kind === 'link') await this.#checkLink(writer, change.path);
-      },
-    );
+    await this.#each(changes, async (change) => {
+      const content = contents.get(change.path);
+      if (content === undefined) return false;
+      await writer.put(change, content);
+      // A link may be harmless by itself, and lead outside through another one that is there already.
+      if (content.kind !== 'link' || (await leadsInside(folder, change.path))) return true;
+      await writer.takeAway(change.path);
+      throw new ConflictError('It would lead outside the folder, through another link. It was taken away again.');
+    });
     await this.#each(
       deletes.filter((change) => !isInTheWay(change)),
       remove,
     );
     await this.#each(
       inward.filter(({ action }) => action === 'chmod'),
-      ({ path, mode = 0, kind }) => writer.setMode(path, mode, kind),
+      writer.setMode.bind(writer),
     );
   }
 
-  /** A link may be harmless by itself, and lead outside through another one that is there already. */
-  async #checkLink(writer: FolderWriter, path: string): Promise<void> {
-    if (await leadsInside(this.#plan.folder, path)) return;
-    await writer.removeAsIs(path, 'link');
-    throw new ConflictError('It would lead outside the folder, through another link. It was taken away again.');
-  }
-
-  async #each(changes: readonly PlannedChange[], work: (change: PlannedChange) => Promise<void>): Promise<void> {
+  /** Makes changes, and notes what came of those that concern it. */
+  async #each(changes: readonly PlannedChange[], work: (change: PlannedChange) => Promise<unknown>): Promise<void> {
     for (const change of changes) {
       this.#signal?.throwIfAborted();
       try {
-        await work(change);
-        this.done.push(change);
+        if ((await work(change)) !== false) this.done.push(change);
       } catch (error) {
         this.failed.push({ path: change.path, action: change.action, problem: messageOf(error) });
       }

@@ -4,7 +4,7 @@ import { signal as abortSignal, checkOptions, type OptionChecks, record } from '
 import { IgnoreList } from './ignore-list.ts';
 import { errnoOf, isTemporaryName, OpenFolder } from './open-folder.ts';
 import { readWholeFile } from './read-whole-file.ts';
-import { type FolderVisitor, type FoundPath, modeOf, scanFolder } from './scan-folder.ts';
+import { FolderScan, type FolderVisitor, type FoundPath, modeOf } from './scan-folder.ts';
 import { type KnownFile, WorkspaceCache } from './workspace-cache.ts';
 import { resolveWorkspaceOptions, type WorkspaceLimits, type WorkspaceOptions } from './workspace-options.ts';
 import {
@@ -41,7 +41,7 @@ export async function captureWorkspace(
   const root = await openRoot(folder);
   try {
     const capture = new Capture(limits, cache);
-    await scanFolder(root, capture, { ignore: new IgnoreList(limits.ignore), signal });
+    await new FolderScan(capture, new IgnoreList(limits.ignore), signal).scan(root);
     return cache.settle({ entries: capture.entries, skipped: capture.skipped, ignored: limits.ignore }, capture.files);
   } finally {
     await root.close();
@@ -51,19 +51,17 @@ export async function captureWorkspace(
 async function openRoot(folder: string): Promise<OpenFolder> {
   try {
     return await OpenFolder.open(folder);
-  } catch (error) {
-    const problem = errnoOf(error);
-    if (problem === 'ENOENT' || problem === 'ENOTDIR') {
-      throw new NotFoundError(`There is no folder "${folder}". Create it before it is captured.`, {
-        details: { folder },
-        cause: error,
-      });
-    }
-    throw new StorageError(`The folder "${folder}" cannot be opened (${problem}).`, { cause: error });
+  } catch (cause) {
+    const problem = errnoOf(cause);
+    if (problem !== 'ENOENT' && problem !== 'ENOTDIR')
+      throw new StorageError(`The folder "${folder}" cannot be opened (${problem}).`, { cause });
+    throw new NotFoundError(`There is no folder "${folder}". Create it before it is captured.`, {
+      details: { folder },
+      cause,
+    });
   }
 }
 
-/** One capture in the making. */
 class Capture implements FolderVisitor {
   /** Without a prototype: a file may be called `__proto__`. */
   readonly entries: Record<string, WorkspaceEntry> = Object.create(null);
@@ -146,7 +144,7 @@ class Capture implements FolderVisitor {
     }
     const { stats, sizeBytes, digest, bytes } = file;
     const { keepSecrets } = this.#limits;
-    const content = bytes === undefined ? {} : { content: keepSecrets ? asBytes(bytes) : asContent(bytes) };
+    const content = bytes && { content: (keepSecrets ? undefined : asText(bytes)) ?? new Uint8Array(bytes) };
     const entry: WorkspaceFile = { kind: 'file', mode: modeOf(stats), sizeBytes, digest, ...content };
     return this.#addFile(found.path, this.#cache.know(found.path, entry, { stats, readAtMs, keepSecrets }));
   }
@@ -166,17 +164,11 @@ class Capture implements FolderVisitor {
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Text if it is one: NUL is valid UTF-8, but what holds it is no text, and takes six characters as JSON. */
-function asContent(bytes: Buffer): string | Uint8Array {
-  if (bytes.includes(0)) return asBytes(bytes);
+/** Undefined for what is no text. NUL is valid UTF-8, but what holds it is none, and takes six characters as JSON. */
+function asText(bytes: Buffer): string | undefined {
   try {
-    return decoder.decode(bytes);
+    return bytes.includes(0) ? undefined : decoder.decode(bytes);
   } catch {
-    return asBytes(bytes);
+    return undefined;
   }
-}
-
-/** On memory of its own, not a slice of a shared pool. */
-function asBytes(bytes: Buffer): Uint8Array {
-  return new Uint8Array(bytes);
 }

@@ -69,8 +69,7 @@ describe.each<Anchor>(['descriptor', 'path'])('[workspace.5] a folder held by it
     await expect(open.setModeOf('link', 0o777)).rejects.toMatchObject({
       code: anchor === 'descriptor' ? 'CONFLICT' : 'ELOOP',
     });
-    const stats = lstatSync(join(outside, 'file'), { bigint: true });
-    const read = await readWholeFile({ folder: open, name: 'link', stats }, { keepBytes: () => true });
+    const read = await readWholeFile({ folder: open, name: 'link' }, { keepBytes: () => true });
     expect(read).toBe('changing');
     await open.writeFile('link', 'mine', 0o600);
     expect(readFileSync(join(outside, 'file'), 'utf8')).toBe('x');

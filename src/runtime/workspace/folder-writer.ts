@@ -5,7 +5,8 @@ import { modeOf, stampOf } from './scan-folder.ts';
 import { ancestorsOf, comparePaths } from './workspace-path.ts';
 import type { FailedChange, PlannedChange, PlannedContent } from './workspace-plan.ts';
 
-type Kind = PlannedChange['kind'];
+/** A path that is about to change: the open folder it is in, its name there, and what has that name. */
+type Spot = { readonly folder: OpenFolder; readonly name: string; readonly present: BigIntStats | undefined };
 
 /** What an owner needs to change what is in a folder. */
 const OWNER_MAY_WRITE = 0o300;
@@ -28,66 +29,58 @@ export class FolderWriter {
   }
 
   /** Puts a file, link or folder in place. */
-  async put({ path, kindBefore }: PlannedChange, contents: ReadonlyMap<string, PlannedContent>): Promise<void> {
-    const content = contents.get(path) as PlannedContent;
-    const { folder, name } = await this.#enter(path);
-    const present = await this.#check(folder, name, path);
-    if (content.kind === 'folder') return this.#putFolder({ folder, name, path }, content.mode, present);
-    if (kindBefore === 'folder' && present?.isDirectory() === true) await folder.remove(name, 'folder');
+  async put({ path, kindBefore }: PlannedChange, content: PlannedContent): Promise<void> {
+    const { folder, name, present } = await this.#unchanged(path);
+    const isFolder = present?.isDirectory() === true;
+    if (content.kind === 'folder') {
+      this.#modes.set(path, content.mode);
+      if (isFolder) return;
+      if (present !== undefined) await folder.remove(name, 'file');
+      return folder.makeFolder(name);
+    }
+    if (kindBefore === 'folder' && isFolder) await folder.remove(name, 'folder');
     if (content.kind === 'link') await folder.writeLink(name, content.target);
     else await folder.writeFile(name, content.content, content.mode);
   }
 
-  async #putFolder(
-    { folder, name, path }: { folder: OpenFolder; name: string; path: string },
-    mode: number,
-    present: BigIntStats | undefined,
-  ): Promise<void> {
-    this.#modes.set(path, mode);
-    if (present?.isDirectory() === true) return;
-    if (present !== undefined) await folder.remove(name, 'file');
-    await folder.makeFolder(name);
-  }
-
   /** Removes a file, link or empty folder. Gone already is as good. */
-  async remove(path: string, kind: Kind): Promise<void> {
-    const { folder, name } = await this.#enter(path);
-    const present = await this.#check(folder, name, path);
+  async remove({ path, kind }: PlannedChange): Promise<void> {
+    const { folder, name, present } = await this.#unchanged(path);
     if (present !== undefined) await folder.remove(name, kind);
     this.#modes.delete(path);
   }
 
-  /** Removes what was put there just now. */
-  async removeAsIs(path: string, kind: Kind): Promise<void> {
-    const { folder, name } = await this.#enter(path);
-    await folder.remove(name, kind);
+  /** Removes a link that was put there just now. */
+  async takeAway(path: string): Promise<void> {
+    const { folder, name } = await this.#find(path);
+    await folder.remove(name, 'link');
   }
 
   /** Sets permissions; those of folders only in the end, when nothing more happens in them. */
-  async setMode(path: string, mode: number, kind: Kind): Promise<void> {
-    const { folder, name } = await this.#enter(path);
-    await this.#check(folder, name, path);
+  async setMode({ path, mode = 0, kind }: PlannedChange): Promise<void> {
+    const { folder, name } = await this.#unchanged(path);
     if (kind === 'folder') this.#modes.set(path, mode);
     else await folder.setModeOf(name, mode);
   }
 
-  async #check(folder: OpenFolder, name: string, path: string): Promise<BigIntStats | undefined> {
-    const present = await folder.lstat(name);
-    if (this.#seen !== undefined && !isAsSeen(present, this.#seen.get(path)))
+  async #unchanged(path: string): Promise<Spot> {
+    const spot = await this.#find(path);
+    if (this.#seen !== undefined && !isAsSeen(spot.present, this.#seen.get(path)))
       throw new ConflictError('It changed since the restore was planned, and was left alone.');
-    return present;
+    return spot;
   }
 
   /** Opens the folder that a path is in, from the top down. */
-  async #enter(path: string): Promise<{ folder: OpenFolder; name: string }> {
+  async #find(path: string): Promise<Spot> {
     const above = ancestorsOf(path);
     const parent = above.at(-1) ?? '';
-    const name = path.slice(parent === '' ? 0 : parent.length + 1);
     if (this.#last?.path !== parent) {
       await this.#leave();
       this.#last = { path: parent, folder: await this.#openAll(above) };
     }
-    return { folder: this.#last.folder, name };
+    const { folder } = this.#last;
+    const name = path.slice(path.lastIndexOf('/') + 1);
+    return { folder, name, present: await folder.lstat(name) };
   }
 
   async #openAll(folders: readonly string[]): Promise<OpenFolder> {
@@ -121,20 +114,16 @@ export class FolderWriter {
   /** Sets the permissions of folders, innermost first; returns what failed. */
   async setModes(): Promise<FailedChange[]> {
     const failed: FailedChange[] = [];
-    for (const path of [...this.#modes.keys()].sort((a, b) => comparePaths(b, a))) {
+    for (const [path, mode] of [...this.#modes].sort(([a], [b]) => comparePaths(b, a))) {
       try {
-        await this.#applyMode(path, this.#modes.get(path) ?? 0);
+        const { folder, name, present } = path === '' ? { folder: this.#root } : await this.#find(path);
+        if (name === undefined) await folder.setMode(mode);
+        else if (present?.isDirectory() === true) await folder.setModeOf(name, mode);
       } catch (error) {
         failed.push({ path: path === '' ? '.' : path, action: 'chmod', problem: messageOf(error) });
       }
     }
     return failed;
-  }
-
-  async #applyMode(path: string, mode: number): Promise<void> {
-    if (path === '') return this.#root.setMode(mode);
-    const { folder, name } = await this.#enter(path);
-    if ((await folder.lstat(name))?.isDirectory() === true) await folder.setModeOf(name, mode);
   }
 
   async close(): Promise<void> {

@@ -72,7 +72,10 @@ describe('[workspace.2] the ignore list', () => {
   test.runIf(hasGit)('agrees with git on random patterns and paths', () => {
     const folder = mkdtempSync(join(tmpdir(), 'savestate-ignore-'));
     spawnSync('git', ['init', '-q', folder]);
-    const part = fc.string({ unit: fc.constantFrom('a', 'b', '.', '*', '?'), minLength: 1, maxLength: 4 });
+    // Git has rules of its own for `a**`: `a**/**` ignores the folder itself, `a*/**` what is inside.
+    const part = fc
+      .string({ unit: fc.constantFrom('a', 'b', '.', '*', '?'), minLength: 1, maxLength: 4 })
+      .filter((text) => !text.includes('**'));
     const isPlain = (text: string) => !/^\.+$/.test(text);
     const name = fc.string({ unit: fc.constantFrom('a', 'b', '.'), minLength: 1, maxLength: 3 }).filter(isPlain);
     const pattern = fc
@@ -104,7 +107,7 @@ describe('[workspace.2] the ignore list', () => {
           expect(paths.filter((text) => list.ignoresWithin(text, false)).sort()).toEqual(ignored.sort());
         },
       ),
-      { numRuns: trials(1_500), seed: 20261116 }, // git has rules of its own for oddities such as `a***`; a run must not meet them by chance
+      { numRuns: trials(1_500), seed: 20261116 },
     );
     rmSync(folder, { recursive: true });
   });

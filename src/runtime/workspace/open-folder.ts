@@ -38,12 +38,23 @@ export class OpenFolder {
 
   /** Opens a folder by its path; links on the way to it are followed, once. */
   static async open(folder: string, anchor: Anchor = DEFAULT_ANCHOR): Promise<OpenFolder> {
-    return openPlace(await realpath(folder), anchor, (path, handle) => new OpenFolder(path, anchor, handle));
+    return OpenFolder.#open(await realpath(folder), anchor);
   }
 
   /** Opens a folder inside this one; fails with ENOTDIR or ELOOP if it is a link or no folder. */
   async openFolder(name: string): Promise<OpenFolder> {
-    return openPlace(this.at(name), this.#anchor, (path, handle) => new OpenFolder(path, this.#anchor, handle));
+    return OpenFolder.#open(this.at(name), this.#anchor);
+  }
+
+  static async #open(path: string, anchor: Anchor): Promise<OpenFolder> {
+    const handle = await open(path, (anchor === 'descriptor' ? O_PATH : O_RDONLY) | O_DIRECTORY | O_NOFOLLOW);
+    try {
+      if (anchor === 'path') await checkPlace(path, handle);
+      return new OpenFolder(path, anchor, handle);
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
   }
 
   at(name: string): string {
@@ -121,21 +132,6 @@ export class OpenFolder {
 
   async close(): Promise<void> {
     await this.#handle.close();
-  }
-}
-
-async function openPlace<Folder>(
-  path: string,
-  anchor: Anchor,
-  create: (path: string, handle: FileHandle) => Folder,
-): Promise<Folder> {
-  const handle = await open(path, (anchor === 'descriptor' ? O_PATH : O_RDONLY) | O_DIRECTORY | O_NOFOLLOW);
-  try {
-    if (anchor === 'path') await checkPlace(path, handle);
-    return create(path, handle);
-  } catch (error) {
-    await handle.close();
-    throw error;
   }
 }
 

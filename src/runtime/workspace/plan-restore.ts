@@ -4,11 +4,11 @@ import { signal as abortSignal, checkOptions, listOf, type OptionChecks, record,
 import { IgnoreList } from './ignore-list.ts';
 import { readWholeFile } from './read-whole-file.ts';
 import { RestorePlanner } from './restore-planner.ts';
-import { type FolderSurvey, type FoundPath, ignoresCase, stampsOf, surveyFolder } from './scan-folder.ts';
+import { type FoundPath, ignoresCase, stampsOf, surveyFolder } from './scan-folder.ts';
 import type { WorkspaceCache } from './workspace-cache.ts';
 import { resolveWorkspaceOptions, type WorkspaceOptions } from './workspace-options.ts';
 import type { WorkspacePlan } from './workspace-plan.ts';
-import { type CheckedState, checkWorkspaceState, digestContent } from './workspace-state.ts';
+import { type CheckedEntry, checkWorkspaceState, digestContent } from './workspace-state.ts';
 
 /** How a restore is planned. */
 export type PlanOptions = Pick<WorkspaceOptions, 'ignore'> & {
@@ -23,50 +23,43 @@ const OPTIONS: OptionChecks<PlanOptions> = { ignore: listOf(string), cache: reco
  * Lists what would have to change for a folder to be what it was when the state was captured. Changes nothing. What the state ignored, or
  * the options here ignore, stays as it is. Throws an InvalidInputError for a state that could reach outside the folder.
  */
-export async function planRestore(state: unknown, folder: string, options: PlanOptions = {}): Promise<WorkspacePlan> {
+export async function planRestore(given: unknown, folder: string, options: PlanOptions = {}): Promise<WorkspacePlan> {
   checkOptions(options, OPTIONS, 'planRestore()');
-  const { ignore, cache, signal } = options;
+  const { ignore: ignoredHere, cache, signal } = options;
   signal?.throwIfAborted();
-  const checked = checkWorkspaceState(state);
-  const ignored = [checked.ignored, resolveWorkspaceOptions({ ignore }).ignore];
+  const state = checkWorkspaceState(given);
+  const ignored = [state.ignored, resolveWorkspaceOptions({ ignore: ignoredHere }).ignore];
+  const ignore = new IgnoreList(...ignored);
   const digests = new Map<string, string>();
-  const look = createLook(checked, digests, cache);
-  const survey = await surveyFolder(resolve(folder), { ignored, signal, look });
-  const planner = new RestorePlanner({
-    state: checked,
-    survey,
-    digests,
-    ignore: new IgnoreList(...ignored),
-    isCaseIgnored: survey.root !== undefined && (await ignoresCase(survey.folder)),
-  });
-  return { ...planner.plan(), ...seenOf(survey), ignored };
-}
-
-function seenOf(survey: FolderSurvey): Pick<WorkspacePlan, 'folder' | 'seen' | 'root'> {
-  const { folder, root } = survey;
-  return { folder, seen: stampsOf(survey), ...(root === undefined ? {} : { root }) };
-}
-
-/** Reads links, and the files that might be what they were: those of the same size. */
-function createLook({ entries }: CheckedState, digests: Map<string, string>, cache: WorkspaceCache | undefined) {
-  return async (found: FoundPath): Promise<void> => {
-    const entry = entries.get(found.path);
-    if (entry?.kind !== found.kind || entry.kind === 'folder') return;
-    if (entry.kind === 'file' && entry.sizeBytes !== Number(found.stats.size)) return;
-    const digest = entry.kind === 'link' ? await digestLink(found) : await digestFile(found, cache);
+  const look = async (found: FoundPath): Promise<void> => {
+    const digest = mayBeSame(found, state.entries.get(found.path)) ? await digestOf(found, cache) : undefined;
     if (digest !== undefined) digests.set(found.path, digest);
+  };
+  const survey = await surveyFolder(resolve(folder), { ignore, signal, look });
+  const isCaseIgnored = survey.root !== undefined && (await ignoresCase(survey.folder));
+  const { root } = survey;
+  return {
+    folder: survey.folder,
+    ...new RestorePlanner({ state, survey, digests, ignore, isCaseIgnored }).plan(),
+    seen: stampsOf(survey),
+    ...(root !== undefined && { root }),
+    ignored,
   };
 }
 
-async function digestLink({ folder, name }: FoundPath): Promise<string | undefined> {
-  try {
-    return digestContent(await readlink(folder.at(name), { encoding: 'buffer' }));
-  } catch {
-    return undefined; // it changed meanwhile, which is noticed before anything is written
-  }
+/** Whether a link, or a file of the same size, might be what it was. */
+function mayBeSame({ kind, stats }: FoundPath, entry: CheckedEntry | undefined): boolean {
+  if (entry?.kind !== kind || entry.kind === 'folder') return false;
+  return entry.kind === 'link' || entry.sizeBytes === Number(stats.size);
 }
 
-async function digestFile(found: FoundPath, cache: WorkspaceCache | undefined): Promise<string | undefined> {
+/** Undefined if it changed meanwhile, which is noticed before anything is written. */
+async function digestOf(found: FoundPath, cache: WorkspaceCache | undefined): Promise<string | undefined> {
+  const { kind, folder, name } = found;
+  if (kind === 'link') {
+    const target = await readlink(folder.at(name), { encoding: 'buffer' }).catch(() => undefined);
+    return target && digestContent(target);
+  }
   const known = cache?.find(found);
   if (known !== undefined) return known.entry.digest;
   const file = await readWholeFile(found, { keepBytes: () => false });

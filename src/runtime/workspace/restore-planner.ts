@@ -52,7 +52,12 @@ export class RestorePlanner {
   #holdWhatStays(): void {
     const { survey, state } = this.#input;
     const skipped = new Set(state.skipped);
-    if (skipped.has('.')) this.#left.push({ path: '.', ...NOT_WHOLE });
+    if (skipped.has('.'))
+      this.#left.push({
+        path: '.',
+        reason: 'content-not-captured',
+        note: 'The folder was not captured, or not as a whole. What else it holds stays as it is.',
+      });
     for (const path of [...survey.ignored, ...survey.unreadable]) this.#hold(path);
     for (const [path, { kind }] of survey.paths) {
       if (state.entries.has(path)) continue;
@@ -74,44 +79,43 @@ export class RestorePlanner {
   }
 
   #planEntry(path: string, entry: CheckedEntry): void {
-    const present = this.#input.survey.paths.get(path);
+    const { survey, digests } = this.#input;
+    const present = survey.paths.get(path);
     const refusal = this.#refuseByName(path, entry) ?? this.#refuseByPlace(path, entry, present);
     if (refusal !== undefined) this.#leave(path, refusal);
-    else if (present === undefined || present.kind === 'special') this.#planContent(path, entry, undefined);
-    else if (present.kind !== entry.kind || !this.#isSame(path, entry)) this.#planContent(path, entry, present);
+    else if (present?.kind !== entry.kind) this.#planContent(path, entry, present);
+    else if (entry.kind !== 'folder' && digests.get(path) !== entry.digest) this.#planContent(path, entry, present);
     else this.#planMode(path, entry, present);
   }
 
-  #refuseByName(path: string, entry: CheckedEntry): Refusal | undefined {
+  #refuseByName(path: string, { kind }: CheckedEntry): Refusal | undefined {
     const blocked = ancestorsOf(path).find((above) => this.#blocked.has(above));
     if (blocked !== undefined) return { reason: 'in-the-way', note: `"${blocked}" above it stays as it is.` };
-    if (this.#input.ignore.ignoresWithin(path, entry.kind === 'folder'))
+    if (this.#input.ignore.ignoresWithin(path, kind === 'folder'))
       return { reason: 'ignored', note: 'The patterns in force now leave it out.' };
     const reserved = findReservedName(path, this.#platform);
     if (reserved !== undefined) return { reason: 'reserved-name', note: `${reserved}.` };
-    return this.#input.isCaseIgnored ? this.#refuseByCase(path) : undefined;
+    const twin = this.#twinOf(path);
+    return twin === undefined
+      ? undefined
+      : { reason: 'case-clash', note: `Here it is the same name as "${twin}", which is put back.` };
   }
 
-  #refuseByCase(path: string): Refusal | undefined {
-    const folded = foldCase(path);
-    const other = this.#folded.get(folded);
-    if (other !== undefined)
-      return { reason: 'case-clash', note: `Here it is the same name as "${other}", which is put back.` };
-    this.#folded.set(folded, path);
-    return undefined;
-  }
-
-  #refuseByPlace(path: string, entry: CheckedEntry, present: SurveyedPath | undefined): Refusal | undefined {
+  #refuseByPlace(path: string, { kind }: CheckedEntry, present: SurveyedPath | undefined): Refusal | undefined {
     if (this.#input.survey.unreadable.has(path)) return { reason: 'unreadable', note: 'It cannot be looked at.' };
     if (present?.kind === 'special') return { reason: 'special', note: 'Something that is no file is in its place.' };
-    const isFolderInTheWay = present?.kind === 'folder' && entry.kind !== 'folder' && this.#held.has(path);
-    return isFolderInTheWay
-      ? { reason: 'in-the-way', note: 'A folder is in its place that holds what must stay, such as ignored files.' }
-      : undefined;
+    const note = 'A folder is in its place that holds what must stay, such as ignored files.';
+    const isInTheWay = present?.kind === 'folder' && kind !== 'folder' && this.#held.has(path);
+    return isInTheWay ? { reason: 'in-the-way', note } : undefined;
   }
 
-  #isSame(path: string, entry: CheckedEntry): boolean {
-    return entry.kind === 'folder' || this.#input.digests.get(path) === entry.digest;
+  /** Another path of the state that is the same name in this folder. */
+  #twinOf(path: string): string | undefined {
+    if (!this.#input.isCaseIgnored) return undefined;
+    const folded = foldCase(path);
+    const twin = this.#folded.get(folded);
+    if (twin === undefined) this.#folded.set(folded, path);
+    return twin;
   }
 
   #planContent(path: string, entry: CheckedEntry, present: SurveyedPath | undefined): void {
@@ -125,33 +129,26 @@ export class RestorePlanner {
       path,
       action: present === undefined ? 'create' : 'change',
       kind: entry.kind,
-      ...(present === undefined ? {} : describePresent(present, entry)),
-      ...(entry.kind === 'file' ? { sizeBytes: entry.sizeBytes } : {}),
-      ...(entry.kind === 'link' ? {} : { mode: entry.mode }),
+      ...(present && describePresent(present, entry)),
+      ...(entry.kind === 'file' && { sizeBytes: entry.sizeBytes }),
+      ...(entry.kind !== 'link' && { mode: entry.mode }),
     });
   }
 
   #contentOf(path: string, entry: CheckedEntry): PlannedContent | Refusal {
-    switch (entry.kind) {
-      case 'folder':
-        return { kind: 'folder', mode: entry.mode };
-      case 'link':
-        return this.#linkOf(path, entry);
-      case 'file': {
-        const { content, digest, mode } = entry;
-        if (content === undefined)
-          return { reason: 'content-not-captured', note: 'It was over a limit when it was captured.' };
-        const isWhole =
-          (typeof content === 'string' || content instanceof Uint8Array) && digestContent(content) === digest;
-        return isWhole ? { kind: 'file', content, mode } : REDACTED;
-      }
+    if (entry.kind === 'folder') return { kind: 'folder', mode: entry.mode };
+    const { digest } = entry;
+    if (entry.kind === 'link') {
+      const { target } = entry;
+      if (typeof target !== 'string' || digestContent(target) !== digest) return REDACTED;
+      if (staysInside(path, target, this.#platform)) return { kind: 'link', target };
+      return { reason: 'link-leads-outside', note: 'A link is put back only if it stays inside the folder.' };
     }
-  }
-
-  #linkOf(path: string, { target, digest }: CheckedEntry & { kind: 'link' }): PlannedContent | Refusal {
-    if (typeof target !== 'string' || digestContent(target) !== digest) return REDACTED;
-    if (staysInside(path, target, this.#platform)) return { kind: 'link', target };
-    return { reason: 'link-leads-outside', note: 'A link is put back only if it stays inside the folder.' };
+    const { content, mode } = entry;
+    if (content === undefined)
+      return { reason: 'content-not-captured', note: 'It was over a limit when it was captured.' };
+    const isContent = typeof content === 'string' || content instanceof Uint8Array;
+    return isContent && digestContent(content) === digest ? { kind: 'file', content, mode } : REDACTED;
   }
 
   #planMode(path: string, entry: CheckedEntry, { stats }: SurveyedPath): void {
@@ -179,25 +176,18 @@ export class RestorePlanner {
 
   /** A folder that was not there, and stays only for what is in it. */
   #leaveFolder(path: string, { kind }: SurveyedPath): void {
-    const isSkipped = this.#input.state.skipped.some((skipped) => skipped === '.' || isWithin(path, skipped));
+    const isSkipped = this.#input.state.skipped.some(
+      (skipped) => skipped === '.' || `${path}/`.startsWith(`${skipped}/`),
+    );
     if (kind !== 'folder' || isSkipped) return;
     this.#left.push({ path, reason: 'in-the-way', note: 'It was not there, and holds what must stay.' });
   }
 }
 
-const NOT_WHOLE: Refusal = {
-  reason: 'content-not-captured',
-  note: 'The folder was not captured, or not as a whole. What else it holds stays as it is.',
-};
-
 const REDACTED: Refusal = {
   reason: 'content-redacted',
   note: 'What is stored is not what was captured: secrets were left out of it, or it was altered.',
 };
-
-function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(`${folder}/`);
-}
 
 function describePresent(present: SurveyedPath, entry: CheckedEntry): Partial<PlannedChange> {
   const { kind } = present;

@@ -3,7 +3,7 @@ import { lstat, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { StorageError } from '../../core/errors.ts';
-import { IgnoreList } from './ignore-list.ts';
+import type { IgnoreList } from './ignore-list.ts';
 import { errnoOf, OpenFolder } from './open-folder.ts';
 import type { SkipReason } from './workspace-state.ts';
 
@@ -24,43 +24,40 @@ export type FoundPath = {
 export type FolderVisitor = {
   /** Answering `false` for a folder leaves out what is inside it. */
   visit(found: FoundPath): Promise<boolean> | boolean;
-  skip(path: string, reason: SkipReason): void;
-  ignore?(path: string): void;
+  skip(path: string, reason: SkipReason): unknown;
+  ignore?(path: string): unknown;
 };
-
-/** How a folder is gone through. */
-export type ScanOptions = { readonly ignore: IgnoreList; readonly signal?: AbortSignal | undefined };
 
 /** Looking at a path takes microseconds when the system waits for it, and ten times that through a promise; others may run this often. */
 const BREATH_MS = 8;
 
 /** Goes through a folder without following links. */
-export async function scanFolder(root: OpenFolder, visitor: FolderVisitor, options: ScanOptions): Promise<void> {
-  await new FolderScan(visitor, options).scan(root, '');
-}
-
-class FolderScan {
+export class FolderScan {
   readonly #visitor: FolderVisitor;
-  readonly #options: ScanOptions;
+  readonly #ignore: IgnoreList;
+  readonly #signal: AbortSignal | undefined;
   #lastBreath = performance.now();
 
-  constructor(visitor: FolderVisitor, options: ScanOptions) {
+  constructor(visitor: FolderVisitor, ignore: IgnoreList, signal: AbortSignal | undefined) {
     this.#visitor = visitor;
-    this.#options = options;
+    this.#ignore = ignore;
+    this.#signal = signal;
   }
 
-  async scan(folder: OpenFolder, prefix: string): Promise<void> {
-    const names = this.#read(folder, prefix);
-    for (const name of names) {
-      if (performance.now() - this.#lastBreath > BREATH_MS) await this.#breathe();
+  async scan(folder: OpenFolder, prefix = ''): Promise<void> {
+    for (const name of this.#read(folder, prefix)) {
+      if (performance.now() - this.#lastBreath > BREATH_MS) {
+        await setImmediate();
+        this.#signal?.throwIfAborted();
+        this.#lastBreath = performance.now();
+      }
       const path = prefix + name;
       const stats = this.#look(folder, name, path);
       if (stats === undefined) continue;
       const kind = kindOf(stats);
-      if (this.#options.ignore.ignores(path, kind === 'folder')) this.#visitor.ignore?.(path);
-      else if (await this.#visitor.visit({ path, name, kind, stats, folder })) {
-        if (kind === 'folder') await this.#enter(folder, name, path);
-      }
+      if (this.#ignore.ignores(path, kind === 'folder')) this.#visitor.ignore?.(path);
+      else if ((await this.#visitor.visit({ path, name, kind, stats, folder })) && kind === 'folder')
+        await this.#enter(folder, name, path);
     }
   }
 
@@ -106,12 +103,6 @@ class FolderScan {
       return undefined;
     }
   }
-
-  async #breathe(): Promise<void> {
-    await setImmediate();
-    this.#options.signal?.throwIfAborted();
-    this.#lastBreath = performance.now();
-  }
 }
 
 function kindOf(stats: BigIntStats): FoundKind {
@@ -132,7 +123,7 @@ export function stampOf(stats: BigIntStats): string {
 }
 
 /** One path of a folder as it is now. */
-export type SurveyedPath = { readonly kind: FoundKind; readonly stats: BigIntStats };
+export type SurveyedPath = Pick<FoundPath, 'kind' | 'stats'>;
 
 /** What a folder holds now. */
 export type FolderSurvey = {
@@ -147,36 +138,33 @@ export type FolderSurvey = {
 
 /** How a folder is looked at; `look` is called with everything found, while its folder is open. */
 type SurveyOptions = {
-  /** Lists of patterns; what one of them ignores is ignored. */
-  readonly ignored: readonly (readonly string[])[];
+  readonly ignore: IgnoreList;
   readonly signal?: AbortSignal | undefined;
   readonly look?: (found: FoundPath) => Promise<void>;
 };
 
 /** Looks at everything in a folder that is not ignored. */
-export async function surveyFolder(folder: string, { ignored, signal, look }: SurveyOptions): Promise<FolderSurvey> {
-  const root = await openIfThere(folder);
-  if (root === undefined) return { folder: await resolveMissing(folder), ...NOTHING };
+export async function surveyFolder(folder: string, { ignore, signal, look }: SurveyOptions): Promise<FolderSurvey> {
   const paths = new Map<string, SurveyedPath>();
-  const passed = { ignored: new Set<string>(), unreadable: new Set<string>() };
+  const found = { paths, ignored: new Set<string>(), unreadable: new Set<string>() };
+  const root = await openIfThere(folder);
+  if (root === undefined) return { folder: await resolveMissing(folder), ...found };
+  const visitor: FolderVisitor = {
+    visit: async (path) => {
+      paths.set(path.path, { kind: path.kind, stats: path.stats });
+      await look?.(path);
+      return true;
+    },
+    skip: (path) => found.unreadable.add(path),
+    ignore: (path) => found.ignored.add(path),
+  };
   try {
-    const visitor = {
-      visit: async (found: FoundPath) => {
-        paths.set(found.path, { kind: found.kind, stats: found.stats });
-        await look?.(found);
-        return true;
-      },
-      skip: (path: string, _reason: SkipReason) => passed.unreadable.add(path),
-      ignore: (path: string) => passed.ignored.add(path),
-    };
-    await scanFolder(root, visitor, { ignore: new IgnoreList(...ignored), signal });
-    return { folder: await realpath(folder), root: rootStamp(await root.stat()), paths, ...passed };
+    await new FolderScan(visitor, ignore, signal).scan(root);
+    return { folder: await realpath(folder), root: rootStamp(await root.stat()), ...found };
   } finally {
     await root.close();
   }
 }
-
-const NOTHING = { paths: new Map(), ignored: new Set<string>(), unreadable: new Set<string>() };
 
 /** Tells whether a folder is still the same one. */
 export function rootStamp(stats: BigIntStats): string {

@@ -2,16 +2,14 @@ import type { BigIntStats } from 'node:fs';
 import { type FoundPath, stampOf } from './scan-folder.ts';
 import type { WorkspaceEntry, WorkspaceFile, WorkspaceState } from './workspace-state.ts';
 
-/** A file as it was read, and what the system said of it then. */
+/** A file as it was read, what the system said of it then, and how it was kept. */
 export type KnownFile = {
+  readonly entry: WorkspaceFile;
   readonly stamp: string;
   readonly isSettled: boolean;
-  readonly entry: WorkspaceFile;
-  /** The option of that name when it was captured. */
   readonly keepSecrets: boolean;
 };
 
-/** What was read, when, and how. */
 type Reading = { readonly stats: BigIntStats; readonly readAtMs: number; readonly keepSecrets: boolean };
 
 /**
@@ -41,48 +39,44 @@ export class WorkspaceCache {
     return known?.isSettled === true && known.stamp === stampOf(stats) ? known : undefined;
   }
 
-  /** What is to be remembered of a file that was read, with the entry of the last capture if it is the same. */
+  /** What is to be remembered of a file that was read. */
   know(path: string, entry: WorkspaceFile, { stats, readAtMs, keepSecrets }: Reading): KnownFile {
-    const before = this.#files.get(path)?.entry;
-    const kept = before !== undefined && isSameFile(before, entry) ? before : Object.freeze(entry);
     const newestMs = Math.max(Number(stats.mtimeMs), Number(stats.ctimeMs));
-    return { stamp: stampOf(stats), isSettled: newestMs + SETTLE_MS < readAtMs, entry: kept, keepSecrets };
+    const isSettled = newestMs + SETTLE_MS < readAtMs;
+    return { entry: this.reuse(path, entry), stamp: stampOf(stats), isSettled, keepSecrets };
   }
 
   /** The entry of the last capture if it is the same, else this one. */
-  reuse(path: string, entry: WorkspaceEntry): WorkspaceEntry {
+  reuse<Entry extends WorkspaceEntry>(path: string, entry: Entry): Entry {
     const before = this.#last?.entries[path];
-    if (before === undefined || before.kind !== entry.kind) return Object.freeze(entry);
-    return isSameFields(before, entry) ? before : Object.freeze(entry);
+    return before !== undefined && markOf(before) === markOf(entry) ? (before as Entry) : Object.freeze(entry);
   }
 
   /** Ends a capture: answers the state of the last one if nothing changed. */
   settle(state: WorkspaceState, files: ReadonlyMap<string, KnownFile>): WorkspaceState {
     this.#files = files;
-    if (this.#last !== undefined && isSameState(this.#last, state)) return this.#last;
+    const last = this.#last;
+    if (last !== undefined && isSameState(last, state)) return last;
     for (const skipped of state.skipped) Object.freeze(skipped);
-    Object.freeze(state.entries);
-    Object.freeze(state.skipped);
-    const ignored = isSameList(this.#last?.ignored ?? [], state.ignored) ? this.#last?.ignored : undefined;
-    this.#last = Object.freeze({ ...state, ignored: ignored ?? Object.freeze([...state.ignored]) });
+    for (const part of [state.entries, state.skipped]) Object.freeze(part);
+    const ignored = last !== undefined && isSame(last.ignored, state.ignored) ? last.ignored : [...state.ignored];
+    this.#last = Object.freeze({ ...state, ignored: Object.freeze(ignored) });
     return this.#last;
   }
 }
 
-function isSameFile(a: WorkspaceFile, b: WorkspaceFile): boolean {
-  return a.digest === b.digest && a.mode === b.mode && typeof a.content === typeof b.content;
-}
-
-function isSameFields(a: object, b: object): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
-}
-
-function isSameList(a: readonly unknown[], b: readonly unknown[]): boolean {
-  return a.length === b.length && a.every((item, at) => item === b[at]);
-}
-
 function isSameState(a: WorkspaceState, b: WorkspaceState): boolean {
-  if (!isSameList(a.ignored, b.ignored) || JSON.stringify(a.skipped) !== JSON.stringify(b.skipped)) return false;
-  const paths = Object.keys(a.entries);
-  return isSameList(paths, Object.keys(b.entries)) && paths.every((path) => a.entries[path] === b.entries[path]);
+  const paths = Object.keys(b.entries);
+  if (!isSame(a.ignored, b.ignored) || !isSame(a.skipped, b.skipped)) return false;
+  return paths.length === Object.keys(a.entries).length && paths.every((path) => a.entries[path] === b.entries[path]);
+}
+
+/** What tells entries of one path apart: contents by their digest, and by whether they are there, as text or as bytes. */
+function markOf(entry: WorkspaceEntry): string {
+  const { mode, digest, content } = entry as Partial<WorkspaceFile>;
+  return `${entry.kind} ${mode} ${digest} ${typeof content}`;
+}
+
+function isSame(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { count, json } from '../../view/shapes.ts';
 import type { RouteTable } from './route.ts';
-import { checkpointId, count, json, name, sessionId } from './shapes.ts';
+import { checkpointId, name, sessionId } from './shapes.ts';
 
 const author = z.string().max(512).optional();
 const reason = z.string().max(10_000).optional();

@@ -1,18 +1,7 @@
 import { z } from 'zod';
+import { checkpoint, count, drift, isoTime, json, totals } from '../../view/shapes.ts';
 import type { RouteTable } from './route.ts';
-import {
-  checkpoint,
-  checkpointId,
-  count,
-  countIn,
-  flag,
-  isoTime,
-  json,
-  name,
-  placeCursor,
-  sessionId,
-  totals,
-} from './shapes.ts';
+import { checkpointId, countIn, flag, name, placeCursor, sessionId } from './shapes.ts';
 
 /** One line of two runs beside each other. */
 const comparedMessage = z.strictObject({
@@ -47,17 +36,6 @@ const match = z.strictObject({
   savedAt: isoTime,
   path: z.string(),
   text: z.string().describe('Around the match; long texts are cut'),
-});
-
-const driftPoint = z.strictObject({
-  checkpointId: z.string(),
-  sequence: count,
-  savedAt: isoTime,
-  status: z.enum(['healthy', 'suspect', 'drifting']),
-  scores: z.record(z.string(), z.number()).describe('By kind of sign; 1 is the alarm'),
-  repetition: z.number().describe('How much the calls so far repeat earlier ones, 0 to 1'),
-  news: z.number().optional().describe('How much of what was said and found was not known before, 0 to 1'),
-  inputTokens: count.optional().describe('Given to models since the point before'),
 });
 
 /** Routes that look along a history: differences, search, blame, drift. */
@@ -157,22 +135,7 @@ export const HISTORY_ROUTES = {
     summary: 'Signs of loops, stalls and lost goals in the history up to a checkpoint',
     params: { checkpoint: checkpointId },
     query: { goal: z.string().max(10_000).optional() },
-    reply: z.strictObject({
-      status: z.enum(['healthy', 'suspect', 'drifting']),
-      kinds: z.array(z.string()),
-      agent: z.string().nullable(),
-      onset: z.string().nullable().describe('The checkpoint with which it began'),
-      summary: z.string(),
-      evidence: z.array(
-        z.strictObject({
-          signal: z.string(),
-          kind: z.string(),
-          agent: z.string(),
-          nats: z.number(),
-          reason: z.string(),
-        }),
-      ),
-      points: z.array(driftPoint),
+    reply: drift.extend({
       firstAlarm: z.string().optional().describe('The first checkpoint whose status is drifting'),
     }),
     caching: 'immutable',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { checkpoint, count, isoTime } from '../../view/shapes.ts';
 import type { RouteTable } from './route.ts';
-import { checkpointId, count, isoTime, sessionId } from './shapes.ts';
+import { checkpointId, sessionId } from './shapes.ts';
 
 const limit = z.int().min(1).optional();
 const keep = z.int().min(0).optional();
@@ -93,14 +94,9 @@ export const KEEP_ROUTES = {
         .describe('Those that would lose most'),
       going: z
         .array(
-          z.strictObject({
-            id: z.string(),
-            sessionId: z.string(),
-            branch: z.string(),
-            sequence: count,
-            savedAt: isoTime,
-            reason: z.string(),
-          }),
+          checkpoint
+            .pick({ id: true, sessionId: true, branch: true, sequence: true, savedAt: true })
+            .extend({ reason: z.string() }),
         )
         .describe('What would go, oldest first; at most 1,000'),
     }),
@@ -123,7 +119,7 @@ export const KEEP_ROUTES = {
     summary: 'Checks everything stored, and names what is damaged',
     body: z.strictObject({ readData: z.boolean().optional().describe('Also every chunk; default true') }),
     reply: z.strictObject({
-      status: z.enum(['clean', 'damaged']),
+      status: z.enum(['clean', 'forgotten', 'damaged']),
       checkpoints: count,
       tombstones: count,
       chunks: count,
@@ -131,6 +127,9 @@ export const KEEP_ROUTES = {
       sessions: count,
       findings: z.array(z.strictObject({ subject: z.string(), problem: z.string() })),
       damagedCheckpoints: z.array(z.string()),
+      forgotten: z
+        .array(z.strictObject({ sessionId: z.string(), checkpoints: count }))
+        .describe('Sessions of which something cannot be read because its key was removed, which is no damage'),
       verifiedAt: isoTime,
     }),
     isReading: true,

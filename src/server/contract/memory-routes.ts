@@ -1,22 +1,8 @@
 import { z } from 'zod';
 import { MEMORY_KINDS } from '../../memory/storage/memory-record.ts';
+import { memory, memoryReasons } from '../../view/shapes.ts';
 import type { RouteTable } from './route.ts';
-import { checkpointId, countIn, flag, isoTime, json, listIn } from './shapes.ts';
-
-const item = z.strictObject({
-  id: z.string(),
-  memory: z.string(),
-  kind: z.string(),
-  subject: z.string(),
-  slot: z.string().optional(),
-  userId: z.string().optional(),
-  agentId: z.string().optional(),
-  trust: json.optional(),
-  reinforcements: z.number(),
-  observedAt: isoTime,
-  supersededBy: z.string().optional(),
-  score: z.number().optional(),
-});
+import { checkpointId, countIn, flag, listIn } from './shapes.ts';
 
 /** Routes about long-term memory. */
 export const MEMORY_ROUTES = {
@@ -32,7 +18,7 @@ export const MEMORY_ROUTES = {
       kinds: listIn(MEMORY_KINDS.length).optional().describe('Only these, comma-separated: fact, preference, ...'),
     },
     reply: z.strictObject({
-      items: z.array(item),
+      items: z.array(memory),
     }),
     errors: ['NOT_FOUND', 'UNSUPPORTED'],
   },
@@ -52,24 +38,7 @@ export const MEMORY_ROUTES = {
     summary: 'Why a memory exists: what taught it, and how it changed',
     params: { memory: z.string().min(1) },
     query: { at: checkpointId.optional() },
-    reply: z.strictObject({
-      id: z.string(),
-      memory: z.string().nullable(),
-      record: item.optional().describe('Absent where it is not known from there'),
-      supersededBy: z.string().optional(),
-      sources: z.array(
-        z.strictObject({
-          operation: z.string(),
-          at: isoTime,
-          status: z.string(),
-          isVisible: z.boolean(),
-          turns: z.array(z.string()),
-          sessionId: z.string().optional(),
-          branch: z.string().optional(),
-          checkpointId: z.string().optional(),
-        }),
-      ),
-    }),
+    reply: memoryReasons,
     errors: ['NOT_FOUND', 'UNSUPPORTED'],
   },
 } as const satisfies RouteTable;

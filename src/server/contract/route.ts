@@ -28,9 +28,6 @@ export type Route = {
 /** The table: `GET /v1/sessions/{session}` → what it takes and returns. */
 export type RouteTable = Readonly<Record<string, Route>>;
 
-/** Which routes there are. */
-export type RouteKey<Table extends RouteTable> = Extract<keyof Table, string>;
-
 /** Cuts the key of a route in two. */
 export function splitKey(key: string): { readonly method: string; readonly path: string } {
   const at = key.indexOf(' ');

@@ -1,18 +1,7 @@
 import { z } from 'zod';
+import { count, isoTime, json, timeMs } from '../../view/shapes.ts';
 import type { RouteTable } from './route.ts';
-import {
-  checkpointId,
-  count,
-  countIn,
-  flag,
-  idCursor,
-  isoTime,
-  json,
-  name,
-  page,
-  sessionId,
-  timeMs,
-} from './shapes.ts';
+import { checkpointId, countIn, flag, idCursor, name, page, sessionId } from './shapes.ts';
 
 const MODES = ['live', 'recorded', 'frozen'] as const;
 

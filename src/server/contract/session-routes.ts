@@ -1,37 +1,7 @@
 import { z } from 'zod';
+import { checkpoint, count, isoTime, session, timeMs, usage } from '../../view/shapes.ts';
 import type { RouteTable } from './route.ts';
-import {
-  branch,
-  checkpoint,
-  count,
-  countIn,
-  flag,
-  idCursor,
-  isoTime,
-  listIn,
-  sessionId,
-  timeMs,
-  usage,
-} from './shapes.ts';
-
-const session = z.strictObject({
-  id: z.string(),
-  currentBranch: z.string(),
-  branches: z.array(z.string()).describe('Without those that hold an answer'),
-  headId: z.string().optional().describe('Absent while there is no checkpoint'),
-  sequence: count,
-  steps: count.optional().describe('Of a session without a checkpoint: how many steps it recorded'),
-  savedAt: isoTime.describe('When any of its branches was last saved to'),
-  status: z
-    .string()
-    .optional()
-    .describe(
-      'Of its head; `answered`: all that it asked is answered, and it has to be continued. Absent for a fork that nobody has run',
-    ),
-  agentId: z.string().optional(),
-  userId: z.string().optional(),
-  subgraphs: z.array(z.string()).optional().describe('Sessions of subgraphs of a LangGraph thread'),
-});
+import { branch, countIn, flag, idCursor, listIn, sessionId } from './shapes.ts';
 
 /** Routes that look at sessions. */
 export const SESSION_ROUTES = {

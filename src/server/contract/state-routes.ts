@@ -1,40 +1,7 @@
 import { z } from 'zod';
+import { call, checkpoint, count, json, label, node, result, timeMs, totals, usage } from '../../view/shapes.ts';
 import type { RouteTable } from './route.ts';
-import {
-  checkpoint,
-  checkpointId,
-  count,
-  countIn,
-  flag,
-  json,
-  listIn,
-  name,
-  page,
-  placeCursor,
-  sessionId,
-  timeMs,
-  totals,
-  usage,
-} from './shapes.ts';
-
-const node = z.strictObject({
-  key: z.union([z.string(), z.number()]),
-  path: z.string(),
-  type: z.string().describe('object, list, string, number, boolean, null, Date, Map, ...'),
-  count: count.optional().describe('Elements or characters'),
-  bytes: count.describe('About how long it is as JSON'),
-  value: json.optional().describe('Absent where `isCut`, and of objects and lists'),
-  preview: z.string().optional(),
-  isCut: z.boolean(),
-});
-
-const call = z.strictObject({ id: z.string().optional(), name: z.string(), input: json.optional() });
-const result = z.strictObject({
-  id: z.string().optional(),
-  name: z.string(),
-  output: json.optional(),
-  isError: z.boolean(),
-});
+import { checkpointId, countIn, flag, listIn, name, page, placeCursor, sessionId } from './shapes.ts';
 
 const message = z.strictObject({
   index: count,
@@ -55,14 +22,19 @@ const recordedCall = call.extend({
   alike: count.optional().describe('How many messages have them'),
 });
 
-const recordedMessage = message.extend({
-  calls: z.array(recordedCall),
-  results: z.array(result).describe('Also of its calls that a later message answers'),
-  answers: count.optional().describe('The message whose calls it answers, if it does nothing else'),
+/** What models used, where it is recorded. */
+const spent = {
   model: z.string().optional(),
   inputTokens: count.optional(),
   outputTokens: count.optional(),
   costUsd: z.number().optional(),
+};
+
+const recordedMessage = message.extend({
+  calls: z.array(recordedCall),
+  results: z.array(result).describe('Also of its calls that a later message answers'),
+  answers: count.optional().describe('The message whose calls it answers, if it does nothing else'),
+  ...spent,
 });
 
 const effect = z.strictObject({
@@ -78,10 +50,7 @@ const effect = z.strictObject({
   durationMs: z.number().optional(),
   replayedFrom: z.strictObject({ branch: z.string(), ordinal: count }).optional(),
   resultBytes: count,
-  model: z.string().optional(),
-  inputTokens: count.optional(),
-  outputTokens: count.optional(),
-  costUsd: z.number().optional(),
+  ...spent,
 });
 
 /** Routes that look at checkpoints: their states, messages and recorded calls. */
@@ -90,15 +59,7 @@ export const STATE_ROUTES = {
     summary: 'What each checkpoint did, in a few words: who spoke, what was called. For the rows on the screen',
     query: { ids: listIn(200) },
     reply: z.strictObject({
-      items: z.array(
-        z.strictObject({
-          id: z.string(),
-          speaker: z.string().optional(),
-          text: z.string(),
-          tools: z.array(z.string()),
-          changes: count,
-        }),
-      ),
+      items: z.array(label),
     }),
     caching: 'immutable',
   },

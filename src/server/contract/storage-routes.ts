@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { count, json } from '../../view/shapes.ts';
 import type { RouteTable } from './route.ts';
-import { count, json } from './shapes.ts';
 
 const text = z.string();
 const texts = z.array(text);
@@ -80,32 +80,6 @@ const changes = {
   dropEffects: z.tuple([z.strictObject({ sessionId: text, branch: text, before: count, limit })]),
   deleteSession: z.tuple([text, z.strictObject({ ifRefs: z.array(ref).optional() }).optional()]),
   collect: z.tuple([]),
-};
-
-const row = z.object({ id: text, sessionId: text, digest: text, body: text, isDeleted: z.boolean() });
-const chunk = z.object({ ...content, digest: text });
-const counts = { chunks: count, bytes: count };
-
-/** What each method returns: a client holds the reply of a server against it. */
-export const STORAGE_RESULTS: Readonly<Record<keyof typeof reads | keyof typeof changes, z.ZodType>> = {
-  readChunks: z.array(chunk.nullable()).min(1),
-  readReachable: z.array(chunk),
-  readCheckpoint: row.extend({ root: z.object(content).optional() }).optional(),
-  listCheckpoints: z.array(row),
-  readRefs: z.array(ref),
-  readDue: z.array(ref),
-  readEffects: z.array(effect),
-  listSessions: texts,
-  listChunks: texts,
-  checkIntegrity: texts,
-  stats: z.object({ checkpoints: count, tombstones: count, sessions: count, ...counts }),
-  now: z.number(),
-  commit: z.object({ status: z.enum(['stored', 'duplicate']), id: text.optional() }),
-  deleteCheckpoints: texts,
-  foldTombstones: texts,
-  dropEffects: count,
-  deleteSession: z.boolean(),
-  collect: z.object(counts),
 };
 
 /** One of these methods of the storage, with its arguments. */

@@ -67,7 +67,10 @@ export class EventHub {
   /** Resolves when whatever is saved from then on will be told; returns a function that stops it. */
   async listen(listener: Listener): Promise<() => void> {
     clearTimeout(this.#lingering);
-    this.#starting ??= this.#start();
+    this.#starting ??= this.#open().catch((error: unknown) => {
+      this.stop();
+      throw error;
+    });
     await this.#starting;
     this.#listeners.add(listener);
     return () => {
@@ -76,15 +79,6 @@ export class EventHub {
       this.#lingering = setTimeout(() => this.stop(), LINGER_MS);
       this.#lingering.unref();
     };
-  }
-
-  async #start(): Promise<void> {
-    try {
-      await this.#open();
-    } catch (error) {
-      this.stop();
-      throw error;
-    }
   }
 
   async #open(): Promise<void> {

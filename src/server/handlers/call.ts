@@ -3,10 +3,10 @@ import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { Engine } from '../../manager/engine/engine.ts';
 import type { Memory } from '../../memory/memory.ts';
 import type { Watch } from '../../view/history.ts';
+import type { DeepReadonly } from '../../view/shapes.ts';
 import type { Fields } from '../contract/route.ts';
 import type { Routes } from '../contract/routes.ts';
-import type { Cache } from './cache.ts';
-import type { States } from './states.ts';
+import type { Cache, States } from './cache.ts';
 import type { TeamRuns } from './team-runs.ts';
 
 /** What a session weighs and used. */
@@ -50,13 +50,6 @@ export type Call<K extends keyof Routes> = ServerParts & {
   /** Goes through long lists; ends with the signal. */
   readonly watch: Watch;
 };
-
-/** Replies are made of what others hold: nothing here changes them. */
-type DeepReadonly<Value> = Value extends readonly (infer Item)[]
-  ? readonly DeepReadonly<Item>[]
-  : Value extends object
-    ? { readonly [Field in keyof Value]: DeepReadonly<Value[Field]> }
-    : Value;
 
 type Answer<K extends keyof Routes> = Routes[K] extends { readonly reply: infer Reply extends z.ZodType }
   ? DeepReadonly<z.input<Reply>>

@@ -4,7 +4,8 @@ import { hasErrorCode, InvalidInputError, messageOf, toInputError } from '../../
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { ChunkContent, Digest } from '../../core/tree/chunk.ts';
 import type { JsonValue } from '../../core/value/json.ts';
-import { Branching, type ForkOptions } from '../../manager/branch/branching.ts';
+import type { ForkOptions } from '../../manager/branch/branching.ts';
+import * as branching from '../../manager/branch/branching.ts';
 import { editState, type StateEdit } from '../../manager/branch/edit-state.ts';
 import { setNote } from '../../manager/branch/notes.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -20,28 +21,26 @@ import { checkInside } from './session-refs.ts';
 /** Answers what is asked to be changed. */
 export const CHANGE_HANDLERS = {
   'POST /v1/checkpoints/{checkpoint}/fork': async ({ manager, engine, params, body }) => {
-    const branching = new Branching(engine);
-    const head = await branching.fork(params.checkpoint, toForkOptions(manager, body));
-    if (body.switch === true) await branching.switchBranch(head.sessionId, head.branch);
+    const head = await branching.fork(engine, params.checkpoint, toForkOptions(manager, body));
+    if (body.switch === true) await branching.switchBranch(engine, head.sessionId, head.branch);
     return head;
   },
   'POST /v1/checkpoints/{checkpoint}/fork/preview': preview,
   'POST /v1/sessions/{session}/rewind': async ({ manager, engine, params, body }) => {
     const { checkpoint, ...options } = body;
     const id = await checkInside(manager, params.session, checkpoint);
-    return new Branching(engine).rewind(id, toForkOptions(manager, options));
+    return branching.rewind(engine, id, toForkOptions(manager, options));
   },
   'PUT /v1/sessions/{session}/current': ({ engine, params, body }) =>
-    done(new Branching(engine).switchBranch(params.session, body.branch)),
+    done(branching.switchBranch(engine, params.session, body.branch)),
   'DELETE /v1/sessions/{session}/branches/{branch}': ({ engine, params }) =>
-    done(new Branching(engine).deleteBranch(params.session, params.branch)),
+    done(branching.deleteBranch(engine, params.session, params.branch)),
   'PUT /v1/sessions/{session}/tags/{tag}': async ({ manager, engine, params, body }) =>
-    done(new Branching(engine).tag(await checkInside(manager, params.session, body.checkpoint), params.tag)),
+    done(branching.tag(engine, await checkInside(manager, params.session, body.checkpoint), params.tag)),
   'DELETE /v1/sessions/{session}/tags/{tag}': ({ engine, params }) =>
-    done(new Branching(engine).untag(params.session, params.tag)),
-  'PUT /v1/checkpoints/{checkpoint}/pin': ({ engine, params }) => done(new Branching(engine).pin(params.checkpoint)),
-  'DELETE /v1/checkpoints/{checkpoint}/pin': ({ engine, params }) =>
-    done(new Branching(engine).unpin(params.checkpoint)),
+    done(branching.untag(engine, params.session, params.tag)),
+  'PUT /v1/checkpoints/{checkpoint}/pin': ({ engine, params }) => done(branching.pin(engine, params.checkpoint)),
+  'DELETE /v1/checkpoints/{checkpoint}/pin': ({ engine, params }) => done(branching.unpin(engine, params.checkpoint)),
   'PUT /v1/checkpoints/{checkpoint}/note': ({ engine, params, body }) => done(setNote(engine, params.checkpoint, body)),
 } satisfies Partial<Handlers>;
 

@@ -1,22 +1,26 @@
 import { diffText } from '../../core/diff/diff-text.ts';
 import { hasErrorCode, InvalidInputError, isLost } from '../../core/errors.ts';
+import { mapValues } from '../../core/map-values.ts';
 import type { LinearPattern } from '../../core/pattern/linear-pattern.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, isCheckpointId } from '../../core/record/id.ts';
 import { readLive } from '../../manager/revision/rounds.ts';
-import { type AgentTotals, NO_TOTALS, subtractTotals } from '../../runtime/agent/agent-state.ts';
+import { NO_TOTALS, subtractTotals } from '../../runtime/agent/agent-state.ts';
 import { blame } from '../../view/blame.ts';
 import { toOutput } from '../../view/checkpoint-output.ts';
 import { type BranchComparison, type ComparedSide, compareBranches, originOf } from '../../view/compare-branches.ts';
+import { toDiffOutput } from '../../view/diff-output.ts';
 import { observeHistory } from '../../view/drift-history.ts';
-import { rankSessions } from '../../view/list-sessions.ts';
+import { toJsonForm } from '../../view/json-form.ts';
+import { eachHead, orderBranches } from '../../view/list-sessions.ts';
 import { describeCall } from '../../view/messages.ts';
 import { excerptOf, type Match, patternOf, searchHistory, searchState } from '../../view/search.ts';
 import { openAt, parseStatePath } from '../../view/state-path.ts';
+import { viewOf } from '../../view/state-view.ts';
 import { usageOf } from '../../view/usage.ts';
 import type { Call, Handlers } from './call.ts';
-import { diffOf } from './diff.ts';
 import { headOf, openRefs, refsOf, type SessionRefs } from './session-refs.ts';
+import { spanOf } from './transcript.ts';
 
 const DEFAULT_STEPS = 2_000;
 const DEFAULT_MATCHES = 100;
@@ -75,7 +79,7 @@ async function* searchSession(call: SearchCall, session: SessionRefs, pattern: L
   const seen = new Set<string>();
   const { branch: named } = call.query;
   if (named !== undefined) return yield* searchBranch(call, { session, branch: named, pattern, seen });
-  for (const branch of orderBranches(heads, session.current))
+  for (const [branch] of orderBranches(heads, session.current))
     yield* skipDamage(searchBranch(call, { session, branch, pattern, seen }));
 }
 
@@ -101,26 +105,17 @@ async function* searchBranch({ manager, watch }: SearchCall, { session, branch, 
     yield toItem({ sessionId: session.sessionId, branch }, match, pattern);
 }
 
-/** The heads of all branches of all sessions. */
+/** The heads of all branches of all sessions: what several of one session hold is told once. */
 async function* searchHeads(call: SearchCall, pattern: LinearPattern) {
-  const { manager, query, watch } = call;
-  for await (const { id, heads } of watch(await rankSessions(manager, false), undefined)) {
-    const branches = orderBranches(heads, await manager.currentBranch(id));
-    const searched = branches.filter((branch) => query.branch === undefined || branch === query.branch);
-    const places = searched.map((branch) => ({ id: heads.get(branch) ?? '', branch, pattern }));
-    yield* searchPlaces(call, places);
-  }
-}
-
-/** Heads of one session: what several of them hold is told once. */
-async function* searchPlaces(call: SearchCall, places: readonly Searched[]) {
   const told = new Set<string>();
-  for (const place of places)
-    for await (const item of skipDamage(searchOne(call, place))) {
-      const key = JSON.stringify([item?.path, item?.text]);
+  for await (const { sessionId, branch, id } of call.watch(eachHead(call.manager), undefined)) {
+    if (call.query.branch !== undefined && branch !== call.query.branch) continue;
+    for await (const item of skipDamage(searchOne(call, { id, branch, pattern }))) {
+      const key = JSON.stringify([sessionId, item?.path, item?.text]);
       if (item === undefined || !told.has(key)) yield item;
       told.add(key);
     }
+  }
 }
 
 /** What is found, up to what cannot be read: that is undefined, and for verify to tell. */
@@ -141,12 +136,6 @@ async function* searchOne({ manager }: SearchCall, { id, branch, pattern }: Sear
   for await (const match of searchState(manager, checkpoint, pattern)) yield toItem(place, match, pattern);
 }
 
-/** The current branch, then the others, the last saved first. */
-function orderBranches(heads: ReadonlyMap<string, CheckpointId>, current: string): string[] {
-  const others = [...heads].sort(([, a], [, b]) => (a < b ? 1 : -1)).map(([name]) => name);
-  return others.sort((a, b) => Number(b === current) - Number(a === current));
-}
-
 function toItem(place: { readonly sessionId: string; readonly branch: string }, match: Match, pattern: LinearPattern) {
   return { ...place, ...match, text: excerptOf(match.text, pattern, MATCH_CHARS) };
 }
@@ -156,8 +145,7 @@ async function compare({ manager, params, query }: Call<'GET /v1/sessions/{sessi
   const open = (text: string) => manager.open(isCheckpointId(text) ? text : headOf(session, text));
   const compared = await compareBranches(manager, { a: await open(query.a), b: await open(query.b) });
   const { a, b, forkPoint, common, lines } = compared;
-  const from = Number(query.cursor ?? 0);
-  const to = from + (query.limit ?? DEFAULT_STEPS);
+  const { from, to, next } = spanOf(lines.length, DEFAULT_STEPS, query);
   const counts = { same: 0, changed: 0, only_a: 0, only_b: 0 };
   for (const { kind } of lines) counts[kind]++;
   const first = lines.findIndex(({ kind }) => kind !== 'same');
@@ -176,7 +164,7 @@ async function compare({ manager, params, query }: Call<'GET /v1/sessions/{sessi
       ...(inA !== undefined && { a: describeMessage(a, inA) }),
       ...(inB !== undefined && { b: describeMessage(b, inB) }),
     })),
-    ...(to < lines.length && { next: String(to) }),
+    ...next,
     agents: tally(after, (said) => said.map(({ speaker }) => ({ name: speaker }))),
     tools: tally(after, (said) =>
       said.flatMap((message) => toolsOf(message).map((name) => ({ name, agent: message.speaker }))),
@@ -210,14 +198,9 @@ function describeSide(side: ComparedSide, forkPoint: Checkpoint | undefined) {
     checkpoints: since.length,
     ...(since.length > 0 && { startedAt: since.at(-1)?.timestamp.toISOString() }),
     endedAt: head.timestamp.toISOString(),
-    ...(used !== undefined && { totals: atLeastZero(used) }),
+    // An edit may take away what was counted.
+    ...(used !== undefined && { totals: mapValues(used, (count) => Math.max(0, count)) }),
   };
-}
-
-/** An edit may take away what was counted. */
-function atLeastZero(totals: AgentTotals): AgentTotals {
-  const fields = Object.entries(totals).map(([field, value]) => [field, Math.max(0, value)]);
-  return Object.fromEntries(fields) as AgentTotals;
 }
 
 function describeMessage(side: ComparedSide, index: number) {
@@ -250,4 +233,45 @@ function tally<Named extends object>(
       counts.set(key, count);
     }
   return [...counts.values()].sort((x, y) => Math.abs(y.a - y.b) - Math.abs(x.a - x.b));
+}
+
+/** Larger values are cut, unless all is asked for. */
+const MAX_VALUE_CHARS = 20_000;
+
+/** How one checkpoint differs from another. */
+async function diffOf({ manager, states, query }: Call<'GET /v1/diff'>) {
+  const after = await manager.open(query.after);
+  const before = query.before ?? after.parentId;
+  if (before === undefined)
+    throw new InvalidInputError(`Checkpoint ${after.id} has no parent to compare it with. Name the one before.`);
+  const found = await manager.compare(before, after.id);
+  const output = toDiffOutput(found, query.path);
+  const { added, removed, modified } = output;
+  const { isFolded } = viewOf(await states.load(after.id));
+  const changed = [...added, ...removed, ...modified].filter((change) =>
+    isFolded(change.path, 'newValue' in change ? change.newValue : undefined),
+  );
+  return {
+    ...output,
+    ...(query.whole !== true && {
+      added: added.map(cutLarge),
+      removed: removed.map(cutLarge),
+      modified: modified.map(cutLarge),
+    }),
+    folded: changed.map(({ path }) => path),
+    ...(query.patch === true && { patch: found.patch.map((operation) => toJsonForm(operation)) }),
+  };
+}
+
+/** The beginnings of values that are large, as text. */
+function cutLarge<Change extends object>(change: Change): Change & { readonly isCut?: boolean } {
+  let isCut = false;
+  const fields = Object.entries(change).map(([field, value]) => {
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    if (field === 'path' || text.length <= MAX_VALUE_CHARS) return [field, value];
+    isCut = true;
+    return [field, text.slice(0, MAX_VALUE_CHARS)];
+  });
+  const shown = Object.fromEntries(fields) as Change;
+  return isCut ? { ...shown, isCut } : shown;
 }

@@ -4,10 +4,9 @@ import { parseSessionId } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { parseRows, readPages } from '../../manager/engine/records.ts';
 import { Scale } from '../../manager/figures/scale.ts';
-import type { PruneResult } from '../../manager/retention/retention-runner.ts';
 import { isDamagedFile } from '../../manager/transfer/import.ts';
 import { readProtecting } from '../../view/checkpoint-output.ts';
-import { type Save, toGrowth } from '../../view/growth.ts';
+import { countVerdicts, measureStorage, type Save, toGrowth } from '../../view/figures.ts';
 import type { Call, Handlers } from './call.ts';
 import { openRefs } from './session-refs.ts';
 
@@ -20,24 +19,14 @@ const BUCKETS = 30;
 
 /** Answers what is asked about what is stored, and what is to be deleted, written or read. */
 export const KEEP_HANDLERS = {
-  'GET /v1/storage': async ({ manager, query, signal }) => {
-    const { kind } = manager.engine.storage;
-    const { sessions, tombstones, chunks, bytes: storedBytes } = await manager.stats();
-    const saves: Save[] = [];
-    for await (const { header } of readAll(manager, query.session)) {
-      signal.throwIfAborted();
-      saves.push({ timeMs: header.timestampMs, bytes: header.stateBytes });
-    }
-    const logicalBytes = saves.reduce((sum, { bytes }) => sum + bytes, 0);
-    const growth = toGrowth(saves.sort((a, b) => a.timeMs - b.timeMs));
-    return { kind, sessions, checkpoints: saves.length, tombstones, chunks, logicalBytes, storedBytes, growth };
-  },
+  'GET /v1/storage': ({ manager, query, watch }) =>
+    measureStorage(manager, (total) => watch(readAll(manager, query.session), total)),
   'GET /v1/storage/growth': measureGrowth,
   'POST /v1/retention/preview': previewRetention,
   'POST /v1/prune': async ({ manager, body, signal }) => {
     const { expect, collect = false, ...what } = body;
     const options = toPruneOptions(what);
-    const { dropped } = sortVerdicts(await manager.prune({ ...options, dryRun: true }));
+    const { dropped } = countVerdicts(await manager.prune({ ...options, dryRun: true }));
     if (dropped !== expect)
       throw new ConflictError(
         `Retention would delete ${dropped} checkpoints now, not ${expect}. Look at the preview again.`,
@@ -45,7 +34,7 @@ export const KEEP_HANDLERS = {
     const result = await manager.prune(options);
     const freed = collect ? await manager.gc({ signal }) : undefined;
     return {
-      ...sortVerdicts(result),
+      ...countVerdicts(result),
       deleted: result.deleted,
       ...(freed !== undefined && { freedBytes: freed.bytes }),
     };
@@ -131,16 +120,6 @@ function toPruneOptions({ policy, session }: Judged) {
   return { policy, ...(session !== undefined && { sessionId: parseSessionId(session) }) };
 }
 
-function sortVerdicts({ verdicts }: PruneResult) {
-  const counted = new Map<string, { isKept: boolean; reason: string; checkpoints: number }>();
-  for (const { keep, reason } of verdicts) {
-    const key = `${keep} ${reason}`;
-    counted.set(key, { isKept: keep, reason, checkpoints: (counted.get(key)?.checkpoints ?? 0) + 1 });
-  }
-  const dropped = verdicts.filter(({ keep }) => !keep).length;
-  return { kept: verdicts.length - dropped, dropped, reasons: [...counted.values()] };
-}
-
 /** What would go is weighed after all that stays: so it weighs what only it has. */
 async function previewRetention({ manager, body, signal }: Call<'POST /v1/retention/preview'>) {
   const result = await manager.prune({ ...toPruneOptions(body), dryRun: true });
@@ -156,7 +135,7 @@ async function previewRetention({ manager, body, signal }: Call<'POST /v1/retent
   }
   const freed = weighed.filter(({ isKept }) => !isKept);
   return {
-    ...sortVerdicts(result),
+    ...countVerdicts(result),
     freedBytes: freed.reduce((sum, { bytes }) => sum + bytes, 0),
     buckets: toBuckets(
       weighed.map(({ checkpoint, ...weight }) => ({ timeMs: checkpoint.header.timestampMs, ...weight })),

@@ -7,9 +7,11 @@ import { toJsonForm } from '../../view/json-form.ts';
 import { parseStatePath } from '../../view/state-path.ts';
 import { viewOf } from '../../view/state-view.ts';
 import { modelOf } from '../../view/usage.ts';
+import type { Call } from './call.ts';
+import { toMessage } from './transcript.ts';
 
 /** What the model of an agent is given from a state on. */
-export type ModelContext = {
+type ModelContext = {
   /** Whose context can be asked for; none where a state has one conversation only. */
   readonly agents: readonly string[];
   readonly agent?: string;
@@ -56,7 +58,7 @@ function longest(histories: Readonly<Record<string, unknown>>): [partner?: strin
 }
 
 /** How one context differs from another: which of its messages are new, which of the other's are gone, and whether what is left changed places. */
-export type ContextChange = {
+type ContextChange = {
   readonly isNew: (index: number) => boolean;
   readonly dropped: readonly number[];
   readonly isReordered: boolean;
@@ -91,4 +93,39 @@ function nameOf(message: unknown): string {
   const name = digestText(JSON.stringify(toJsonForm(message)) ?? '');
   names.set(message, name);
   return name;
+}
+
+const DEFAULT_MESSAGES = 200;
+/** Of what is gone so many are shown. */
+const MAX_DROPPED = 50;
+
+/** What a model is given at a checkpoint, and how that differs from another. */
+export async function describeContext({
+  manager,
+  states,
+  params,
+  query,
+}: Call<'GET /v1/checkpoints/{checkpoint}/context'>) {
+  const { parentId, header } = await manager.open(params.checkpoint);
+  const { limit = DEFAULT_MESSAGES, before = parentId } = query;
+  const speaker = header.metadata?.speaker;
+  const asked = query.agent ?? (typeof speaker === 'string' ? speaker : undefined);
+  const { messages, path, ...context } = contextOf(await states.load(params.checkpoint), asked);
+  const other = before === undefined ? undefined : contextOf(await states.load(before), context.agent);
+  const change = compareContexts(other?.messages ?? messages, messages);
+  const from = Math.max(0, messages.length - limit);
+  return {
+    ...context,
+    ...withoutUndefined({ before }),
+    total: messages.length,
+    items: messages
+      .slice(from)
+      .map((raw, at) => ({ ...toMessage(raw, from + at, { path }), isNew: change.isNew(from + at) })),
+    droppedTotal: change.dropped.length,
+    dropped: change.dropped
+      .slice(-MAX_DROPPED)
+      .map((at) => toMessage(other?.messages[at], at, { path: other?.path ?? path })),
+    isReordered: change.isReordered,
+    isSystemChanged: other !== undefined && other.system !== context.system,
+  };
 }

@@ -38,6 +38,7 @@ export const RUN_HANDLERS = {
       return { items: await listPending(call, await manager.open(headOf(session)), session.current) };
     }
     const items = [];
+    const isOpen = (status: string | undefined) => status !== undefined && status !== 'completed';
     for await (const { head, branch } of readHeads(call, isOpen))
       items.push(...(await listPending(call, head, branch)));
     return { items };
@@ -94,11 +95,6 @@ async function startRun({ manager, teamRuns, params, body }: Call<'POST /v1/sess
   const origin = at === undefined ? {} : { at: await checkInside(manager, sessionId, at) };
   const wanted = withoutUndefined({ mode, branch, reason, prompt, rounds: body.rounds });
   return teamRuns.start({ sessionId, ...origin, ...wanted }, () => manager.engine.ports.now());
-}
-
-/** Whether a run may still ask somebody. */
-function isOpen(status: string | undefined): boolean {
-  return status !== undefined && status !== 'completed';
 }
 
 function kindOf(state: unknown): RunKind | undefined {

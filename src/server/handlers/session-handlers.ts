@@ -64,15 +64,16 @@ async function listSessions(call: Call<'GET /v1/sessions'>) {
   const { limit = DEFAULT_SESSIONS, cursor, status, subgraphs = false } = query;
   const text = query.text?.toLowerCase();
   const ranked = (await rankSessions(manager, subgraphs)).filter(({ newestId }) => !(cursor && newestId >= cursor));
-  const items: Described[] = [];
+  const items: DescribedSession[] = [];
   const damaged: string[] = [];
   let last: RankedSession | undefined;
   for await (const session of watch(ranked, ranked.length)) {
     if (items.length === limit) return { items, damaged, next: last?.newestId };
     last = session;
     const described = await describeHeard(call, session);
+    if (described === 'forgotten') continue;
     if (described === undefined) damaged.push(session.id);
-    else if (isWanted(described, { text, status })) items.push(toItem(described));
+    else if (isWanted(described, { text, status })) items.push(described);
   }
   return { items, damaged };
 }
@@ -81,20 +82,15 @@ async function listSessions(call: Call<'GET /v1/sessions'>) {
 async function describeHeard(
   { manager, states }: Call<'GET /v1/sessions'>,
   session: RankedSession,
-): Promise<DescribedSession | undefined> {
+): Promise<DescribedSession | 'forgotten' | undefined> {
   const described = await describeSession(manager, session);
+  if (described === 'forgotten') return described;
   const isWaiting = /^(waiting|suspended)/.test(described?.status ?? '');
   if (described?.headId === undefined || !isWaiting || ![...session.heads.keys()].some(isAnswerBranch))
     return described;
   const { id: sessionId, currentBranch: branch, headId } = described;
   const state = await states.load(headId).catch(unlessDamaged);
   return (await isAnswered(manager, { sessionId, branch, state })) ? { ...described, status: 'answered' } : described;
-}
-
-type Described = Omit<DescribedSession, 'subgraphs'> & { subgraphs?: string[] };
-
-function toItem({ subgraphs, ...session }: DescribedSession): Described {
-  return { ...session, ...(subgraphs !== undefined && { subgraphs: [...subgraphs] }) };
 }
 
 function isWanted(

@@ -1,5 +1,6 @@
 import { ConflictError, messageOf, NotFoundError, UnsupportedError } from '../../core/errors.ts';
-import type { EffectMode } from '../../manager/effect/effect-log.ts';
+import type { EffectMode } from '../../manager/effect/step.ts';
+import type { ReplyOf } from '../client/types.ts';
 
 /** What a team is asked to do. */
 export type TeamRequest = {
@@ -34,13 +35,7 @@ export type ServedTeam = {
 };
 
 /** A run that was begun here. */
-export type TeamRun = Pick<TeamRequest, 'at' | 'rounds' | 'mode'> & {
-  readonly status: 'running' | TeamStop['status'];
-  readonly startedAtMs: number;
-  readonly endedAtMs?: number;
-  readonly branch?: string;
-  readonly problem?: string;
-};
+type TeamRun = ReplyOf<'POST /v1/sessions/{session}/run'>;
 
 type Active = { readonly stop: AbortController; readonly done: Promise<void> };
 

@@ -14,29 +14,16 @@ const NOTHING = -1;
 const ELSEWHERE = -2;
 const FAILED = new Set(['failed', 'error', 'stopped']);
 
-/** Numbers names in the order they come. */
-class Names {
-  readonly list: string[] = [];
-  readonly #places = new Map<string, number>();
+/** Columns of names: each is a number, in the order they come. */
+const NAMED = ['branches', 'types', 'triggers', 'statuses', 'agents'] as const;
+type Named = (typeof NAMED)[number];
 
-  placeOf(name: string | undefined): number {
-    if (name === undefined) return NOTHING;
-    const known = this.#places.get(name);
-    if (known !== undefined) return known;
-    this.#places.set(name, this.list.length);
-    return this.list.push(name) - 1;
-  }
-}
+const forNamed = <Value>(make: (column: Named) => Value) =>
+  Object.fromEntries(NAMED.map((column) => [column, make(column)])) as Record<Named, Value>;
 
 /** Checkpoints as columns: small, and quick to draw from. Takes them oldest first. */
 class Columns {
-  readonly #names = {
-    branches: new Names(),
-    types: new Names(),
-    triggers: new Names(),
-    statuses: new Names(),
-    agents: new Names(),
-  };
+  readonly #numbers = forNamed(() => new Map<string, number>());
   readonly #places = new Map<string, number>();
   readonly #columns = {
     ids: [] as string[],
@@ -45,11 +32,7 @@ class Columns {
     sinceMs: [] as number[],
     sequences: [] as number[],
     bytes: [] as number[],
-    branches: [] as number[],
-    types: [] as number[],
-    triggers: [] as number[],
-    statuses: [] as number[],
-    agents: [] as number[],
+    ...forNamed(() => [] as number[]),
     messages: [] as number[],
     flags: [] as number[],
     words: {} as Record<string, string>,
@@ -72,7 +55,7 @@ class Columns {
     this.#startMs ??= timestampMs;
     this.#columns.sinceMs.push(timestampMs - this.#startMs);
     this.#columns.sequences.push(sequence);
-    this.#columns.branches.push(this.#names.branches.placeOf(branch));
+    this.#addName('branches', branch);
   }
 
   #addWhat(at: number, header: Partial<CheckpointHeader>): void {
@@ -81,11 +64,17 @@ class Columns {
     const words = header.name ?? header.note ?? header.reason;
     if (words !== undefined) this.#columns.words[at] = words;
     this.#columns.bytes.push(stateBytes);
-    this.#columns.types.push(this.#names.types.placeOf(type));
-    this.#columns.triggers.push(this.#names.triggers.placeOf(trigger));
-    this.#columns.statuses.push(this.#names.statuses.placeOf(status));
-    this.#columns.agents.push(this.#names.agents.placeOf(author ?? (typeof speaker === 'string' ? speaker : agentId)));
+    this.#addName('types', type);
+    this.#addName('triggers', trigger);
+    this.#addName('statuses', status);
+    this.#addName('agents', author ?? (typeof speaker === 'string' ? speaker : agentId));
     this.#columns.messages.push(typeof messages === 'number' ? messages : NOTHING);
+  }
+
+  #addName(column: Named, name: string | undefined): void {
+    const numbers = this.#numbers[column];
+    if (name !== undefined && !numbers.has(name)) numbers.set(name, numbers.size);
+    this.#columns[column].push(name === undefined ? NOTHING : (numbers.get(name) ?? NOTHING));
   }
 
   #addParent(at: number, parentId: string | undefined): void {
@@ -110,9 +99,8 @@ class Columns {
   }
 
   toReply() {
-    const names = Object.entries(this.#names).map(([column, { list }]) => [column, list]);
     return {
-      names: Object.fromEntries(names) as Record<'branches' | 'types' | 'triggers' | 'statuses' | 'agents', string[]>,
+      names: forNamed((column) => [...this.#numbers[column].keys()]),
       startMs: this.#startMs ?? 0,
       ...this.#columns,
     };

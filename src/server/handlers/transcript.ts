@@ -6,9 +6,9 @@ import { placeOfMessage } from '../../manager/revision/item-messages.ts';
 import { type CountedCheckpoint, countBack, countedMessages, readLive } from '../../manager/revision/rounds.ts';
 import { listMessages } from '../../manager/revision/transcript.ts';
 import { CallBook } from '../../view/call-book.ts';
-import { toEffect } from '../../view/effect-output.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import { type MessageResult, readParts } from '../../view/messages.ts';
+import { recordedAt, toEffect } from '../../view/record-output.ts';
 import { parseStatePath } from '../../view/state-path.ts';
 import { viewOf } from '../../view/state-view.ts';
 import { readMetadata } from '../../view/usage.ts';
@@ -26,7 +26,7 @@ export async function listMessagesOf(call: Asking) {
   const state = await states.load(params.checkpoint);
   const list = listMessages(state);
   if (list === undefined) return { total: 0, items: [] };
-  const { from, to, next } = spanOf(query, list.length);
+  const { from, to, next } = spanOf(list.length, DEFAULT_MESSAGES, query);
   const { transcript } = viewOf(state);
   const path = parseStatePath(transcript ?? '$.messages');
   const book = new CallBook(list);
@@ -54,7 +54,7 @@ type Span = {
 };
 
 /** Which part of a list is asked for, and where the next one begins: going on, or, from the end, going back. */
-function spanOf({ limit = DEFAULT_MESSAGES, last = false, cursor }: Span, total: number) {
+export function spanOf(total: number, most: number, { limit = most, last = false, cursor }: Span) {
   if (!last) {
     const from = Number(cursor ?? 0);
     const to = from + limit;
@@ -97,12 +97,12 @@ async function readBranches({ manager }: Asking, path: readonly Checkpoint[], fl
   const logs = new Map<string, readonly Effect[]>();
   for (const { sessionId, branch, header } of path.toReversed()) {
     if (logs.has(branch) || header.effectCount === undefined) continue;
-    const fromOrdinal = floor?.branch === branch ? (floor.header.effectCount ?? 0) : 0;
-    logs.set(branch, (await readEffects(manager.engine, { sessionId, branch, fromOrdinal })).map(toEffect));
+    const effects = await readEffects(manager.engine, { sessionId, branch, fromOrdinal: recordedAt(floor, branch) });
+    logs.set(branch, effects.map(toEffect));
   }
-  return (before: Checkpoint | undefined, { branch, header }: Checkpoint): readonly Effect[] => {
-    const first = before?.branch === branch ? (before.header.effectCount ?? 0) : 0;
-    return (logs.get(branch) ?? []).filter(({ ordinal }) => ordinal >= first && ordinal < (header.effectCount ?? 0));
+  return (before: Checkpoint | undefined, origin: Checkpoint): readonly Effect[] => {
+    const [first, end] = [before, origin].map((each) => recordedAt(each, origin.branch)) as [number, number];
+    return (logs.get(origin.branch) ?? []).filter(({ ordinal }) => ordinal >= first && ordinal < end);
   };
 }
 

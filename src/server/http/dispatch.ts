@@ -4,16 +4,22 @@ import type { Engine } from '../../manager/engine/engine.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { Watch } from '../../view/history.ts';
 import type { Route } from '../contract/route.ts';
-import type { ServerParts } from '../handlers/call.ts';
-import { HANDLERS } from '../handlers/handlers.ts';
+import type { Handlers, ServerParts } from '../handlers/call.ts';
+import { CHANGE_HANDLERS } from '../handlers/change-handlers.ts';
+import { HISTORY_HANDLERS } from '../handlers/history-handlers.ts';
+import { KEEP_HANDLERS } from '../handlers/keep-handlers.ts';
+import { MEMORY_HANDLERS } from '../handlers/memory-handlers.ts';
+import { RUN_HANDLERS } from '../handlers/run-handlers.ts';
+import { SESSION_HANDLERS } from '../handlers/session-handlers.ts';
 import { openRefs, type SessionRefs, tagOf } from '../handlers/session-refs.ts';
+import { EFFECT_HANDLERS, STATE_HANDLERS } from '../handlers/state-handlers.ts';
+import { STORAGE_HANDLERS } from '../handlers/storage-handlers.ts';
 import { checkBodiless, readBody, readJson } from './body.ts';
-import { Changes } from './changes.ts';
+import { Changes, expecting, staleError } from './changes.ts';
 import { type CheckedInput, checkInput } from './checked-input.ts';
 import { Deadline } from './deadline.ts';
-import { expecting, staleError } from './expecting.ts';
 import { HttpError } from './problem.ts';
-import { isImmutable, toReply } from './replies.ts';
+import { isImmutable, listsTag, toReply } from './replies.ts';
 
 /** Checks of everything, imports and the like may take so many times longer. */
 const LONGER = 20;
@@ -83,8 +89,7 @@ export class Dispatcher {
     const session = await this.#readSession(input);
     if (session === undefined)
       throw new InvalidInputError('If-Match names the version of a session; this request is about none. Leave it out.');
-    const known = ifMatch.split(',').map((each) => each.trim().replace(/^W\//, ''));
-    if (!known.includes(tagOf(session))) throw staleError();
+    if (!listsTag(ifMatch, tagOf(session))) throw staleError();
     return engine.through(expecting(engine.storage, session));
   }
 
@@ -96,7 +101,8 @@ export class Dispatcher {
     const call = { ...this.#parts, ...input, body, engine, signal, watch: watchFor(signal) };
     const reply = await handler(call);
     if (route.reply === 'lines') return toLines(reply as AsyncIterable<string>);
-    return toReply(request, reply, { route, isForever: isImmutable(route, { ...input.params, ...input.query }), etag });
+    const isForever = isImmutable(route, { ...input.params, ...input.query });
+    return toReply(request, reply, { isTagged: route.caching !== undefined, isForever, etag });
   }
 
   async #readTag(input: CheckedInput): Promise<string | undefined> {
@@ -132,3 +138,16 @@ function toLines(lines: AsyncIterable<string>): Response {
     headers: { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' },
   });
 }
+
+/** What answers each route. */
+const HANDLERS: Handlers = {
+  ...SESSION_HANDLERS,
+  ...STATE_HANDLERS,
+  ...EFFECT_HANDLERS,
+  ...HISTORY_HANDLERS,
+  ...CHANGE_HANDLERS,
+  ...RUN_HANDLERS,
+  ...KEEP_HANDLERS,
+  ...MEMORY_HANDLERS,
+  ...STORAGE_HANDLERS,
+};

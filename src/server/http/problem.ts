@@ -1,5 +1,5 @@
-import { ERROR_OUTCOMES } from '../../core/error-outcomes.ts';
-import { type ErrorCode, type ErrorDetails, messageOf } from '../../core/errors.ts';
+import { ERROR_OUTCOMES, isErrorCode } from '../../core/error-outcomes.ts';
+import { type ErrorDetails, messageOf } from '../../core/errors.ts';
 import { withoutTokens } from '../../core/secret/scan/redaction-scan.ts';
 
 /** Something that only happens over HTTP: no access, too late, too large. */
@@ -58,8 +58,4 @@ function describe(error: unknown) {
     return { status: 500, code: 'FAULT', detail: 'The server failed. Its log says why.', details: {} };
   const details = (error as { readonly details?: ErrorDetails }).details ?? {};
   return { status: ERROR_OUTCOMES[code].httpStatus, code, detail: messageOf(error), details };
-}
-
-function isErrorCode(code: unknown): code is ErrorCode {
-  return typeof code === 'string' && Object.hasOwn(ERROR_OUTCOMES, code);
 }

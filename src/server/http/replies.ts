@@ -24,31 +24,23 @@ export function isImmutable({ caching }: Route, given: Readonly<Record<string, u
   return caching === 'immutable' && ids.length > 0 && ids.every(isCheckpointId);
 }
 
+/** Whether a header lists a tag. A weak one means the same here: compressing makes tags weak on the way. */
+export function listsTag(header: string | null, tag: string): boolean {
+  return header?.split(',').some((each) => each.trim().replace(/^W\//, '') === tag) === true;
+}
+
+type Form = { readonly isTagged: boolean; readonly isForever: boolean; readonly etag?: string | undefined };
+
 /** A reply as JSON, or 304 if the client has it. */
-export function toReply(
-  request: Request,
-  reply: unknown,
-  {
-    route,
-    isForever,
-    etag,
-  }: { readonly route: Route; readonly isForever: boolean; readonly etag?: string | undefined },
-): Response {
+export function toReply(request: Request, reply: unknown, { isTagged, isForever, etag }: Form): Response {
   const text = JSON.stringify(reply);
-  const isTagged = route.caching !== undefined;
   const tag = etag ?? (isTagged ? `"${digestText(text).slice(0, 32)}"` : undefined);
+  const kept = isForever ? `private, max-age=${MAX_AGE_S}, immutable` : 'private, no-cache';
   const headers: Record<string, string> = {
     'content-type': 'application/json',
-    'cache-control': isForever
-      ? `private, max-age=${MAX_AGE_S}, immutable`
-      : isTagged
-        ? 'private, no-cache'
-        : 'no-store',
+    'cache-control': isTagged ? kept : 'no-store',
     ...(tag !== undefined && { etag: tag }),
   };
-  // A weak tag means the same here: compressing makes tags weak on the way.
-  const known = request.headers.get('if-none-match')?.split(',') ?? [];
-  if (tag !== undefined && known.some((each) => each.trim().replace(/^W\//, '') === tag))
-    return new Response(null, { status: 304, headers });
-  return new Response(text, { headers });
+  const isKnown = tag !== undefined && listsTag(request.headers.get('if-none-match'), tag);
+  return isKnown ? new Response(null, { status: 304, headers }) : new Response(text, { headers });
 }

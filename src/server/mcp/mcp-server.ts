@@ -10,8 +10,7 @@ import { readManifest } from '../http/package-folder.ts';
 import { createServer } from '../server.ts';
 import { bound } from './bound.ts';
 import { PROMPTS } from './prompts.ts';
-import { formatAddress, parseAddressPath } from './resource-address.ts';
-import { listHeads, readResource } from './resources.ts';
+import { formatAddress, listHeads, parseAddressPath, readResource } from './resources.ts';
 import { callTool, describeTool, isChange, TOOLS, type ToolInput, type ToolRow } from './tools.ts';
 
 /** What models may do. */

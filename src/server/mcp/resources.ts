@@ -1,13 +1,25 @@
 import { NotFoundError } from '../../core/errors.ts';
+import { formatPointer, type PathStep } from '../../core/path.ts';
+import { parseStatePath } from '../../view/state-path.ts';
 import type { Client } from '../client/client.ts';
 import { bound } from './bound.ts';
-import { formatAddress } from './resource-address.ts';
+
+/** The address of a checkpoint as a resource, or of a value in its state. */
+export function formatAddress(session: string, checkpoint: string, path = '$'): string {
+  const steps: readonly PathStep[] = parseStatePath(path);
+  return `savestate://${[session, checkpoint, ...steps].map((part) => encodeURIComponent(part)).join('/')}`;
+}
+
+/** The path of a value, from what comes after the checkpoint in an address. */
+export function parseAddressPath(text: string): string {
+  return formatPointer(text.split('/').map((part) => decodeURIComponent(part)));
+}
 
 /** Which value is asked for. */
 export type Asked = { readonly session: string; readonly checkpoint: string; readonly path?: string };
 
 /** The most that is sent of a resource. */
-export const MAX_RESOURCE_BYTES = 1024 ** 2;
+const MAX_RESOURCE_BYTES = 1024 ** 2;
 const LISTED_SESSIONS = 50;
 
 /** The newest checkpoint of each session that was used last. */

@@ -1,11 +1,12 @@
 import { z } from 'zod';
+import { withoutUndefined } from '../../core/defined.ts';
+import { InvalidInputError } from '../../core/errors.ts';
 import type { Client } from '../client/client.ts';
-import type { Key } from '../client/types.ts';
-import type { Fields, Route } from '../contract/route.ts';
-import { splitKey } from '../contract/route.ts';
+import type { Key, ReplyOf, RequestOf } from '../client/types.ts';
+import { type Fields, type Route, splitKey } from '../contract/route.ts';
 import { ROUTES } from '../contract/routes.ts';
 import { flag } from '../contract/shapes.ts';
-import { readLog } from './log.ts';
+import { FLAGS } from '../handlers/timeline.ts';
 
 /** What a model gave a tool, checked. */
 export type ToolInput = Readonly<Record<string, unknown>> & { readonly limit?: number };
@@ -120,5 +121,53 @@ export async function callTool(
     query: pick(query),
     ...(body !== undefined && { body: pick(fieldsOf(body)) }),
     signal,
+  });
+}
+
+type LogRequest = {
+  readonly session: string;
+  readonly limit: number;
+  readonly cursor?: string;
+  readonly ids?: readonly string[];
+};
+type Timeline = ReplyOf<'GET /v1/sessions/{session}/timeline'>;
+type TimelineQuery = NonNullable<RequestOf<'GET /v1/sessions/{session}/timeline'>['query']>;
+
+const UNREADABLE = FLAGS.deleted | FLAGS.damaged;
+
+/** The checkpoints of a session as rows, the newest first, from the one before `cursor` on. */
+export async function readLog(client: Client, { session, limit, cursor, ids }: LogRequest, signal: AbortSignal) {
+  const ask = (query: TimelineQuery) =>
+    client.request('GET /v1/sessions/{session}/timeline', { params: { session }, query, signal });
+  if (cursor !== undefined && (await ask({ ids: [cursor] })).ids.length === 0)
+    throw new InvalidInputError(`There is no cursor "${cursor}": give the "next" of the page before.`);
+  const timeline = await ask(
+    ids?.length ? { ids: ids.slice(-limit) } : withoutUndefined({ last: true, limit, cursor }),
+  );
+  const readable = timeline.ids.filter((_, place) => ((timeline.flags[place] ?? 0) & UNREADABLE) === 0);
+  const labels =
+    readable.length === 0
+      ? { items: [] }
+      : await client.request('GET /v1/labels', { query: { ids: readable }, signal });
+  const byId = new Map(labels.items.map(({ id, ...label }) => [id, label]));
+  const items = timeline.ids.map((id, place) => ({ ...toRow(timeline, place), ...byId.get(id) })).reverse();
+  return { items, ...withoutUndefined({ next: timeline.next }) };
+}
+
+/** One checkpoint, from the columns of a timeline. */
+function toRow(timeline: Timeline, place: number) {
+  const { names, startMs, sinceMs, parents, elsewhere, words, flags } = timeline;
+  const parent = timeline.ids[parents[place] ?? -1] ?? elsewhere[place];
+  const signs = Object.entries(FLAGS).filter(([, flag]) => ((flags[place] ?? 0) & flag) !== 0);
+  return withoutUndefined({
+    id: timeline.ids[place],
+    parentId: parent,
+    branch: names.branches[timeline.branches[place] ?? -1],
+    sequence: timeline.sequences[place],
+    savedAt: new Date(startMs + (sinceMs[place] ?? 0)).toISOString(),
+    status: names.statuses[timeline.statuses[place] ?? -1],
+    agent: names.agents[timeline.agents[place] ?? -1],
+    note: words[place],
+    signs: signs.length === 0 ? undefined : signs.map(([name]) => name),
   });
 }

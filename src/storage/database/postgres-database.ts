@@ -38,7 +38,7 @@ export abstract class PostgresDatabase {
     this.schema = schema;
     this.#limits = { query_timeout: timeoutMs };
     this.#pool = (pool as pg.Pool | undefined) ?? createPool(options);
-    this.#connections = new Connections(this.#pool, timeoutMs);
+    this.#connections = new Connections(this.#pool, { timeoutMs, isOwn: pool === undefined });
     this.place = describePlace(this.#pool, schema);
   }
 
@@ -140,6 +140,7 @@ export abstract class PostgresDatabase {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    this.#connections.close();
     if (this.#options.pool === undefined) await this.#pool.end();
   }
 

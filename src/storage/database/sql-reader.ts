@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { CorruptError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
 import { TAG_START } from '../../core/value/grammar.ts';
@@ -169,25 +170,40 @@ export abstract class SqlReader<Opened extends Connection, Form extends Stored> 
   async listSessions({ after, limit }: { after?: string; limit: number }): Promise<SessionId[]> {
     const where = this.where().addCursor('name > ?', after);
     const sql = `SELECT name FROM ${this.dialect.sessions} ${where.sql} ORDER BY name ${where.page(limit)}`;
-    return this.select({ sql, values: where.values }, ({ name }: { name: SessionId }) => name);
+    return this.select({ sql, values: where.values }, ({ name }: { name: SessionId }) => requireText(name, 'name'));
   }
 }
 
 /** A part of a listing: what comes after an id. */
 type Page = { readonly after: string | undefined; readonly offset: number; readonly limit: number };
 
+/** A damaged file may hold anything in a column. A name that is no text leads nowhere. */
+export function requireText<Text extends string>(value: Text, column: string): Text {
+  if (typeof value === 'string') return value;
+  throw new CorruptError(`A row is damaged: its ${column} is no text. Run verify to see what it affects.`);
+}
+
 /** A row as the contract has it. */
 export function decodeCheckpoint<Form extends Stored>(
   row: CheckpointColumns<Form>,
   codec: RowCodec<Form>,
 ): CheckpointRow {
-  const { id, session: sessionId, digest, deleted } = row;
-  return { id, sessionId, digest: codec.digest(digest), body: codec.record(row), isDeleted: Boolean(deleted) };
+  const { id, session, digest, deleted } = row;
+  const sessionId = requireText(session, 'session');
+  return {
+    id: requireText(id, 'id'),
+    sessionId,
+    digest: codec.digest(digest),
+    body: codec.record(row),
+    isDeleted: Boolean(deleted),
+  };
 }
 
 /** An effect as the contract has it. */
 export function decodeEffect<Form extends Stored>(row: EffectColumns<Form>, codec: RowCodec<Form>): EffectRow {
-  const { session: sessionId, branch, ordinal, digest, body } = row;
+  const { ordinal, digest, body } = row;
+  const sessionId = requireText(row.session, 'session');
+  const branch = requireText(row.branch, 'branch');
   const result = decodeContent(row, codec);
   const rest = { body: codec.text(body), digest: codec.digest(digest), ...(result !== undefined && { result }) };
   return { sessionId, branch, ordinal, ...rest };

@@ -3,17 +3,20 @@ import { StorageError } from '../../core/errors.ts';
 import { hasBuiltInSqlite, openReadOnlyDatabase, type SqlDatabase } from './sqlite-driver.ts';
 import { isBusy, isFull, toSavestateError } from './sqlite-error.ts';
 
+/** Whose database is closed: who wrote to it is told that the log could not be copied; who only read has no part in that. */
+type Closing = { readonly path: string; readonly hasWritten: boolean };
+
 /**
  * Copies the log into the file and closes the database. If others read, or the disk is full, the log stays: everything is safe in it, and
  * the next one to open the file goes on with it. Then nothing of this connection may be left, which would copy the log later.
  */
-export async function closeEmptied(db: SqlDatabase, path: string): Promise<void> {
+export async function closeEmptied(db: SqlDatabase, { path, hasWritten }: Closing): Promise<void> {
   let isEmpty = false;
   try {
     const { busy } = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number };
     isEmpty = busy === 0;
   } catch (error) {
-    if (!isBusy(error)) throw isFull(error) ? fullAtClose(error, path) : toSavestateError(error, path);
+    if (hasWritten && !isBusy(error)) throw isFull(error) ? fullAtClose(error, path) : toSavestateError(error, path);
   } finally {
     db.close();
     if (!isEmpty) await collectStatements();

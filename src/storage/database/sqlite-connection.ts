@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { ClosedError, InvalidInputError, StorageError } from '../../core/errors.ts';
@@ -7,7 +7,7 @@ import { isFolder, makeFolder } from '../make-folder.ts';
 import { closeEmptied, closeWithoutCopying } from './sqlite-close.ts';
 import { checkSqliteVersion, openDatabase, rollBack, type SqlDatabase, type SqlStatement } from './sqlite-driver.ts';
 import { isBusy, isDiskFailure, isWriteRefused, toSavestateError } from './sqlite-error.ts';
-import { type Outcome, SqliteFiles } from './sqlite-files.ts';
+import { checkNotEmptied, checkOneByte, type Outcome, SqliteFiles } from './sqlite-files.ts';
 import { ReadOnlyFile } from './sqlite-read-only.ts';
 
 /** How a database is opened. */
@@ -67,6 +67,7 @@ export class SqliteConnection {
   #synchronous: string;
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #writes = 0;
+  #hasWritten = false;
   #hasDiskFailed = false;
   /** Whether what runs now, or ran last, may be stored: its commit was begun. */
   #outcome: Outcome = 'none';
@@ -82,8 +83,9 @@ export class SqliteConnection {
     try {
       prepareFolder(this.path, makesFolder);
       checkOneByte(this.path);
+      checkNotEmptied(this.path);
       this.#db = this.#openAny(tables);
-      this.#files = new SqliteFiles(this.#db, this.path);
+      this.#files = new SqliteFiles(this.#db, this.path, { isCounted: this.#readOnly === undefined });
     } catch (error) {
       throw toSavestateError(error, this.path);
     }
@@ -95,8 +97,17 @@ export class SqliteConnection {
       return this.#open(openDatabase(this.path), tables);
     } catch (error) {
       if (!isWriteRefused(error) || !isFilled(this.path)) throw error;
-      this.#readOnly = new ReadOnlyFile(this.path);
-      return this.#open(this.#readOnly.open(), tables);
+      return this.#openReadOnly(tables);
+    }
+  }
+
+  #openReadOnly(tables: SqliteTables): SqlDatabase {
+    const file = new ReadOnlyFile(this.path);
+    this.#readOnly = file;
+    try {
+      return this.#open(file.open(), tables);
+    } catch (error) {
+      throw file.explain(error);
     }
   }
 
@@ -240,6 +251,7 @@ export class SqliteConnection {
   #commit<T>(work: () => T, synchronous: string): Promise<T> {
     const commit = (): T => {
       const result = this.#transact(work, synchronous);
+      this.#hasWritten = true;
       this.#checkStored();
       return result;
     };
@@ -305,7 +317,7 @@ export class SqliteConnection {
       await closeWithoutCopying(this.#db, this.path);
       throw error;
     }
-    await closeEmptied(this.#db, this.path);
+    await closeEmptied(this.#db, { path: this.path, hasWritten: this.#hasWritten });
   }
 
   #checkOpen(): void {
@@ -326,14 +338,6 @@ function checkPath(path: string): string {
 function isFilled(path: string): boolean {
   const found = statSync(path, { throwIfNoEntry: false });
   return found?.isFile() === true && found.size > 0;
-}
-
-/** SQLite takes a file of one byte for an empty one, because on some systems it makes such files itself, with the first byte of its name. */
-function checkOneByte(path: string): void {
-  if (statSync(path, { throwIfNoEntry: false })?.size !== 1 || readFileSync(path, 'latin1') === 'S') return;
-  throw new InvalidInputError(`${path} is not a SQLite database. Choose another path; the file was left as it is.`, {
-    details: { path },
-  });
 }
 
 function prepareFolder(path: string, isMade: boolean): void {

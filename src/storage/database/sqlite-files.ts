@@ -1,5 +1,5 @@
-import { closeSync, openSync, readSync, type Stats, statSync, truncateSync } from 'node:fs';
-import { StorageError } from '../../core/errors.ts';
+import { closeSync, openSync, readFileSync, readSync, type Stats, statSync, truncateSync } from 'node:fs';
+import { CorruptError, InvalidInputError, StorageError } from '../../core/errors.ts';
 import type { SqlDatabase, SqlStatement } from './sqlite-driver.ts';
 import { isBusy } from './sqlite-error.ts';
 
@@ -9,6 +9,27 @@ const LOG_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 /** The page at this byte of a database is never written: SQLite has its locks there. */
 const LOCK_BYTE = 0x4000_0000;
+
+/** SQLite takes a file of one byte for an empty one, because on some systems it makes such files itself, with the first byte of its name. */
+export function checkOneByte(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.size !== 1 || readFileSync(path, 'latin1') === 'S') return;
+  throw new InvalidInputError(`${path} is not a SQLite database. Choose another path; the file was left as it is.`, {
+    details: { path },
+  });
+}
+
+/**
+ * Throws if a file has no bytes and its log has some: SQLite would take it for a new database and drop the log. Who makes a database
+ * fills the file first, so the log is looked at first.
+ */
+export function checkNotEmptied(path: string): void {
+  const log = lookAt(path + LOG);
+  if (log === undefined || log.size === 0 || lookAt(path)?.size !== 0) return;
+  throw new CorruptError(
+    `The file ${path} is empty, and its log ${path}${LOG} is not: the file was cut or replaced. Restore both from a backup; to begin anew, move the log away.`,
+    { details: { path } },
+  );
+}
 
 /** What the directory says of a file. */
 type Look = Pick<Stats, 'dev' | 'size' | 'mtimeMs'> & { readonly ino: number | bigint };
@@ -25,6 +46,7 @@ export class SqliteFiles {
   readonly #path: string;
   readonly #opened: readonly { readonly suffix: string; readonly found: Look }[];
   readonly #pageBytes: number;
+  readonly #isCounted: boolean;
   readonly #selectFrames: SqlStatement;
   readonly #selectVersion: SqlStatement;
   readonly #selectPages: SqlStatement;
@@ -35,9 +57,10 @@ export class SqliteFiles {
   /** The greatest length that the index of the log has had. SQLite never makes it shorter. */
   #indexBytes = 0;
 
-  /** Remembers the file at this path, its log and the index of that, as far as they are there. */
-  constructor(db: SqlDatabase, path: string) {
+  /** Remembers the file at this path, its log and the index of that, as far as they are there. Who may only read cannot count the log. */
+  constructor(db: SqlDatabase, path: string, { isCounted }: { readonly isCounted: boolean }) {
     this.#path = path;
+    this.#isCounted = isCounted;
     this.#opened = ['', INDEX, LOG].flatMap((suffix) => {
       const found = lookAt(path + suffix);
       return found === undefined ? [] : [{ suffix, found }];
@@ -57,6 +80,7 @@ export class SqliteFiles {
    */
   check(outcome: Outcome): void {
     const { file, log } = this.#checkPlaces(outcome);
+    if (!this.#isCounted) return;
     this.#checkFile(file, outcome);
     if (log === undefined) return;
     const isOwn = outcome === 'unknown' && log.size >= (this.#log?.size ?? 0);
@@ -66,6 +90,7 @@ export class SqliteFiles {
 
   /** Throws if the file or the log is shorter than SQLite counts on. Not inside a transaction. */
   checkLengths(outcome: Outcome = 'none'): void {
+    if (!this.#isCounted) return;
     this.#checkIndex(lookAt(this.#path + INDEX), outcome);
     this.#checkFile(lookAt(this.#path), outcome);
     this.#checkLog(outcome);

@@ -14,6 +14,7 @@ import type {
   Deletion,
   EffectDrop,
   EffectRow,
+  ForgottenCount,
   Ref,
   RefKind,
   StorageStats,
@@ -23,6 +24,7 @@ import type {
 import { compareText, selectEffects } from '../query.ts';
 import { checkCommit } from '../sql-text.ts';
 import { ChunkReader } from './chunk-reader.ts';
+import { countForgotten } from './forgotten.ts';
 import type { Keys } from './keys.ts';
 import { LockFinder } from './lock-finder.ts';
 import {
@@ -93,12 +95,16 @@ export class EncryptedStorage implements ChunkStorage {
     if (checkpoint === undefined && chunks.length === 0 && effects.length === 0) return this.#inner.commit(sealed);
     const lock = this.#locks.single(vault) ?? (await this.#locks.find(vault, sessionId, keyOf));
     const foreign = vault.onlyLock === lock ? [] : await this.#readForeign(vault, lock, commit);
-    return this.#inner.commit({
+    const what = `What was saved to session "${sessionId}"`;
+    (await this.#door.current()).checkKept(lock, what);
+    const result = await this.#inner.commit({
       ...sealed,
       chunks: [...chunks, ...foreign].map((chunk) => sealChunk(lock, chunk)),
       effects: effects.map((effect) => sealEffect(vault, lock, effect)),
       ...(checkpoint !== undefined && { checkpoint: sealCheckpoint(vault, lock, checkpoint) }),
     });
+    (await this.#door.current()).checkKept(lock, what); // nothing is acknowledged that nobody can read
+    return result;
   }
 
   /** What a commit refers to below a checkpoint that is locked otherwise: it has no name under this lock, so it is brought along. */
@@ -113,15 +119,15 @@ export class EncryptedStorage implements ChunkStorage {
   }
 
   async readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
-    return this.#door.through((vault) => this.#chunks.read(vault, digests));
+    return this.#door.reading((vault) => this.#chunks.read(vault, digests));
   }
 
   async readReachable(digests: readonly Digest[]): Promise<Chunk[]> {
-    return this.#door.through((vault) => this.#chunks.readReachable(vault, digests));
+    return this.#door.reading((vault) => this.#chunks.readReachable(vault, digests));
   }
 
   async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
-    return this.#door.through(async (vault) => {
+    return this.#door.reading(async (vault) => {
       const row = await this.#inner.readCheckpoint(id);
       if (row === undefined) return undefined;
       const opened = openRowWithRoot(vault, row);
@@ -135,7 +141,7 @@ export class EncryptedStorage implements ChunkStorage {
   async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
     const { offset = 0, ...rest } = query;
     const wanted = offset + query.limit;
-    return this.#door.through(async (vault) => {
+    return this.#door.reading(async (vault) => {
       const found: CheckpointRow[] = [];
       for (let sealed = sealQuery(vault, { ...rest, limit: wanted }); ; ) {
         const rows = await this.#inner.listCheckpoints(sealed);
@@ -148,6 +154,10 @@ export class EncryptedStorage implements ChunkStorage {
         sealed = { ...sealed, after: last.id, limit: wanted - found.length };
       }
     });
+  }
+
+  async countForgotten(query: Omit<CheckpointQuery, 'limit' | 'after' | 'offset'>): Promise<ForgottenCount[]> {
+    return this.#door.reading((vault) => countForgotten(this.#inner, vault, query));
   }
 
   async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
@@ -171,7 +181,7 @@ export class EncryptedStorage implements ChunkStorage {
 
   async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
     const { sessionId, branch, fromOrdinal } = filter;
-    return this.#door.through(async (vault) => {
+    return this.#door.reading(async (vault) => {
       const rows = await this.#inner.readEffects({
         sessionId: sealSession(vault, sessionId),
         ...(branch !== undefined && { branch: vault.sealName(branch) }),

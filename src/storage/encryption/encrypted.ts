@@ -1,7 +1,7 @@
 import { callback, checkOptions, checkValue, either, having, type OptionChecks } from '../../core/options.ts';
 import type { ChunkStorage } from '../contract.ts';
 import { EncryptedStorage } from './encrypted-storage.ts';
-import { Keyring } from './keyring.ts';
+import type { Keyring } from './keyring.ts';
 import type { Keys } from './keys.ts';
 
 /** Which keys encrypt what. */
@@ -9,14 +9,19 @@ export type EncryptionOptions = {
   readonly keys: Keyring | Keys;
   /**
    * The name of the key for a session that is begun now, such as its user's: what may be forgotten together. Default: `main` for all.
-   * A session keeps the key name it was begun with. Nothing is shared between key names, so that equal content is stored for each.
+   * It returns a string, always. A session keeps the key name it was begun with. Nothing is shared between key names, so that equal content is stored for each.
    */
   readonly keyFor?: ((sessionId: string) => string) | undefined;
 };
 
-const WANTED = 'a Keyring, a KeyFile, or { read, add? }';
+/** What keys may be given as. */
+export const keysOption = either('a Keyring, a KeyFile, or { read, add? }', having('read'), having('format', 'list'));
+
+/** A keyring as a place where keys are kept. */
+export const keysOf = (keys: Keyring | Keys): Keys => ('read' in keys ? keys : { read: async () => keys });
+
 const OPTIONS: OptionChecks<EncryptionOptions> = {
-  keys: { required: either(WANTED, having('read'), having('format', 'list')) },
+  keys: { required: keysOption },
   keyFor: callback,
 };
 
@@ -28,5 +33,5 @@ export function encrypted(storage: ChunkStorage, options: EncryptionOptions): Ch
   checkValue(storage, having('commit', 'readReachable', 'listSessions'), 'The storage of encrypted()');
   checkOptions(options, OPTIONS, 'encrypted()');
   const { keys, keyFor } = options;
-  return new EncryptedStorage(storage, keys instanceof Keyring ? { read: async () => keys } : keys, keyFor);
+  return new EncryptedStorage(storage, keysOf(keys), keyFor);
 }

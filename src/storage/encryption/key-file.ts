@@ -1,6 +1,7 @@
 import {
   closeSync,
   existsSync,
+  fstatSync,
   fsyncSync,
   linkSync,
   openSync,
@@ -8,12 +9,15 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  type Stats,
   statSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { KeyError, messageOf, NotFoundError, StorageError } from '../../core/errors.ts';
+import { InvalidInputError, KeyError, messageOf, NotFoundError, StorageError } from '../../core/errors.ts';
+import { checkValue, filledString } from '../../core/options.ts';
 import { isProcessAlive, MACHINE, PROCESS_ID } from '../process-identity.ts';
 import { Keyring } from './keyring.ts';
 import type { Keys } from './keys.ts';
@@ -26,12 +30,18 @@ const EMPTY_MS = 1000;
 /** Who holds a lock, so that others see when that one died. */
 const OWN_LOCK = `${MACHINE} ${PROCESS_ID}`;
 
+let changes = 0;
+
+/** How often `update` changed a key file in this process: what goes by keys reads them again when it did. A first key of a name is met. */
+export const countKeyFileChanges = (): number => changes;
+
 /** Keys in a file that only its owner may read. Keep it, and its backups, apart from the storage. */
 export class KeyFile implements Keys {
   readonly path: string;
   #last: { readonly stamp: string; readonly ring: Keyring } | undefined;
 
   constructor(path: string) {
+    checkValue(path, filledString, 'The path of KeyFile');
     this.path = path;
   }
 
@@ -45,28 +55,38 @@ export class KeyFile implements Keys {
           details: { path },
         },
       );
+    if (!found.isFile()) throw new InvalidInputError(`The key file ${path} is no file.`, { details: { path } });
     if (process.platform !== 'win32' && (found.mode & OTHERS) !== 0)
       throw new KeyError(`Others may read the key file ${path}. Make it yours alone: chmod 600 ${path}`, {
         details: { reason: 'exposed', path },
       });
-    const stamp = `${found.mtimeMs} ${found.ino} ${found.size}`;
+    const stamp = stampOf(found);
     if (this.#last?.stamp !== stamp) this.#last = { stamp, ring: Keyring.parse(readFileSync(path, 'utf8')) };
     return this.#last.ring;
   }
 
   /** Adds a key for a name, unless another process did so just now. */
   async add(name: string): Promise<Keyring> {
-    return this.update((ring) => {
+    return this.#change((ring) => {
       const isThere = ring.list().some((key) => key.name === name && key.isNewest);
       return isThere ? ring : ring.add(name);
     });
   }
 
-  /** Changes the file for good, one process at a time. */
+  /**
+   * Changes the file for good, one process at a time. From when it resolves on, this process goes by the new keys; what uses a removed key
+   * at that moment is refused. Others notice within a minute.
+   */
   async update(change: (ring: Keyring) => Keyring): Promise<Keyring> {
+    const ring = await this.#change(change);
+    changes++;
+    return ring;
+  }
+
+  async #change(change: (ring: Keyring) => Keyring): Promise<Keyring> {
     const unlock = await this.#lock();
     try {
-      const ring = change(await this.read());
+      const ring = Keyring.from(change(await this.read()), 'What the function given to KeyFile.update() returns');
       this.#write(ring);
       return ring;
     } finally {
@@ -91,13 +111,21 @@ export class KeyFile implements Keys {
   #write(ring: Keyring): void {
     const path = this.#realPath();
     const draft = `${path}.new`;
-    rmSync(draft, { force: true }); // of a process that died
-    withFile(draft, 'wx', (file) => {
-      writeSync(file, ring.format());
-      fsyncSync(file);
-    });
-    renameSync(draft, path);
-    if (process.platform !== 'win32') withFile(dirname(path), 'r', fsyncSync);
+    const text = ring.format();
+    Keyring.parse(text); // what could not be read again would lock everybody out
+    try {
+      rmSync(draft, { force: true }); // of a process that died
+      const stamp = writeDraft(draft, text);
+      renameSync(draft, path);
+      this.#last = { stamp, ring };
+      if (process.platform !== 'win32') withFile(dirname(path), 'r', fsyncSync);
+    } catch (cause) {
+      if (statSync(draft, { throwIfNoEntry: false })?.isFile() === true) rmSync(draft, { force: true }); // it holds secrets
+      throw new StorageError(`The key file ${this.path} cannot be written: ${messageOf(cause)}.`, {
+        cause,
+        details: { path },
+      });
+    }
   }
 
   /** Behind links: what is removed must be gone from the file that held it. */
@@ -158,6 +186,19 @@ function isDead(lock: string): boolean {
   } catch {
     return false; // it was removed meanwhile
   }
+}
+
+const stampOf = ({ mtimeMs, ino, size }: Stats): string => `${mtimeMs} ${ino} ${size}`;
+
+/** Returns its stamp, which it keeps when it is renamed. */
+function writeDraft(path: string, text: string): string {
+  let stamp = '';
+  withFile(path, 'wx', (file) => {
+    writeFileSync(file, text);
+    fsyncSync(file);
+    stamp = stampOf(fstatSync(file));
+  });
+  return stamp;
 }
 
 function withFile(path: string, flags: string, work: (file: number) => void): void {

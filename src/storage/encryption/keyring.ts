@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { checkValue, describeValue, having, string } from '../../core/options.ts';
 
 /** The name of the key that protects every session, unless `keyFor` says otherwise. */
 export const MAIN_KEY = 'main';
@@ -30,6 +31,10 @@ export type StoredKey = {
 /** The keys of a name, oldest first, and the secret that its chunks are named by. */
 export type NamedKeys = { readonly name: string; readonly digests?: string; readonly keys: readonly StoredKey[] };
 
+/** The same as it is stored: versions before 0.2.0 did not check names. */
+type StoredEntry = Omit<NamedKeys, 'name'> & { readonly name: unknown };
+type StoredContent = Omit<Content, 'entries'> & { readonly entries: readonly StoredEntry[] };
+
 type Content = { readonly format: typeof FORMAT; readonly names: string; readonly entries: readonly NamedKeys[] };
 
 /**
@@ -56,13 +61,23 @@ export class Keyring {
       throw new InvalidInputError(
         'These are no keys: expected the text that "savestate key add" or Keyring.format() wrote. It was not shown, because it may hold a secret.',
       );
-    const names = content.entries.map(({ name }) => name);
-    const twice = names.find((name, at) => names.indexOf(name) < at);
-    if (twice !== undefined)
-      throw new InvalidInputError(
-        `These keys have two entries named ${JSON.stringify(twice)}, of which only one would be used. Put the keys of a name into one entry, oldest first.`,
-      );
-    return new Keyring(content);
+    const names = new Set<string>();
+    for (const { name } of content.entries) {
+      if (typeof name === 'string' && names.has(name))
+        throw new InvalidInputError(
+          `These keys have two entries named ${JSON.stringify(name)}, of which only one would be used. Put the keys of a name into one entry, oldest first.`,
+        );
+      if (typeof name === 'string') names.add(name);
+    }
+    return new Keyring({ ...content, entries: content.entries.map((entry) => withTextName(entry, names)) });
+  }
+
+  /** @internal A keyring that a caller gave or returned, also one of another copy of this package. It is never shown: it may hold secrets. */
+  static from(value: unknown, what: string): Keyring {
+    if (value instanceof Keyring) return value;
+    if (isKeyringLike(value)) return Keyring.parse(value.format());
+    const found = typeof value === 'string' ? 'a string, of which Keyring.parse() makes one' : describeValue(value);
+    throw new InvalidInputError(`${what} must be a Keyring; found ${found}.`);
   }
 
   format(): string {
@@ -84,8 +99,7 @@ export class Keyring {
 
   /** With a new key for a name: the first one, or, which is rotation, the newest. */
   add(name: string = MAIN_KEY): Keyring {
-    if (name === '' || name.length > MAX_KEY_NAME_CHARS)
-      throw new InvalidInputError(`The name of a key has 1 to ${MAX_KEY_NAME_CHARS} characters; found ${name.length}.`);
+    checkKeyName(name, 'The name of a key');
     const secret = newSecret();
     const key: StoredKey = { id: idOf(secret), secret, created: new Date().toISOString() };
     const { entries } = this.content;
@@ -98,6 +112,7 @@ export class Keyring {
 
   /** Without the secret of a key, by its id, or of all keys of a name. What they protected is gone, wherever copies of it are. */
   remove(idOrName: string): Keyring {
+    checkValue(idOrName, string, 'The id or name of a key');
     const doomed = new Set(
       this.list().flatMap((key) =>
         key.removedAt === undefined && (key.id === idOrName || key.name === idOrName) ? [key.id] : [],
@@ -131,6 +146,13 @@ export class Keyring {
   }
 }
 
+/** Refuses what could not be written and read back as the name of a key. A number is none: 7 and "7" would be two names. */
+export function checkKeyName(name: string, what: string): void {
+  checkValue(name, string, what);
+  if (name === '' || name.length > MAX_KEY_NAME_CHARS)
+    throw new InvalidInputError(`${what} has 1 to ${MAX_KEY_NAME_CHARS} characters; found ${name.length}.`);
+}
+
 const newSecret = (): string => randomBytes(SECRET_BYTES).toString('base64');
 
 /** Ids follow from secrets, so that no two keys can be taken for each other. */
@@ -151,15 +173,31 @@ function parseJson(text: string): unknown {
   }
 }
 
-function isContent(value: unknown): value is Content {
+/** Older versions wrote names that are no strings. They read what they sealed, by the ids of their keys, under a name of their own. */
+function withTextName(entry: StoredEntry, taken: Set<string>): NamedKeys {
+  if (typeof entry.name === 'string') return { ...entry, name: entry.name };
+  let name = JSON.stringify(entry.name);
+  while (taken.has(name)) name = `(${name})`;
+  taken.add(name);
+  return { ...entry, name };
+}
+
+function isContent(value: unknown): value is StoredContent {
   const { format, names, entries } = (value ?? {}) as Partial<Content>;
   return format === FORMAT && isSecret(names) && Array.isArray(entries) && entries.every(isEntry);
 }
 
-function isEntry(value: unknown): value is NamedKeys {
+function isEntry(value: unknown): value is StoredEntry {
   const { name, digests, keys } = (value ?? {}) as Partial<NamedKeys>;
-  if (typeof name !== 'string' || !Array.isArray(keys) || !keys.every(isKey)) return false;
+  if (name === undefined || !Array.isArray(keys) || !keys.every(isKey)) return false;
   return digests === undefined ? keys.every(({ secret }) => secret === undefined) : isSecret(digests);
+}
+
+/** What `from` asks of a keyring of another copy of this package. */
+const keyringMethods = having('format', 'list');
+
+function isKeyringLike(value: unknown): value is Pick<Keyring, 'format'> {
+  return keyringMethods(value) === undefined;
 }
 
 function isKey(value: unknown): value is StoredKey {

@@ -1,7 +1,7 @@
 import { KeyError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { ChunkStorage } from '../contract.ts';
-import { MAIN_KEY } from './keyring.ts';
+import { checkKeyName, MAIN_KEY } from './keyring.ts';
 import { Recent } from './recent.ts';
 import { sealedTextOf, sealSession } from './sealed-rows.ts';
 import type { Lock, Vault } from './vault.ts';
@@ -15,9 +15,10 @@ export class LockFinder {
   readonly #inner: ChunkStorage;
   readonly #door: VaultDoor;
   readonly #keyFor: ((sessionId: string) => string) | undefined;
-  readonly #names = new Recent<SessionId, Promise<string>>(MAX_SESSIONS);
+  #names = new Recent<SessionId, Promise<string>>(MAX_SESSIONS);
   /** Locks of checkpoints, by name. */
-  readonly #checkpoints = new Recent<CheckpointId, string>(MAX_CHECKPOINTS);
+  #checkpoints = new Recent<CheckpointId, string>(MAX_CHECKPOINTS);
+  #vault: Vault | undefined;
 
   constructor(inner: ChunkStorage, door: VaultDoor, keyFor: ((sessionId: string) => string) | undefined) {
     this.#inner = inner;
@@ -32,6 +33,7 @@ export class LockFinder {
 
   /** The lock for what is written to a session; its key is made if it is the first. One that is begun now is under that of `model`, if given. */
   async find(vault: Vault, sessionId: SessionId, model = sessionId): Promise<Lock> {
+    this.#startAnew(vault);
     const naming = this.#names.get(sessionId, () => this.#nameOf(vault, sessionId, model));
     const name = await naming.catch((error: unknown) => {
       this.drop(sessionId);
@@ -44,12 +46,37 @@ export class LockFinder {
     });
   }
 
+  /** A name whose key was removed would be given a new one, and what was forgotten would be written on. */
+  #startAnew(vault: Vault): void {
+    if (this.#vault === vault) return;
+    if (this.#vault !== undefined && vault.hasRemovedOf(this.#vault)) {
+      this.#names = new Recent(MAX_SESSIONS);
+      this.#checkpoints = new Recent(MAX_CHECKPOINTS);
+    }
+    this.#vault = vault;
+  }
+
   async #nameOf(vault: Vault, sessionId: SessionId, model: SessionId): Promise<string> {
     for (const one of new Set([sessionId, model])) {
       const [row] = await this.#inner.listCheckpoints({ sessionId: sealSession(vault, one), limit: 1 });
       if (row !== undefined) return vault.lockOf(sealedTextOf(row), `Session "${one}"`).name;
     }
-    return this.#keyFor?.(model) ?? MAIN_KEY;
+    const name = this.#chooseName(model);
+    if (vault.hasForgotten(name)) await this.#checkSteps(vault, sessionId);
+    return name;
+  }
+
+  #chooseName(sessionId: SessionId): string {
+    if (this.#keyFor === undefined) return MAIN_KEY;
+    const name = this.#keyFor(sessionId);
+    checkKeyName(name, `The name of a key that keyFor returned for session "${sessionId}"`);
+    return name;
+  }
+
+  /** Of a session without a checkpoint, its steps may be what was forgotten. */
+  async #checkSteps(vault: Vault, sessionId: SessionId): Promise<void> {
+    for (const { body } of await this.#inner.readEffects({ sessionId: sealSession(vault, sessionId) }))
+      vault.lockOf(body, `Session "${sessionId}"`);
   }
 
   drop(sessionId: SessionId): void {

@@ -2,6 +2,7 @@ import { CorruptError } from '../../core/errors.ts';
 import type { CheckpointHeader, Tombstone } from '../../core/record/checkpoint-header.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { type Chunk, type ChunkContent, formatChunk } from '../../core/tree/chunk.ts';
+import { objectsError, readStub } from '../../core/tree/object-stub.ts';
 import type { JsonValue } from '../../core/value/json.ts';
 import type {
   CheckpointQuery,
@@ -126,6 +127,7 @@ export function sealChunk(lock: Lock, chunk: Chunk): Chunk {
 
 export function openChunk(vault: Vault, chunk: Chunk): Chunk {
   const what = 'A chunk';
+  if (readStub(chunk) !== undefined) throw objectsError();
   const [digest = chunk.digest] = vault.lockOf(chunk.text, what).chunks.reveal([chunk.digest]);
   return { digest, ...openContent(vault, chunk, { place: `chunk ${chunk.digest}`, what: `Chunk ${digest}` }) };
 }

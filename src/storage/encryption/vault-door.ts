@@ -1,7 +1,8 @@
 import { hasErrorCode, SavestateError } from '../../core/errors.ts';
 import type { ChunkStorage } from '../contract.ts';
 import { findSession } from '../query.ts';
-import type { Keyring } from './keyring.ts';
+import { countKeyFileChanges } from './key-file.ts';
+import { Keyring } from './keyring.ts';
 import type { Keys } from './keys.ts';
 import { Vault } from './vault.ts';
 
@@ -16,6 +17,8 @@ export class VaultDoor {
   #meeting: Promise<void> | undefined;
   #vault: Promise<Vault> | undefined;
   #readAtMs = 0;
+  /** How often key files of this process had changed when they were read. */
+  #changes = 0;
 
   constructor(keys: Keys, inner: ChunkStorage) {
     this.#keys = keys;
@@ -34,6 +37,19 @@ export class VaultDoor {
       await this.#meet(fresh);
       return await work(fresh);
     }
+  }
+
+  /** The same for what only reads: it is read once more if a key was removed meanwhile, so that nothing is served that was forgotten. */
+  async reading<Result>(work: (vault: Vault) => Promise<Result>): Promise<Result> {
+    const before = await this.#open();
+    const result = await this.through(work);
+    const after = await this.#open();
+    return after !== before && after.hasRemovedOf(before) ? this.reading(work) : result;
+  }
+
+  /** The vault as it is now. */
+  current(): Promise<Vault> {
+    return this.#open();
   }
 
   /** Refuses a storage of other keys, or of none: its sessions would seem to be absent, and be begun anew. */
@@ -63,15 +79,17 @@ export class VaultDoor {
   /** The vault after a key was added for a name; undefined if these keys cannot be added to. */
   async add(name: string): Promise<Vault | undefined> {
     if (this.#keys.add === undefined) return undefined;
-    const vault = new Vault(await this.#keys.add(name));
+    const vault = new Vault(Keyring.from(await this.#keys.add(name), 'What add() of the keys returns'));
     this.#vault = Promise.resolve(vault);
     return vault;
   }
 
   #open(): Promise<Vault> {
-    if (this.#vault !== undefined && performance.now() - this.#readAtMs < READ_AGAIN_MS) return this.#vault;
+    const isRecent = performance.now() - this.#readAtMs < READ_AGAIN_MS && this.#changes === countKeyFileChanges();
+    if (this.#vault !== undefined && isRecent) return this.#vault;
     const before = this.#vault;
     this.#readAtMs = performance.now();
+    this.#changes = countKeyFileChanges();
     const opening = Promise.resolve(before).then((vault) => this.#read(vault));
     this.#vault = opening;
     opening.catch(() => {
@@ -82,7 +100,7 @@ export class VaultDoor {
 
   /** The same vault if the keys did not change: it remembers names. */
   async #read(before: Vault | undefined): Promise<Vault> {
-    const ring = await this.#keys.read();
+    const ring = Keyring.from(await this.#keys.read(), 'What read() of the keys returns');
     if (before !== undefined && isSame(before.ring, ring)) return before;
     const vault = new Vault(ring);
     this.#vault = Promise.resolve(vault);

@@ -22,6 +22,11 @@ export class Lock {
     this.#newest = newest;
   }
 
+  /** The newest key. */
+  get keyId(): string {
+    return this.#newest.id;
+  }
+
   /** By the newest key. */
   seal(text: string, place: string): string {
     return `${this.#newest.id}.${this.#newest.sealer.seal(text, place)}`;
@@ -68,6 +73,24 @@ export class Vault {
     this.#locks.set(name, new Lock(name, digests, { id: newest.id, sealer: held.sealer }));
   }
 
+  /** Whether this vault has no secret any more of a key that another one uses. */
+  hasRemovedOf(other: Vault): boolean {
+    for (const id of other.#keys.keys()) if (this.#removed.has(id)) return true;
+    return false;
+  }
+
+  /** Refuses what was sealed by a lock whose key was removed since. */
+  checkKept({ keyId }: Lock, what: string): void {
+    const removed = this.#removed.get(keyId);
+    if (removed !== undefined) throw removedKey(keyId, removed, what);
+  }
+
+  /** Whether a key of this name was removed. */
+  hasForgotten(name: string): boolean {
+    const entry = this.ring.content.entries.find((each) => each.name === name);
+    return entry?.keys.some(({ removed }) => removed !== undefined) === true;
+  }
+
   lock(name: string): Lock | undefined {
     return this.#locks.get(name);
   }
@@ -105,9 +128,7 @@ export class Vault {
     if (held !== undefined) return held;
     const removed = this.#removed.get(id);
     if (removed === undefined) throw missingKey(id, what);
-    throw new KeyError(`${what} cannot be read any more: its key ${id} was removed on ${removed.slice(0, 10)}.`, {
-      details: { reason: 'removed', keyId: id, removedAt: removed },
-    });
+    throw removedKey(id, removed, what);
   }
 
   /** Tombstones hold no content, and can be made and read without the key of what they replace. */
@@ -180,6 +201,12 @@ function notSealed(what: string): CorruptError {
   return new CorruptError(
     `${what} is not encrypted, and was not written through these keys. Copy a plain storage into a new, encrypted one.`,
   );
+}
+
+function removedKey(keyId: string, removedAt: string, what: string): KeyError {
+  return new KeyError(`${what} cannot be read any more: its key ${keyId} was removed on ${removedAt.slice(0, 10)}.`, {
+    details: { reason: 'removed', keyId, removedAt },
+  });
 }
 
 function missingKey(keyId: string, what: string): KeyError {

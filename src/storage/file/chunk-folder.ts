@@ -1,16 +1,22 @@
 import { isUtf8 } from 'node:buffer';
 import { CorruptError, InvalidInputError, StorageError } from '../../core/errors.ts';
-import { type Chunk, type ChunkContent, type Digest, formatChunk, parseChunk } from '../../core/tree/chunk.ts';
+import { mapBounded } from '../../core/time/bounded.ts';
+import {
+  type Chunk,
+  type ChunkContent,
+  type Digest,
+  formatChunk,
+  isDigest,
+  parseChunk,
+} from '../../core/tree/chunk.ts';
 import type { CollectResult } from '../contract.ts';
 import { isNamed } from '../named-bytes.ts';
-import { mapBounded } from './bounded.ts';
 import type { DurableFiles } from './durable-files.ts';
 import type { FileSystem } from './file-system.ts';
 
 const PARALLEL_READS = 16;
 // Syncs of one commit that run beside each other end up in the same journal commit of the file system.
 const PARALLEL_WRITES = 8;
-const DIGEST = /^[0-9a-f]{64}$/;
 const PREFIX = /^[0-9a-f]{2}$/;
 const PREFIX_CHARS = 2;
 
@@ -76,21 +82,28 @@ export class ChunkFolder {
   }
 
   /** The chunks in the order asked for; `undefined` where there is none. */
-  async read(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
+  read(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
     return mapBounded(digests, PARALLEL_READS, async (digest) => {
-      const bytes = DIGEST.test(digest) ? await this.#fileSystem.readFile(this.#path(digest)) : undefined;
-      return bytes === undefined ? undefined : { digest, ...this.#parse(bytes, digest) };
+      const bytes = await this.#readFile(digest);
+      return bytes && { digest, ...this.#parse(bytes, digest) };
     });
   }
 
   /** The references of chunks; a CorruptError if one is not what its name says. */
-  async readRefs(digests: readonly Digest[]): Promise<(readonly Digest[])[]> {
-    return mapBounded(digests, PARALLEL_READS, async (digest) => {
-      const bytes = DIGEST.test(digest) ? await this.#fileSystem.readFile(this.#path(digest)) : undefined;
-      if (bytes === undefined) return [];
-      if (!isNamed(bytes, digest)) throw this.#damaged(digest);
-      return this.#parse(bytes, digest).refs;
-    });
+  readRefs(digests: readonly Digest[]): Promise<(readonly Digest[])[]> {
+    return mapBounded(digests, PARALLEL_READS, async (digest) => (await this.readNamed(digest))?.refs ?? []);
+  }
+
+  /** What is in a chunk; undefined if it is not there, and a CorruptError if it is not what its name says. */
+  async readNamed(digest: Digest): Promise<ChunkContent | undefined> {
+    const bytes = await this.#readFile(digest);
+    if (bytes === undefined) return undefined;
+    if (!isNamed(bytes, digest)) throw this.#damaged(digest);
+    return this.#parse(bytes, digest);
+  }
+
+  async #readFile(digest: Digest): Promise<Uint8Array | undefined> {
+    return isDigest(digest) ? this.#fileSystem.readFile(this.#path(digest)) : undefined;
   }
 
   #parse(bytes: Uint8Array, digest: Digest): ChunkContent {
@@ -138,7 +151,7 @@ export class ChunkFolder {
   async #listPrefix(prefix: string): Promise<Digest[]> {
     const entries = (await this.#fileSystem.readFolder(`${this.#folder}/${prefix}`)) ?? [];
     return entries
-      .filter(({ name, kind }) => kind === 'file' && DIGEST.test(name) && prefixOf(name) === prefix)
+      .filter(({ name, kind }) => kind === 'file' && isDigest(name) && prefixOf(name) === prefix)
       .map(({ name }) => name as Digest)
       .sort();
   }
@@ -167,6 +180,6 @@ export class ChunkFolder {
 const prefixOf = (digest: string): string => digest.slice(0, PREFIX_CHARS);
 
 function checkDigest(digest: Digest): Digest {
-  if (DIGEST.test(digest)) return digest;
+  if (isDigest(digest)) return digest;
   throw new InvalidInputError(`A chunk was given the name "${digest}", which is not 64 lower-case hexadecimal digits.`);
 }

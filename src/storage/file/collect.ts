@@ -1,8 +1,8 @@
 import { CorruptError } from '../../core/errors.ts';
+import { mapBounded } from '../../core/time/bounded.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
 import type { CollectResult } from '../contract.ts';
 import { Reachable } from '../reachable.ts';
-import { mapBounded } from './bounded.ts';
 import type { SessionLog } from './session-log.ts';
 import type { Store } from './store.ts';
 
@@ -16,68 +16,22 @@ const PARALLEL_READS = 16;
  */
 export async function collectChunks(store: Store, signal: AbortSignal | undefined): Promise<CollectResult> {
   try {
-    return await collectUnreachable(store, signal);
-  } catch (error) {
-    throw error instanceof CorruptError ? refusal(error) : error;
+    return await new Collector(store).run(signal);
+  } catch (damage) {
+    if (!(damage instanceof CorruptError)) throw damage;
+    throw new CorruptError(
+      `${damage.message} What it refers to is unknown, so no chunk can be called garbage. Run verify; restore the file, or delete the session that needs it.`,
+      { details: damage.details, cause: damage },
+    );
   }
-}
-
-function refusal(damage: CorruptError): CorruptError {
-  return new CorruptError(
-    `${damage.message} What it refers to is unknown, so no chunk can be called garbage. Run verify; restore the file, or delete the session that needs it.`,
-    { details: damage.details, cause: damage },
-  );
 }
 
 /**
- * The long part, marking and looking for candidates, runs beside commits. Each batch is removed in
- * an exclusive section that first marks what was committed meanwhile, so a chunk that a commit just relied on is kept.
+ * The long part, marking and looking for candidates, runs beside commits. Each batch is removed in an exclusive section that first marks
+ * what was committed meanwhile, so a chunk that a commit just relied on is kept. What is reachable only ever grows, which errs on the
+ * side of keeping.
  */
-async function collectUnreachable(store: Store, signal: AbortSignal | undefined): Promise<CollectResult> {
-  await store.files.clearLeftovers(`${store.root}/sessions`);
-  await finishErasures(store);
-  const marking = new Marking(store);
-  await marking.update();
-  const total = { chunks: 0, bytes: 0 };
-  let candidates: Digest[] = [];
-  const sweep = async (): Promise<void> => {
-    for (; candidates.length > 0; candidates = candidates.slice(BATCH)) {
-      signal?.throwIfAborted();
-      const batch = candidates.slice(0, BATCH);
-      const removed = await store.markers.exclusive(() => removeDead(store, marking, batch));
-      total.chunks += removed.chunks;
-      total.bytes += removed.bytes;
-    }
-  };
-  for await (const digests of store.chunks.listAll()) {
-    candidates.push(...digests.filter((digest) => !marking.isReachable(digest)));
-    if (candidates.length >= BATCH) await sweep();
-  }
-  await sweep();
-  return total;
-}
-
-async function readWholeLogs({ sessions }: Store): Promise<readonly SessionLog[]> {
-  const { logs, damage } = await sessions.survey();
-  if (damage !== undefined) throw damage;
-  return logs;
-}
-
-async function finishErasures(store: Store): Promise<void> {
-  const { sessions, markers } = store;
-  const logs = (await readWholeLogs(store)).filter((log) => log.toErase.size > 0);
-  for (const log of logs) await markers.shared(() => sessions.eraseDeleted(log));
-}
-
-async function removeDead(store: Store, marking: Marking, batch: readonly Digest[]): Promise<CollectResult> {
-  const logs = await marking.update();
-  // A process may have been killed between a deletion and its sync. If a power cut undid it, its chunks would be missed.
-  await store.sessions.makeAllDurable(logs);
-  return store.chunks.remove(batch.filter((digest) => !marking.isReachable(digest)));
-}
-
-/** The reachable chunks, brought up to date as logs grow. It only ever grows itself, which errs on the side of keeping. */
-class Marking {
+class Collector {
   readonly #store: Store;
   readonly #reachable = new Reachable<Digest>();
   /** By incarnation: the entry after the last one marked. */
@@ -87,12 +41,47 @@ class Marking {
     this.#store = store;
   }
 
-  isReachable(digest: Digest): boolean {
-    return this.#reachable.has(digest);
+  async run(signal: AbortSignal | undefined): Promise<CollectResult> {
+    const { files, sessions, markers, chunks, root } = this.#store;
+    await files.clearLeftovers(`${root}/sessions`);
+    for (const { sessionId, toErase } of await this.#readLogs())
+      if (toErase.size > 0) await markers.shared(() => sessions.eraseDeleted(sessionId));
+    await this.#mark();
+    const total = { chunks: 0, bytes: 0 };
+    let candidates: Digest[] = [];
+    const sweep = async (atLeast: number): Promise<void> => {
+      for (; candidates.length >= atLeast; candidates = candidates.slice(BATCH)) {
+        signal?.throwIfAborted();
+        const batch = candidates.slice(0, BATCH);
+        const removed = await markers.exclusive(() => this.#remove(batch));
+        total.chunks += removed.chunks;
+        total.bytes += removed.bytes;
+      }
+    };
+    for await (const digests of chunks.listAll()) {
+      candidates.push(...digests.filter((digest) => !this.#reachable.has(digest)));
+      await sweep(BATCH);
+    }
+    await sweep(1);
+    return total;
   }
 
-  async update(): Promise<readonly SessionLog[]> {
-    const logs = await readWholeLogs(this.#store);
+  async #readLogs(): Promise<readonly SessionLog[]> {
+    const { logs, damage } = await this.#store.sessions.survey();
+    if (damage !== undefined) throw damage;
+    return logs;
+  }
+
+  async #remove(batch: readonly Digest[]): Promise<CollectResult> {
+    const logs = await this.#mark();
+    // A process may have been killed between a deletion and its sync. If a power cut undid it, its chunks would be missed.
+    await this.#store.sessions.makeAllDurable(logs);
+    return this.#store.chunks.remove(batch.filter((digest) => !this.#reachable.has(digest)));
+  }
+
+  /** Marks what was committed since it was last done. */
+  async #mark(): Promise<readonly SessionLog[]> {
+    const logs = await this.#readLogs();
     for (const log of logs) await this.#markLog(log);
     for (let batch = this.#reachable.take(); batch.length > 0; batch = this.#reachable.take()) {
       for (const refs of await this.#store.chunks.readRefs(batch)) this.#reachable.add(refs);
@@ -107,6 +96,6 @@ class Marking {
     const rows = [...log.rows.values()].filter((row) => !row.isDeleted && row.number >= from);
     const entries = await mapBounded(rows, PARALLEL_READS, (row) => this.#store.sessions.readEntry(log, row.number));
     for (const entry of entries) this.#reachable.add(entry?.checkpoint?.root.refs ?? []);
-    for (const { result } of log.effects.values()) this.#reachable.add(result?.refs ?? []);
+    for (const { result } of log.effects) this.#reachable.add(result?.refs ?? []);
   }
 }

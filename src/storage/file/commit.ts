@@ -1,10 +1,11 @@
 import { StorageError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { Commit, CommitResult, Deletion, Ref } from '../contract.ts';
+import type { Commit, CommitResult, Deletion } from '../contract.ts';
+import { HeldSession } from '../held-session.ts';
 import { Holders } from '../ref.ts';
-import { checkExpectations, checkRequirement, taken } from '../refusal.ts';
+import { checkRequirement, taken } from '../refusal.ts';
 import type { LogContent } from './log-entry.ts';
-import { effectKey, refKey, type SessionLog } from './session-log.ts';
+import type { SessionLog } from './session-log.ts';
 import { checkIsStore, type Store } from './store.ts';
 
 // Each lost race means that another process got its commit through, so this many in a row means something is wrong.
@@ -35,47 +36,24 @@ async function writeChunks({ chunks }: Store, { checkpoint, chunks: brought = []
 }
 
 /** Makes the checks of the contract; returns the checkpoint that an earlier commit with the same key stored. */
-async function checkCommit(
-  store: Store,
-  log: SessionLog | undefined,
-  commit: Commit,
-): Promise<CheckpointId | undefined> {
+async function checkCommit(store: Store, log: SessionLog | undefined, commit: Commit) {
+  const { sessions } = store;
   log?.checkWhole();
-  const earlier = findEarlier(log, commit);
+  const earlier = log?.findEarlier(commit);
   if (log !== undefined && earlier !== undefined) {
-    await store.sessions.makeDurable(log);
+    await sessions.makeDurable(log);
     return earlier;
   }
   checkNew(store, log, commit);
   await checkRequired(store, log, commit);
-  checkExpectations(
-    commit,
-    (change) => log?.refs.get(refKey(change))?.target,
-    (effect) => log?.effects.get(effectKey(effect))?.digest,
-  );
+  (log ?? new HeldSession(commit.sessionId)).checkExpectations(commit);
   return undefined;
-}
-
-/** The log of a session that was checked, and the number of the entry after it. */
-type Checked = { readonly log: SessionLog | undefined; readonly number: number };
-
-/** Whether the commit's entry got its number; a commit without rows needs none. */
-async function publish({ sessions }: Store, { log, number }: Checked, commit: Commit): Promise<boolean> {
-  const content = contentOf(commit);
-  if (content === undefined) return true;
-  return log === undefined ? sessions.create(commit.sessionId, content) : sessions.append(log, content, number);
-}
-
-function findEarlier(log: SessionLog | undefined, { checkpoint }: Commit): CheckpointId | undefined {
-  const key = checkpoint?.header.idempotencyKey;
-  return key === undefined ? undefined : log?.idempotencyKeys.get(key);
 }
 
 /** Looks where the id may be without reading every session: ids are unique by their making. */
 function checkNew({ sessions }: Store, log: SessionLog | undefined, { checkpoint }: Commit): void {
-  if (checkpoint === undefined) return;
-  const { id } = checkpoint.header;
-  if (log?.rows.has(id) === true || sessions.isKnown(id)) throw taken(id);
+  const { id } = checkpoint?.header ?? {};
+  if (id !== undefined && (log?.rows.has(id) === true || sessions.isKnown(id))) throw taken(id);
 }
 
 async function checkRequired({ sessions }: Store, log: SessionLog | undefined, commit: Commit): Promise<void> {
@@ -88,14 +66,19 @@ async function checkRequired({ sessions }: Store, log: SessionLog | undefined, c
   }
 }
 
-/** The rows of a commit as its log entry keeps them; `undefined` if it has none. */
-function contentOf({ checkpoint, effects = [], refs = [] }: Commit): LogContent | undefined {
-  if (checkpoint === undefined && effects.length === 0 && refs.length === 0) return undefined;
-  return {
+/** The log of a session that was checked, and the number of the entry after it. */
+type Checked = { readonly log: SessionLog | undefined; readonly number: number };
+
+/** Whether the commit's entry got its number; a commit without rows needs none. */
+async function publish({ sessions }: Store, { log, number }: Checked, commit: Commit): Promise<boolean> {
+  const { sessionId, checkpoint, effects = [], refs = [] } = commit;
+  if (checkpoint === undefined && effects.length === 0 && refs.length === 0) return true;
+  const content: LogContent = {
     ...(checkpoint && { checkpoint }),
     ...(effects.length > 0 && { effects }),
     ...(refs.length > 0 && { refs: refs.map(({ kind, name, target }) => ({ kind, name, target })) }),
   };
+  return log === undefined ? sessions.create(sessionId, content) : sessions.append(log, content, number);
 }
 
 /**
@@ -108,48 +91,40 @@ export async function deleteDurably(
   deletions: readonly Deletion[],
   force: boolean,
 ): Promise<CheckpointId[]> {
-  const plans = await store.markers.exclusive(async () => {
+  const { markers, sessions } = store;
+  const plans = await markers.exclusive(async () => {
     const planned = await planDeletions(store, deletions, force);
-    for (const plan of planned) await writeDeletion(store, plan);
+    for (const { log, content } of planned)
+      if (!(await sessions.append(log, content, log.next)))
+        throw new StorageError(`Another process wrote to session "${log.sessionId}" during a deletion. Retry it.`);
     return planned;
   });
-  for (const { log } of plans) await store.markers.shared(() => store.sessions.eraseDeleted(log));
-  return plans.flatMap((plan) => plan.deletions.map(({ id }) => id));
+  for (const { log } of plans) await markers.shared(() => sessions.eraseDeleted(log.sessionId));
+  return plans.flatMap(({ content }) => content.deletions.map(({ id }) => id));
 }
 
-async function planDeletions(store: Store, deletions: readonly Deletion[], force: boolean): Promise<Plan[]> {
+async function planDeletions({ sessions }: Store, deletions: readonly Deletion[], force: boolean): Promise<Plan[]> {
   const plans = new Map<SessionId, Plan>();
   const deleted = new Set<CheckpointId>();
-  const holders = new Holders((log: SessionLog) => log.refs.values());
+  const holders = new Holders((log: SessionLog) => log.refs);
   for (const deletion of deletions) {
     const { id } = deletion;
-    const found = deleted.has(id) ? undefined : await store.sessions.find(id);
+    const found = deleted.has(id) ? undefined : await sessions.find(id);
     if (found === undefined || found.row.isDeleted) continue;
-    const { log } = found;
+    const { log, content } = plans.get(found.log.sessionId) ?? { log: found.log, content: { deletions: [], refs: [] } };
     if (force) log.checkWhole();
     // In a damaged log an entry that is lost may hold a name that protects it.
-    const released = log.damage === undefined ? holders.release(log, id, force) : undefined;
+    const released = log.damages.length === 0 ? holders.release(log, id, force) : undefined;
     if (released === undefined) continue;
-    const plan = plans.get(log.sessionId) ?? { log, deletions: [], refs: [] };
-    plans.set(log.sessionId, plan);
-    plan.deletions.push(deletion);
-    plan.refs.push(...[...released, ...logOf(log, id)].map(({ kind, name }) => ({ kind, name, target: null })));
+    plans.set(log.sessionId, { log, content });
+    content.deletions.push(deletion);
+    content.refs.push(...released.map(({ kind, name }) => ({ kind, name, target: null })));
     deleted.add(id);
   }
   return [...plans.values()];
 }
 
-type RemovedRef = Pick<Ref, 'kind' | 'name'> & { readonly target: null };
-type Plan = { readonly log: SessionLog; readonly deletions: Deletion[]; readonly refs: RemovedRef[] };
-
-/** The ref of what was filed under a checkpoint. */
-function logOf({ refs }: SessionLog, id: CheckpointId): readonly Ref[] {
-  const filed = refs.get(refKey({ kind: 'log', name: id }));
-  return filed === undefined ? [] : [filed];
-}
-
-async function writeDeletion({ sessions }: Store, { log, deletions, refs }: Plan): Promise<void> {
-  const isFirst = await sessions.append(log, { deletions, ...(refs.length > 0 && { refs }) }, log.next);
-  if (!isFirst)
-    throw new StorageError(`Another process wrote to session "${log.sessionId}" during a deletion. Retry it.`);
-}
+type Plan = {
+  readonly log: SessionLog;
+  readonly content: { [Key in 'deletions' | 'refs']: Required<LogContent>[Key][number][] };
+};

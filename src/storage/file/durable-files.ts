@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { StorageError, UNSYNCED } from '../../core/errors.ts';
-import { mapBounded } from './bounded.ts';
+import { mapBounded } from '../../core/time/bounded.ts';
 import { type FileSystem, hasFileCode } from './file-system.ts';
 
 const PARALLEL_CHECKS = 16;

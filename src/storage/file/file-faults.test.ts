@@ -123,6 +123,40 @@ test.each<Operation>(['write', 'createFile', 'makeFolder', 'link', 'rename', 'sy
   },
 );
 
+test.each([
+  ['ENOSPC', 'could not save: the disk is full. What was stored before is safe; free some space and retry.'],
+  ['EDQUOT', 'could not save: the disk is full. What was stored before is safe; free some space and retry.'],
+  ['EROFS', 'could not save: the disk is read-only. It can be looked at; to save, choose another path.'],
+  ['EACCES', 'Change the permissions of the folder or choose another path.'],
+  ['EMFILE', 'Check the path, its permissions and the disk.'],
+])('a disk that takes no marker (%s) is told with advice, and can be looked at', async (code, told) => {
+  const disk = new SimulatedDisk();
+  await saveMany(new FileCheckpointStorage({ path: PATH, fileSystem: disk.fileSystem() }), new Builders(), 2);
+  const fileSystem = disk.fileSystem({ faults: [{ on: ['createFile'], nth: 1, code, isSticky: true }] });
+  const storage = new FileCheckpointStorage({ path: PATH, fileSystem });
+  const [outcome] = await saveMany(storage, new Builders(7), 1);
+  expect(outcome?.error).toMatchObject({ code: 'STORAGE', message: expect.stringContaining(told) });
+  if (code !== 'EMFILE') expect(await storage.checkIntegrity()).toEqual([]);
+  expect(await storage.listCheckpoints({ limit: 9 })).toHaveLength(2);
+});
+
+test('[durability.8] a folder that is deleted while it is open is told as such by saves and reads', async () => {
+  await withFolder(async (folder) => {
+    const path = join(folder, 'store');
+    await using manager = new CheckpointManager({ storage: new FileCheckpointStorage({ path }) });
+    const session = await manager.session('s');
+    const id = await session.save({ n: 1 });
+    await rename(path, `${path}.away`);
+    const gone = { code: 'STORAGE', message: expect.stringContaining('deleted or moved while it was open') };
+    await expect(session.save({ n: 2 })).rejects.toMatchObject(gone);
+    await expect(manager.get(id)).rejects.toMatchObject(gone);
+    await expect(manager.list()).rejects.toMatchObject(gone);
+    await rename(`${path}.away`, path);
+    await session.save({ n: 3 });
+    expect((await manager.list()).checkpoints).toHaveLength(2);
+  });
+});
+
 test('no session id becomes a path, and ids that look alike stay apart', async () => {
   const long = 'x'.repeat(512);
   const ids = [

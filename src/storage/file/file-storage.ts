@@ -1,14 +1,8 @@
 import { resolve } from 'node:path';
-import {
-  ClosedError,
-  CorruptError,
-  InvalidInputError,
-  messageOf,
-  SavestateError,
-  StorageError,
-} from '../../core/errors.ts';
+import { ClosedError, CorruptError, InvalidInputError, SavestateError } from '../../core/errors.ts';
 import { checkOptions, checkValue, filledString, type OptionChecks, record, wholeFrom } from '../../core/options.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { KeyedQueue, mapBounded } from '../../core/time/bounded.ts';
 import type { Chunk, Digest } from '../../core/tree/chunk.ts';
 import type {
   CheckpointQuery,
@@ -19,26 +13,25 @@ import type {
   Commit,
   CommitResult,
   Deletion,
-  EffectRow,
+  Page,
   Ref,
-  RefKind,
   StorageStats,
 } from '../contract.ts';
-import { compareText, listRows, selectEffects, selectRefs, withoutHeader } from '../query.ts';
-import { readReachableByLevel } from '../reachable.ts';
-import { areSameRefs, selectDue } from '../ref.ts';
-import { KeyedQueue } from './bounded.ts';
+import { type HeldSession, HeldStorage } from '../held-session.ts';
+import { compareText, listRows, pageOf, withoutHeader } from '../query.ts';
+import { areSameRefs } from '../ref.ts';
 import { collectChunks } from './collect.ts';
 import { commitDurably, deleteDurably } from './commit.ts';
+import { diskError, folderGone } from './file-error.ts';
 import { type FileSystem, hasFileCode } from './file-system.ts';
 import { IntegrityCheck } from './integrity.ts';
 import { nodeFileSystem } from './node-file-system.ts';
 import type { SessionLog } from './session-log.ts';
-import { measureStore } from './stats.ts';
-import { openStore, type Store } from './store.ts';
+import { checkIsStore, openStore, type Store, type StoreOptions } from './store.ts';
 
 // More sessions at once only queue up inside the disk.
 const PARALLEL_COMMITS = 8;
+const PARALLEL_READS = 16;
 // Batches of the collector take milliseconds; who holds a marker this long hangs.
 const LOCK_TIMEOUT_MS = 30_000;
 
@@ -62,24 +55,21 @@ const OPTIONS = {
  * Keeps checkpoints as plain files that people and `sha256sum` can read: chunks by digest, and a numbered log for each session.
  * Every commit survives a power loss, the `relaxed` ones too. Several processes of one host may share a store.
  */
-export class FileCheckpointStorage implements ChunkStorage {
+export class FileCheckpointStorage extends HeldStorage implements ChunkStorage {
   readonly kind = 'file';
   readonly limits = {};
-  readonly #path: string;
-  readonly #fileSystem: FileSystem;
-  readonly #lockTimeoutMs: number;
+  readonly #options: StoreOptions;
   readonly #queue = new KeyedQueue(PARALLEL_COMMITS);
   readonly #active = new Set<Promise<unknown>>();
   #store: Promise<Store> | undefined;
   #isClosed = false;
 
   constructor(options: FileStorageOptions) {
+    super();
     checkOptions(options, OPTIONS, 'FileCheckpointStorage');
     checkValue(options.path, OPTIONS.path, 'The path of a FileCheckpointStorage');
     const { path, fileSystem = nodeFileSystem(), lockTimeoutMs = LOCK_TIMEOUT_MS } = options;
-    this.#path = resolve(path);
-    this.#fileSystem = fileSystem;
-    this.#lockTimeoutMs = lockTimeoutMs;
+    this.#options = { path: resolve(path), fileSystem, lockTimeoutMs };
   }
 
   commit(commit: Commit): Promise<CommitResult> {
@@ -90,10 +80,6 @@ export class FileCheckpointStorage implements ChunkStorage {
 
   readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
     return this.#run('read chunks', ({ chunks }) => chunks.read(digests));
-  }
-
-  async readReachable(digests: readonly Digest[]): Promise<Chunk[]> {
-    return readReachableByLevel((wanted) => this.readChunks(wanted), digests);
   }
 
   readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
@@ -121,30 +107,15 @@ export class FileCheckpointStorage implements ChunkStorage {
     });
   }
 
-  /** Without a session: leaves out damaged ones, whose lost entry may have moved any of their refs. With one: it must be whole. */
-  readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
-    return this.#run('read refs', async (store) => {
-      const logs = (await readLogs(store, filter.sessionId)).filter((log) => log.damage === undefined);
-      const sessions = logs.map((log) => [...log.refs.values()]);
-      return (await selectRefs(sessions, filter)).map((ref) => ({ ...ref }));
-    });
-  }
-
-  async readDue(page: { before: string; limit: number }): Promise<Ref[]> {
-    return selectDue(await this.readRefs({ kind: 'due' }), page);
-  }
-
-  readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
-    return this.#run('read effects', async (store) => {
-      const rows = (await readLogs(store, filter.sessionId)).flatMap((log) => [...log.effects.values()]);
-      return selectEffects(rows, filter).map((row) => structuredClone(row));
-    });
-  }
-
-  listSessions({ after, limit }: { after?: string; limit: number }): Promise<SessionId[]> {
-    return this.#run('list sessions', async ({ sessions }) =>
-      (await sessions.ids()).filter((id) => after === undefined || id > after).slice(0, limit),
+  /** Without a session: leaves out damaged ones, whose lost entry may have moved any of their refs. @internal */
+  protected override wholeSessions(sessionId?: string): Promise<readonly HeldSession[]> {
+    return this.#run('read sessions', async (store) =>
+      (await readLogs(store, sessionId)).filter(({ damages }) => damages.length === 0),
     );
+  }
+
+  listSessions(page: Page<string>): Promise<SessionId[]> {
+    return this.#run('list sessions', async ({ sessions }) => pageOf(await sessions.ids(), page));
   }
 
   deleteCheckpoints(deletions: readonly Deletion[], options: { force?: boolean } = {}): Promise<CheckpointId[]> {
@@ -154,8 +125,7 @@ export class FileCheckpointStorage implements ChunkStorage {
   deleteSession(sessionId: SessionId, { ifRefs }: { ifRefs?: readonly Ref[] } = {}): Promise<boolean> {
     return this.#run('delete a session', ({ markers, sessions }) =>
       markers.exclusive(async () => {
-        const found = ifRefs === undefined ? undefined : (await sessions.get(sessionId))?.refs.values();
-        const isAsExpected = ifRefs === undefined || areSameRefs([...(found ?? [])], ifRefs);
+        const isAsExpected = ifRefs === undefined || areSameRefs((await sessions.get(sessionId))?.refs ?? [], ifRefs);
         return isAsExpected && sessions.remove(sessionId);
       }),
     );
@@ -166,7 +136,7 @@ export class FileCheckpointStorage implements ChunkStorage {
     return this.#run('collect chunks', (store) => collectChunks(store, options.signal));
   }
 
-  listChunks(page: { after?: Digest; limit: number }): Promise<Digest[]> {
+  listChunks(page: Page<Digest>): Promise<Digest[]> {
     return this.#run('list chunks', ({ chunks }) => chunks.list(page));
   }
 
@@ -177,8 +147,8 @@ export class FileCheckpointStorage implements ChunkStorage {
         if (error instanceof SavestateError) return undefined;
         throw error;
       });
-      const check = new IntegrityCheck(this.#fileSystem, (work) => store?.markers.shared(work) ?? work());
-      return check.run(store?.root ?? this.#path);
+      const root = store?.root ?? this.#options.path;
+      return new IntegrityCheck(this.#options.fileSystem, root, (work) => store?.markers.looking(work) ?? work()).run();
     });
   }
 
@@ -196,11 +166,18 @@ export class FileCheckpointStorage implements ChunkStorage {
   }
 
   #run<T>(what: string, work: (store: Store) => Promise<T>): Promise<T> {
-    return this.#track(what, async () => work(await this.#open()));
+    return this.#track(what, async () => {
+      const store = await this.#open();
+      const result = await work(store);
+      // A folder that is gone holds nothing, either.
+      if (result === undefined || (Array.isArray(result) && result.length === 0)) await checkIsStore(store);
+      return result;
+    });
   }
 
   async #track<T>(what: string, work: () => Promise<T>): Promise<T> {
-    if (this.#isClosed) throw new ClosedError(`The file storage in ${this.#path} was closed, so it cannot ${what}.`);
+    if (this.#isClosed)
+      throw new ClosedError(`The file storage in ${this.#options.path} was closed, so it cannot ${what}.`);
     const result = work().catch((error: unknown) => {
       throw this.#wrap(what, error);
     });
@@ -214,11 +191,7 @@ export class FileCheckpointStorage implements ChunkStorage {
 
   /** Opens the store once; a failed attempt is not remembered, so that a full disk may be emptied and tried again. */
   #open(): Promise<Store> {
-    this.#store ??= openStore({
-      path: this.#path,
-      fileSystem: this.#fileSystem,
-      lockTimeoutMs: this.#lockTimeoutMs,
-    }).catch((error: unknown) => {
+    this.#store ??= openStore(this.#options).catch((error: unknown) => {
       this.#store = undefined;
       throw error;
     });
@@ -227,12 +200,10 @@ export class FileCheckpointStorage implements ChunkStorage {
 
   #wrap(what: string, error: unknown): unknown {
     if (error instanceof SavestateError || isAbort(error)) return error;
-    if (hasFileCode(error, 'ENOTDIR')) return new InvalidInputError(`${this.#path} is not a folder.`, { cause: error });
-    const reason = messageOf(error);
-    return new StorageError(`The file storage in ${this.#path} could not ${what}: ${reason}.`, {
-      details: { path: this.#path },
-      cause: error,
-    });
+    if (hasFileCode(error, 'ENOTDIR'))
+      return new InvalidInputError(`${this.#options.path} is not a folder.`, { cause: error });
+    if (this.#store !== undefined && hasFileCode(error, 'ENOENT')) return folderGone(this.#options.path, error);
+    return diskError(error, { path: this.#options.path, what });
   }
 }
 
@@ -242,6 +213,25 @@ async function readLogs({ sessions }: Store, sessionId: string | undefined): Pro
   const log = await sessions.get(sessionId);
   log?.checkWhole();
   return log === undefined ? [] : [log];
+}
+
+/** Counts what can be read of a store and sums up the sizes of its files. */
+async function measureStore({ sessions, chunks, fileSystem }: Store): Promise<StorageStats> {
+  const { logs } = await sessions.survey();
+  const rows = logs.flatMap((log) => [...log.rows.values()]);
+  const tombstones = rows.filter((row) => row.isDeleted).length;
+  const total = { chunks: 0, bytes: 0 };
+  for await (const digests of chunks.listAll()) {
+    const found = await chunks.measure(digests);
+    total.chunks += found.chunks;
+    total.bytes += found.bytes;
+  }
+  for (const { folder } of logs) {
+    const names = ((await fileSystem.readFolder(folder)) ?? []).map(({ name }) => `${folder}/${name}`);
+    const sizes = await mapBounded(names, PARALLEL_READS, (path) => fileSystem.statSize(path));
+    total.bytes += sizes.reduce((sum: number, size) => sum + (size ?? 0), 0);
+  }
+  return { checkpoints: rows.length - tombstones, tombstones, sessions: logs.length, ...total };
 }
 
 const isAbort = (error: unknown): boolean => error instanceof Error && error.name === 'AbortError';

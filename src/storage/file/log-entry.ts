@@ -3,22 +3,14 @@ import { CorruptError } from '../../core/errors.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { type ChunkContent, type Digest, digestText } from '../../core/tree/chunk.ts';
-import type { Deletion, EffectRow, RefChange } from '../contract.ts';
-
-/** A checkpoint as its entry keeps it. */
-export type LoggedCheckpoint = {
-  readonly header: CheckpointHeader;
-  readonly body: string;
-  readonly digest: Digest;
-  readonly root: ChunkContent;
-};
+import type { Deletion, EffectRow, NewCheckpoint, RefChange } from '../contract.ts';
 
 /** An effect as its entry keeps it; the session is the log's. */
-export type LoggedEffect = Omit<EffectRow, 'sessionId'>;
+type LoggedEffect = Omit<EffectRow, 'sessionId'>;
 
 /** What one commit, or one deletion, changed. The log of a session is the whole truth; everything else is folded from it. */
 export type LogContent = {
-  readonly checkpoint?: LoggedCheckpoint;
+  readonly checkpoint?: NewCheckpoint;
   /** The checkpoint that this entry brought and a later entry deleted: its content is gone from here. */
   readonly erased?: { readonly id: CheckpointId; readonly digest: Digest };
   readonly deletions?: readonly Deletion[];
@@ -34,7 +26,10 @@ export type LogEntry = LogContent & {
 };
 
 /** What opens a session's folder. */
-export type SessionOpening = { readonly sessionId: SessionId; readonly incarnation: string };
+export type SessionOpening = Pick<LogEntry, 'sessionId' | 'incarnation'>;
+
+/** The file that it is in. */
+export const OPENING_NAME = 'session.json';
 
 const CHECKED_END = /^,\n {2}"check": "([0-9a-f]{64})"\n\}\n$/;
 const CHECKED_END_CHARS = formatEnd('0'.repeat(64)).length;
@@ -109,24 +104,24 @@ export function formatEntry({ sessionId, incarnation, number, checkpoint, effect
   });
 }
 
-type PackedContent = { readonly text: unknown; readonly refs: readonly Digest[] };
-type PackedEffect = Omit<EffectRow, 'sessionId' | 'result' | 'body'> & {
-  readonly body: unknown;
-  readonly result?: PackedContent;
+/** How texts are in a file: as they are, or as the values they stand for. */
+type Packed<Value> = {
+  readonly [Key in keyof Value]: Key extends 'body' | 'text'
+    ? unknown
+    : Key extends 'root' | 'result'
+      ? Packed<Value[Key]>
+      : Value[Key];
 };
-type PackedEntry = Omit<LogContent, 'checkpoint' | 'effects'> & {
+type PackedEntry = Omit<LogEntry, 'sessionId' | 'checkpoint' | 'effects'> & {
   readonly session: SessionId;
-  readonly incarnation: string;
-  readonly number: number;
-  readonly checkpoint?: { readonly digest: Digest; readonly body: unknown; readonly root: PackedContent };
-  readonly effects?: readonly PackedEffect[];
+  readonly checkpoint?: Packed<Omit<NewCheckpoint, 'header'>>;
+  readonly effects?: readonly Packed<LoggedEffect>[];
   readonly check: string;
 };
 
 /** Reads an entry; throws a CorruptError that names its file. */
 export function parseEntry(bytes: Uint8Array, path: string): LogEntry {
-  const packed = parseChecked(bytes, path) as PackedEntry;
-  const { session, checkpoint, effects, check: _, ...rest } = packed;
+  const { session, checkpoint, effects, check: _, ...rest } = parseChecked(bytes, path) as PackedEntry;
   return {
     ...rest,
     sessionId: session,
@@ -135,10 +130,9 @@ export function parseEntry(bytes: Uint8Array, path: string): LogEntry {
   };
 }
 
-function unpackCheckpoint({ digest, body, root }: NonNullable<PackedEntry['checkpoint']>): LoggedCheckpoint {
-  const text = unpackText(body);
+function unpackCheckpoint({ digest, body, root }: Packed<Omit<NewCheckpoint, 'header'>>): NewCheckpoint {
   const header = (typeof body === 'string' ? JSON.parse(body) : body) as CheckpointHeader;
-  return { header, body: text, digest, root: unpackContent(root) };
+  return { header, body: unpackText(body), digest, root: unpackContent(root) };
 }
 
 /**
@@ -165,14 +159,14 @@ function unpackText(packed: unknown): string {
   return typeof packed === 'string' ? packed : JSON.stringify(packed);
 }
 
-const packContent = ({ text, refs }: ChunkContent): PackedContent => ({ text: packText(text), refs });
-const unpackContent = ({ text, refs }: PackedContent): ChunkContent => ({ text: unpackText(text), refs });
+const packContent = ({ text, refs }: ChunkContent): Packed<ChunkContent> => ({ text: packText(text), refs });
+const unpackContent = ({ text, refs }: Packed<ChunkContent>): ChunkContent => ({ text: unpackText(text), refs });
 
-function packEffect({ branch, ordinal, digest, body, result }: LoggedEffect): PackedEffect {
+function packEffect({ branch, ordinal, digest, body, result }: LoggedEffect): Packed<LoggedEffect> {
   return { branch, ordinal, digest, body: packText(body), ...(result && { result: packContent(result) }) };
 }
 
-function unpackEffect({ body, result, ...rest }: PackedEffect): LoggedEffect {
+function unpackEffect({ body, result, ...rest }: Packed<LoggedEffect>): LoggedEffect {
   return { ...rest, body: unpackText(body), ...(result && { result: unpackContent(result) }) };
 }
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StorageError } from '../../core/errors.ts';
 import { ownedName, parseOwnedName } from './durable-files.ts';
+import { isWriteRefused } from './file-error.ts';
 import type { FileSystem } from './file-system.ts';
 
 const FIRST_PAUSE_MS = 1;
@@ -8,12 +9,6 @@ const MAX_PAUSE_MS = 50;
 
 type MarkerKind = 'writer' | 'exclusive';
 type Marker = { readonly name: string; readonly kind: string; readonly processId: string };
-
-/** Who is in the way, and whether to take the own marker away until they are gone. */
-type Judge = (
-  others: readonly Marker[],
-  mine: string,
-) => { readonly holder: Marker | undefined; readonly stepsBack: boolean };
 
 /**
  * Keeps commits (shared) apart from deletions and collections (exclusive), across the processes of one host.
@@ -35,33 +30,31 @@ export class Markers {
 
   /** Runs beside other shared work, and never beside exclusive work. */
   shared<T>(work: () => Promise<T>): Promise<T> {
-    return this.#hold(
-      'writer',
-      (others) => {
-        const holder = others.find((other) => other.kind === 'exclusive');
-        // A commit steps back for a collector, which then gets its turn however many commits keep coming.
-        return { holder, stepsBack: holder !== undefined };
-      },
-      work,
-    );
+    return this.#hold('writer', work);
+  }
+
+  /** The same for work that writes nothing: a disk that takes no marker does not keep it from looking. */
+  async looking<T>(work: () => Promise<T>): Promise<T> {
+    let isEntered = false;
+    try {
+      return await this.shared(() => {
+        isEntered = true;
+        return work();
+      });
+    } catch (error) {
+      if (isEntered || !isWriteRefused(error)) throw error;
+      return work();
+    }
   }
 
   /** Runs alone. */
   exclusive<T>(work: () => Promise<T>): Promise<T> {
-    return this.#hold(
-      'exclusive',
-      (others, mine) => {
-        // Of several that wait, the one with the smallest name stays and the others step back: no two wait for each other.
-        const stepsBack = others.some((other) => other.kind === 'exclusive' && other.name < mine);
-        return { holder: others[0], stepsBack };
-      },
-      work,
-    );
+    return this.#hold('exclusive', work);
   }
 
-  #hold<T>(kind: MarkerKind, judge: Judge, work: () => Promise<T>): Promise<T> {
+  #hold<T>(kind: MarkerKind, work: () => Promise<T>): Promise<T> {
     return this.#lock.run(kind === 'exclusive', async () => {
-      const mine = await this.#enter(kind, judge);
+      const mine = await this.#enter(kind);
       try {
         return await work();
       } finally {
@@ -70,16 +63,18 @@ export class Markers {
     });
   }
 
-  async #enter(kind: MarkerKind, judge: Judge): Promise<string> {
+  async #enter(kind: MarkerKind): Promise<string> {
     const deadlineMs = performance.now() + this.#timeoutMs;
     let mine: string | undefined;
     try {
       for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
         mine ??= await this.#create(kind);
-        const { holder, stepsBack } = judge(await this.#readOthers(mine), mine);
+        const others = await this.#readOthers(mine);
+        const exclusive = others.filter((other) => other.kind === 'exclusive');
+        const [holder] = kind === 'exclusive' ? others : exclusive;
         if (holder === undefined) return mine;
         if (performance.now() > deadlineMs) throw this.#timedOut(holder);
-        if (stepsBack) mine = await this.#remove(mine);
+        if (stepsBack(kind, mine, exclusive)) mine = await this.#remove(mine);
         await sleep(pauseMs);
       }
     } catch (error) {
@@ -124,6 +119,14 @@ export class Markers {
   async #isAlive(processId: string): Promise<boolean> {
     return processId === this.#fileSystem.processId || (await this.#fileSystem.isProcessAlive(processId));
   }
+}
+
+/**
+ * Whether to take the own marker away until those in the way are gone. A commit steps back for a collector, which then gets its turn
+ * however many commits keep coming. Of several exclusive ones that wait, the one with the smallest name stays: no two wait for each other.
+ */
+function stepsBack(kind: MarkerKind, mine: string, exclusive: readonly Marker[]): boolean {
+  return kind === 'writer' || exclusive.some(({ name }) => name < mine);
 }
 
 type Waiter = { readonly isExclusive: boolean; readonly enter: () => void };

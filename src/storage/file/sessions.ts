@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { CorruptError, StorageError } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import { mapBounded } from './bounded.ts';
+import { mapBounded } from '../../core/time/bounded.ts';
 import type { DurableFiles } from './durable-files.ts';
 import { type FileSystem, hasFileCode } from './file-system.ts';
 import {
@@ -11,6 +11,7 @@ import {
   formatOpening,
   type LogContent,
   type LogEntry,
+  OPENING_NAME,
   parseEntry,
   parseEntryName,
   parseOpening,
@@ -23,10 +24,7 @@ const PARALLEL_READS = 16;
 const PARALLEL_WRITES = 8;
 // Sessions are not deleted and made again this often while one of them is read.
 const MAX_RELOADS = 20;
-/** The file that opens a session's folder. */
-export const OPENING_NAME = 'session.json';
 
-/** A row and the log it is in. */
 type FoundRow = { readonly log: SessionLog; readonly row: LogRow };
 
 /** All logs that can be read, in the order of session ids, and the first damage met: of an entry, or of a session left out. */
@@ -37,6 +35,7 @@ export class Sessions {
   readonly #files: DurableFiles;
   readonly #fileSystem: FileSystem;
   readonly #folder: string;
+  /** By the name of their folder. A damaged one is read again each time: somebody may restore the file. */
   readonly #logs = new Map<string, SessionLog>();
   /** Which session a checkpoint is in; a hint that is checked on use. */
   readonly #homes = new Map<CheckpointId, SessionId>();
@@ -49,14 +48,14 @@ export class Sessions {
 
   /** The log of a session as it is now; `undefined` if there is none. */
   async get(sessionId: string): Promise<SessionLog | undefined> {
-    return this.#refresh(encodeSessionId(sessionId));
+    return this.read(encodeSessionId(sessionId));
   }
 
   /** Reads all logs. Damage of one session never hides another; who needs all to be whole looks at `damage`. */
   async survey(): Promise<Survey> {
-    const { found, damage } = await this.#readEach((name) => this.#refresh(name));
+    const { found, damage } = await this.#readEach((name) => this.read(name));
     const logs = found.sort((a, b) => (a.sessionId < b.sessionId ? -1 : 1));
-    return { logs, damage: damage ?? logs.find((log) => log.damage !== undefined)?.damage?.error };
+    return { logs, damage: damage ?? logs.flatMap(({ damages }) => damages)[0] };
   }
 
   /** The ids of all sessions whose opening can be read, in order; reads no logs. */
@@ -74,7 +73,9 @@ export class Sessions {
         damage ??= error;
         return undefined;
       });
-    const results = await mapBounded(await this.#names(), PARALLEL_READS, readOrNote);
+    const entries = (await this.#fileSystem.readFolder(this.#folder)) ?? [];
+    const names = entries.filter(({ kind }) => kind === 'folder').map(({ name }) => name);
+    const results = await mapBounded(names, PARALLEL_READS, readOrNote);
     return { found: results.filter((result) => result !== undefined), damage };
   }
 
@@ -82,14 +83,11 @@ export class Sessions {
   async find(id: CheckpointId): Promise<FoundRow | undefined> {
     const home = this.#homes.get(id);
     const known = home === undefined ? undefined : await this.get(home);
-    const row = known?.rows.get(id);
-    if (known !== undefined && row !== undefined) return { log: known, row };
+    if (known?.rows.has(id) === true) return rowIn(known, id);
     const { logs, damage } = await this.survey();
     const log = logs.find(({ rows }) => rows.has(id));
-    const found = log?.rows.get(id);
-    if (log !== undefined && found !== undefined) return { log, row: found };
-    if (damage !== undefined) throw damage;
-    return undefined;
+    if (log === undefined && damage !== undefined) throw damage;
+    return log && rowIn(log, id);
   }
 
   /** Whether a session that was read already holds the checkpoint. */
@@ -98,12 +96,9 @@ export class Sessions {
     return home !== undefined && this.#logs.get(encodeSessionId(home))?.rows.has(id) === true;
   }
 
-  async #names(): Promise<string[]> {
-    const entries = (await this.#fileSystem.readFolder(this.#folder)) ?? [];
-    return entries.filter(({ kind }) => kind === 'folder').map(({ name }) => name);
-  }
-
-  async #refresh(name: string): Promise<SessionLog | undefined> {
+  /** The log in a folder of this name. */
+  async read(name: string): Promise<SessionLog | undefined> {
+    const folder = `${this.#folder}/${name}`;
     // A log that was replaced while it was read is read again: each round means that a session was deleted meanwhile.
     for (let round = 0; round < MAX_RELOADS; round++) {
       const opening = await this.#readOpening(name);
@@ -111,15 +106,22 @@ export class Sessions {
         this.#logs.delete(name);
         return undefined;
       }
-      const cached = this.#logs.get(name);
-      const isCurrent = cached?.incarnation === opening.incarnation && !(await this.#isRepaired(cached));
-      const log = isCurrent ? cached : await this.#load(name, opening);
-      if (log !== undefined && (await this.#catchUp(log))) return log;
+      const known = this.#logs.get(name);
+      const log = known?.incarnation === opening.incarnation ? known : new SessionLog(opening, folder);
+      if (!(await this.#catchUp(log, log === known ? 0 : await this.#lastNumber(folder)))) continue;
+      if (log.damages.length === 0) this.#logs.set(name, log);
+      else if (!(await this.#isDamaged(log, name))) continue;
+      return log;
     }
-    const path = `${this.#folder}/${name}`;
-    throw new CorruptError(`${path} mixes entries of a session with those of a deleted one of the same name.`, {
-      details: { path },
+    throw new CorruptError(`${folder} mixes entries of a session with those of a deleted one of the same name.`, {
+      details: { path: folder },
     });
+  }
+
+  /** False if what seems to be damage is another session in the place of this one. */
+  async #isDamaged(log: SessionLog, name: string): Promise<boolean> {
+    this.#logs.delete(name);
+    return (await this.#readOpening(name))?.incarnation === log.incarnation;
   }
 
   async #readOpening(name: string): Promise<SessionOpening | undefined> {
@@ -130,50 +132,33 @@ export class Sessions {
       // Folders appear with their opening in them, and go as a whole: if it is in the list, the session is a moment old.
       const entries = await this.#fileSystem.readFolder(`${this.#folder}/${name}`);
       if (entries === undefined) return undefined;
-      if (!entries.some((entry) => entry.name === OPENING_NAME)) {
-        throw new CorruptError(`${path} is missing.`, { details: { path } });
+      if (!entries.some((entry) => entry.name === OPENING_NAME)) throw missing(path);
+    }
+  }
+
+  /** A session without a first entry cannot be; asking for it anyway tells damage from a session that went away. */
+  async #lastNumber(folder: string): Promise<number> {
+    const entries = (await this.#fileSystem.readFolder(folder)) ?? [];
+    return entries.reduce((max, { name }) => Math.max(max, parseEntryName(name) ?? 0), 1);
+  }
+
+  /** Folds in what was written since, at least through an entry; `false` if the log was replaced by one of a new session. */
+  async #catchUp(log: SessionLog, through: number): Promise<boolean> {
+    for (;;) {
+      const first = log.next;
+      const count = Math.min(Math.max(through - first + 1, 1), PARALLEL_READS);
+      const numbers = Array.from({ length: count }, (_, index) => first + index);
+      const entries = await mapBounded(numbers, PARALLEL_READS, (number) => this.#readOrNote(log, number));
+      for (const [index, entry] of entries.entries()) {
+        const number = first + index;
+        if (entry === 'replaced') return false;
+        if (entry === undefined && number > through) return true;
+        this.#apply(log, number, entry ?? missing(`${log.folder}/${entryName(number)}`));
       }
     }
   }
 
-  /** Reads a whole log; `undefined` if another took its place meanwhile. */
-  async #load(name: string, opening: SessionOpening): Promise<SessionLog | undefined> {
-    const log = new SessionLog(opening, `${this.#folder}/${name}`);
-    const entries = (await this.#fileSystem.readFolder(log.folder)) ?? [];
-    const last = entries.reduce((max, entry) => Math.max(max, parseEntryName(entry.name) ?? 0), 0);
-    // A session without a first entry cannot be; asking for it anyway tells damage from a session that went away.
-    const numbers = Array.from({ length: Math.max(last, 1) }, (_, index) => index + 1);
-    for (let at = 0; at < numbers.length; at += PARALLEL_READS) {
-      const batch = numbers.slice(at, at + PARALLEL_READS);
-      const read = await mapBounded(batch, PARALLEL_READS, (number) => this.#readOrNote(log, number));
-      if (read.some((entry) => entry === 'replaced')) return undefined;
-      for (const [index, number] of batch.entries()) this.#apply(log, number, read[index] ?? missing(log, number));
-    }
-    if (log.damage !== undefined && (await this.#readOpening(name))?.incarnation !== log.incarnation) return undefined;
-    this.#logs.set(name, log);
-    return log;
-  }
-
-  /** Whether someone restored the file that made a log damaged, so that all of it must be folded again. */
-  async #isRepaired(log: SessionLog): Promise<boolean> {
-    if (log.damage === undefined) return false;
-    const entry = await this.#readOrNote(log, log.damage.number);
-    return entry !== undefined && !(entry instanceof CorruptError);
-  }
-
-  /** Folds in what was written since; `false` if the log was replaced by one of a new session. */
-  async #catchUp(log: SessionLog): Promise<boolean> {
-    for (;;) {
-      const number = log.next;
-      const entry = await this.#readOrNote(log, number);
-      if (entry === 'replaced') return false;
-      if (entry === undefined) return true;
-      this.#apply(log, number, entry);
-    }
-  }
-
-  #apply(log: SessionLog, number: number, entry: LogEntry | CorruptError | 'replaced'): void {
-    if (entry === 'replaced') return;
+  #apply(log: SessionLog, number: number, entry: LogEntry | CorruptError): void {
     log.apply(number, entry);
     if (entry instanceof CorruptError) return;
     const id = entry.checkpoint?.header.id ?? entry.erased?.id;
@@ -236,9 +221,7 @@ export class Sessions {
       throw error;
     }
     await this.#files.syncName(this.#folder);
-    // What is folded is what was written, not the caller's objects, which the caller may go on to change.
-    this.#apply(log, 1, parseEntry(Buffer.from(text), log.folder));
-    log.syncedThrough = 1;
+    this.#applyWritten(log, 1, text);
     this.#logs.set(name, log);
     return true;
   }
@@ -258,10 +241,16 @@ export class Sessions {
       await this.#files.discard(temp);
     }
     await this.#files.syncName(log.folder);
-    log.syncedThrough = Math.max(log.syncedThrough, number);
-    if (number > log.last.number) log.last = { number, bytes: Buffer.byteLength(text) };
-    this.#apply(log, number, parseEntry(Buffer.from(text), log.folder));
+    this.#applyWritten(log, number, text);
     return true;
+  }
+
+  /** What is folded is what was written, not the caller's objects, which the caller may go on to change. */
+  #applyWritten(log: SessionLog, number: number, text: string): void {
+    const bytes = Buffer.from(text);
+    log.syncedThrough = Math.max(log.syncedThrough, number);
+    if (number > log.last.number) log.last = { number, bytes: bytes.length };
+    this.#apply(log, number, parseEntry(bytes, log.folder));
   }
 
   /** What was cut off while this had it open is not gone on from: the next call reads what is left. */
@@ -277,7 +266,7 @@ export class Sessions {
   }
 
   /** Rewrites a session's entries without the content that was deleted since. Only inside a shared section. */
-  async eraseDeleted({ sessionId }: Pick<SessionLog, 'sessionId'>): Promise<void> {
+  async eraseDeleted(sessionId: SessionId): Promise<void> {
     // As it is now: before this section began, another process may have deleted it.
     const log = await this.get(sessionId);
     const numbers = [...(log?.toErase ?? [])];
@@ -315,6 +304,10 @@ export class Sessions {
   }
 }
 
+function rowIn(log: SessionLog, id: CheckpointId): FoundRow {
+  return { log, row: log.rows.get(id) as LogRow };
+}
+
 /** An entry without what was deleted since; undefined if it holds nothing of the kind. */
 function withoutDeleted(log: SessionLog, entry: LogEntry): LogEntry | undefined {
   const { checkpoint, effects = [], ...rest } = entry;
@@ -334,7 +327,4 @@ function checkOpening(opening: SessionOpening, name: string, path: string): Sess
   throw new CorruptError(`${path} belongs to another session, "${opening.sessionId}".`, { details: { path } });
 }
 
-function missing(log: SessionLog, number: number): CorruptError {
-  const path = `${log.folder}/${entryName(number)}`;
-  return new CorruptError(`${path} is missing, but later entries of its session are there.`, { details: { path } });
-}
+const missing = (path: string): CorruptError => new CorruptError(`${path} is missing.`, { details: { path } });

@@ -2,6 +2,7 @@ import { dirname, resolve } from 'node:path';
 import { CorruptError, InvalidInputError, StorageError, UnsupportedError } from '../../core/errors.ts';
 import { ChunkFolder } from './chunk-folder.ts';
 import { DurableFiles, parseOwnedName } from './durable-files.ts';
+import { folderGone } from './file-error.ts';
 import { type FileSystem, hasFileCode } from './file-system.ts';
 import { Markers } from './markers.ts';
 import { Sessions } from './sessions.ts';
@@ -29,7 +30,7 @@ export type Store = {
 };
 
 /** What a store is opened with. */
-type StoreOptions = { readonly path: string; readonly fileSystem: FileSystem; readonly lockTimeoutMs: number };
+export type StoreOptions = { readonly path: string; readonly fileSystem: FileSystem; readonly lockTimeoutMs: number };
 
 /** Opens the store in a folder, or makes one if the folder is missing or empty. */
 export async function openStore({ fileSystem, lockTimeoutMs, ...options }: StoreOptions): Promise<Store> {
@@ -53,12 +54,13 @@ export async function openStore({ fileSystem, lockTimeoutMs, ...options }: Store
   };
 }
 
-/** Throws if the format file is gone or was replaced: the next process would not know the folder for a store. */
+/** Throws if the folder is gone, or its format file is gone or was replaced: the next process would not know the folder for a store. */
 export async function checkIsStore({ fileSystem, root }: Store): Promise<void> {
   const path = `${root}/${FORMAT_NAME}`;
   if ((await fileSystem.statSize(path)) === FORMAT_TEXT.length) return;
+  if ((await fileSystem.readFolder(root)) === undefined) throw folderGone(root);
   throw new StorageError(
-    `${path} was deleted or changed while the storage was open, so nothing was saved. Put it back (${JSON.stringify(FORMAT_TEXT)}), then save again.`,
+    `${path} was deleted or changed while the storage was open, so nothing is read from it or saved to it. Put it back (${JSON.stringify(FORMAT_TEXT)}), then try again.`,
     { details: { path } },
   );
 }

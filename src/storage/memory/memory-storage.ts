@@ -3,7 +3,8 @@ import { ClosedError } from '../../core/errors.ts';
 import { checkOptions, wholeFrom } from '../../core/options.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
-import type { Chunk, Digest } from '../../core/tree/chunk.ts';
+import type { Chunk, ChunkContent, Digest } from '../../core/tree/chunk.ts';
+import { OBJECTS_FINDING, readStub } from '../../core/tree/object-stub.ts';
 import { Breather } from '../breather.ts';
 import type {
   CheckpointQuery,
@@ -15,33 +16,25 @@ import type {
   CommitResult,
   Deletion,
   EffectDrop,
-  EffectRow,
   NewCheckpoint,
-  NewEffect,
+  Page,
   Ref,
-  RefKind,
   StorageStats,
   TombstoneFold,
 } from '../contract.ts';
-import { compareText, listRows, selectEffects, selectRefs, withoutHeader } from '../query.ts';
-import { Reachable, readReachableByLevel, runAll } from '../reachable.ts';
-import { areSameRefs, createRef, Holders, selectDue } from '../ref.ts';
-import { checkExpectations, checkRequirement, taken } from '../refusal.ts';
-import { effectKey, freezeChunk, freezeContent, freezeEffect, parseHeader, refKey, sizeOf } from './memory-rows.ts';
+import { freezeContent, HeldSession, HeldStorage } from '../held-session.ts';
+import { compareText, type IndexedRow, listRows, pageOf, withoutHeader } from '../query.ts';
+import { Reachable, runAll } from '../reachable.ts';
+import { areSameRefs, Holders } from '../ref.ts';
+import { checkRequirement, taken } from '../refusal.ts';
 
-type MemoryRow = CheckpointRowWithRoot & { readonly header: CheckpointHeader };
-
-type MemorySession = {
-  readonly refs: Map<string, Ref>;
-  readonly effects: Map<string, EffectRow>;
-  readonly idempotencyKeys: Map<string, CheckpointId>;
-};
+type MemoryRow = IndexedRow & Pick<CheckpointRowWithRoot, 'root'>;
 
 /** Keeps checkpoints in this process. For development and tests: nothing survives the process. */
-export class InMemoryCheckpointStorage implements ChunkStorage {
+export class InMemoryCheckpointStorage extends HeldStorage implements ChunkStorage {
   readonly kind: string = 'memory';
   readonly limits: { readonly maxCheckpoints?: number };
-  readonly #sessions = new Map<SessionId, MemorySession>();
+  readonly #sessions = new Map<SessionId, HeldSession>();
   readonly #rows = new Map<CheckpointId, MemoryRow>();
   /** The same rows in the order of their ids. */
   #ascending: MemoryRow[] = [];
@@ -55,71 +48,65 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
 
   /** With `maxCheckpoints` no more are kept, over all sessions, and the memory of what goes is freed. */
   constructor(options: { readonly maxCheckpoints?: number | undefined } = {}) {
+    super();
     checkOptions(options, { maxCheckpoints: wholeFrom(1) }, 'InMemoryCheckpointStorage');
     this.limits = withoutUndefined(options);
   }
 
   async commit(commit: Commit): Promise<CommitResult> {
     this.#checkOpen();
-    const session = this.#sessions.get(commit.sessionId) ?? createSession();
-    const key = commit.checkpoint?.header.idempotencyKey;
-    const stored = key === undefined ? undefined : session.idempotencyKeys.get(key);
-    if (stored !== undefined) return { status: 'duplicate', id: stored };
-    this.#check(commit, session);
-    this.#sessions.set(commit.sessionId, session);
+    const { sessionId, checkpoint, requires = [] } = commit;
+    const session = this.#sessions.get(sessionId) ?? new HeldSession(sessionId);
+    const earlier = session.findEarlier(commit);
+    if (earlier !== undefined) return { status: 'duplicate', id: earlier };
+    if (checkpoint !== undefined && this.#rows.has(checkpoint.header.id)) throw taken(checkpoint.header.id);
+    for (const id of requires) checkRequirement(commit, id, this.#rows.get(id));
+    session.checkExpectations(commit);
+    this.#sessions.set(sessionId, session);
     this.#write(commit, session);
-    this.#notice(commit);
     return { status: 'stored' };
   }
 
-  #check(commit: Commit, session: MemorySession): void {
-    const { id } = commit.checkpoint?.header ?? {};
-    if (id !== undefined && this.#rows.has(id)) throw taken(id);
-    for (const one of commit.requires ?? []) checkRequirement(commit, one, this.#rows.get(one));
-    const digestOf = (effect: NewEffect) => session.effects.get(effectKey(effect))?.digest;
-    checkExpectations(commit, (change) => session.refs.get(refKey(change))?.target, digestOf);
+  #write({ checkpoint, chunks = [], effects = [], refs = [] }: Commit, session: HeldSession): void {
+    this.#addChunks(chunks.filter((chunk) => !this.#holds(chunk)));
+    if (checkpoint !== undefined) this.#addCheckpoint(checkpoint, session);
+    for (const effect of effects) session.setEffect(effect);
+    for (const change of refs) session.changeRef(change);
+    this.#notice([checkpoint?.root, ...effects.map(({ result }) => result)]);
   }
 
-  #write({ sessionId, checkpoint, chunks = [], effects = [], refs = [] }: Commit, session: MemorySession): void {
-    const unknown = chunks.filter(({ digest }) => !this.#chunks.has(digest));
-    if (unknown.length > 0) this.#sorted = undefined;
-    for (const chunk of unknown) this.#chunks.set(chunk.digest, freezeChunk(chunk));
-    if (checkpoint !== undefined) this.#writeCheckpoint(checkpoint, session);
-    for (const effect of effects) session.effects.set(effectKey(effect), freezeEffect(effect));
-    for (const { kind, name, target } of refs) {
-      if (target === null) session.refs.delete(refKey({ kind, name }));
-      else session.refs.set(refKey({ kind, name }), Object.freeze(createRef({ sessionId, kind, name, target })));
-    }
+  /** One that was left to an object store is not held, unless it is to be again: who brings it whole may not have that store. */
+  #holds(chunk: Chunk): boolean {
+    const held = this.#chunks.get(chunk.digest);
+    return held !== undefined && (readStub(held) === undefined || readStub(chunk) !== undefined);
   }
 
   /** For the collections under way. */
-  #notice({ checkpoint, effects = [] }: Commit): void {
-    const contents = [checkpoint?.root, ...effects.map(({ result }) => result)];
+  #notice(contents: readonly (ChunkContent | undefined)[]): void {
     for (const marking of this.#markings) for (const content of contents) marking.add(content?.refs ?? []);
   }
 
-  #writeCheckpoint({ header, body, digest, root }: NewCheckpoint, session: MemorySession): void {
-    const { id, sessionId, idempotencyKey } = header;
-    const row: MemoryRow = {
-      id,
-      sessionId,
-      digest,
-      body,
-      isDeleted: false,
-      root: freezeContent(root),
-      // Parsed again, so that the caller's header is the caller's to change.
-      header: parseHeader(body),
-    };
-    this.#rows.set(id, row);
-    this.#insert(row);
-    if (idempotencyKey !== undefined) session.idempotencyKeys.set(idempotencyKey, id);
+  #addChunks(chunks: readonly Chunk[]): void {
+    if (chunks.length > 0) this.#sorted = undefined;
+    for (const chunk of chunks)
+      this.#chunks.set(chunk.digest, Object.freeze({ digest: chunk.digest, ...freezeContent(chunk) }));
   }
 
-  /** Looks for the place from the end, because nearly every id is greater than all before it. */
-  #insert(row: MemoryRow): void {
+  /** Its place is looked for from the end, because nearly every id is greater than all before it. */
+  #addCheckpoint({ header, body, digest, root: given }: NewCheckpoint, session: HeldSession): void {
+    const { id, sessionId, idempotencyKey } = header;
+    const root = freezeContent(given);
+    const row = { id, sessionId, digest, body, isDeleted: false, header: parse(body), root };
+    this.#rows.set(id, row);
     let at = this.#ascending.length;
-    while (at > 0 && (this.#ascending[at - 1]?.id ?? '') > row.id) at--;
+    while (at > 0 && (this.#ascending[at - 1]?.id ?? '') > id) at--;
     this.#ascending.splice(at, 0, row);
+    session.useKey(idempotencyKey, id);
+  }
+
+  /** After rows were replaced or removed. */
+  #putInOrder(): void {
+    this.#ascending = this.#ascending.flatMap(({ id }) => this.#rows.get(id) ?? []);
   }
 
   async readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
@@ -127,15 +114,10 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     return digests.map((digest) => this.#chunks.get(digest));
   }
 
-  async readReachable(digests: readonly Digest[]): Promise<Chunk[]> {
-    return readReachableByLevel((wanted) => this.readChunks(wanted), digests);
-  }
-
   async readCheckpoint(id: CheckpointId): Promise<CheckpointRowWithRoot | undefined> {
     this.#checkOpen();
     const row = this.#rows.get(id);
-    if (row?.root === undefined) return row && withoutHeader(row);
-    return { ...withoutHeader(row), root: row.root };
+    return row && { ...withoutHeader(row), ...(row.root && { root: row.root }) };
   }
 
   async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
@@ -143,31 +125,20 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     return listRows(this.#ascending, query);
   }
 
-  async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
+  /** @internal */
+  protected override async wholeSessions(sessionId?: string): Promise<readonly HeldSession[]> {
     this.#checkOpen();
-    const { sessionId } = filter;
-    const ids = sessionId === undefined ? [...this.#sessions.keys()].sort(compareText) : [sessionId as SessionId];
-    // Copied, so that all of it shows the same moment.
-    return selectRefs(
-      ids.map((id) => [...(this.#sessions.get(id)?.refs.values() ?? [])]),
-      filter,
-    );
+    const ids = sessionId === undefined ? this.#sessionIds() : [sessionId as SessionId];
+    return ids.flatMap((id) => this.#sessions.get(id) ?? []);
   }
 
-  async readDue(page: { before: string; limit: number }): Promise<Ref[]> {
-    return selectDue(await this.readRefs({ kind: 'due' }), page);
+  #sessionIds(): SessionId[] {
+    return [...this.#sessions.keys()].sort(compareText);
   }
 
-  async readEffects(filter: { sessionId: string; branch?: string; fromOrdinal?: number }): Promise<EffectRow[]> {
+  async listSessions(page: Page<string>): Promise<SessionId[]> {
     this.#checkOpen();
-    const session = this.#sessions.get(filter.sessionId as SessionId);
-    return selectEffects([...(session?.effects.values() ?? [])], filter);
-  }
-
-  async listSessions({ after, limit }: { after?: string; limit: number }): Promise<SessionId[]> {
-    this.#checkOpen();
-    const ids = [...this.#sessions.keys()].sort(compareText);
-    return ids.filter((id) => after === undefined || id > after).slice(0, limit);
+    return pageOf(this.#sessionIds(), page);
   }
 
   async deleteCheckpoints(
@@ -175,53 +146,42 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     { force = false }: { force?: boolean } = {},
   ): Promise<CheckpointId[]> {
     this.#checkOpen();
-    const holders = new Holders((session: MemorySession) => session.refs.values());
-    const deleted: CheckpointId[] = [];
-    for (const { id, body } of deletions) {
+    const holders = new Holders(({ refs }: HeldSession) => refs);
+    const deleted = deletions.filter(({ id, body }) => {
       const row = this.#rows.get(id);
-      if (row?.isDeleted !== false) continue;
-      const session = this.#sessions.get(row.sessionId) ?? createSession();
-      const released = holders.release(session, id, force);
-      if (released === undefined) continue;
-      for (const ref of released) session.refs.delete(refKey(ref));
-      this.#bury(row, session, body);
-      deleted.push(id);
-    }
-    this.#noteDeleted(deleted);
-    return deleted;
-  }
-
-  #bury({ id, sessionId, digest, header }: MemoryRow, session: MemorySession, body: string): void {
-    const { idempotencyKey } = header;
-    this.#rows.set(id, { id, sessionId, digest, body, isDeleted: true, header: parseHeader(body) });
-    if (idempotencyKey !== undefined) session.idempotencyKeys.delete(idempotencyKey);
+      const session = row?.isDeleted === false ? this.#sessions.get(row.sessionId) : undefined;
+      const released = session && holders.release(session, id, force);
+      if (row === undefined || released === undefined) return false;
+      session?.release(id, released);
+      session?.freeKey(row.header.idempotencyKey);
+      const { sessionId, digest } = row;
+      this.#rows.set(id, { id, sessionId, digest, body, isDeleted: true, header: parse(body) });
+      return true;
+    });
+    if (deleted.length > 0) this.#putInOrder();
+    this.#bound(deleted.length);
+    return deleted.map(({ id }) => id);
   }
 
   async foldTombstones(folds: readonly TombstoneFold[]): Promise<CheckpointId[]> {
     this.#checkOpen();
     const removed: CheckpointId[] = [];
+    const isTombstone = (id: CheckpointId) => this.#rows.get(id)?.isDeleted === true;
     for (const { id, expect, body, removes } of folds) {
       const row = this.#rows.get(id);
       if (row?.isDeleted !== true || row.body !== expect) continue;
-      this.#rows.set(id, { ...row, body, header: parseHeader(body) });
-      for (const one of removes)
-        if (this.#rows.get(one)?.isDeleted === true && this.#rows.delete(one)) removed.push(one);
+      this.#rows.set(id, { ...row, body, header: parse(body) });
+      removed.push(...removes.filter((one) => isTombstone(one) && this.#rows.delete(one)));
     }
-    this.#ascending = this.#ascending.flatMap(({ id }) => this.#rows.get(id) ?? []);
+    this.#putInOrder();
     return removed;
   }
 
   async dropEffects({ sessionId, branch, before, limit }: EffectDrop): Promise<number> {
     const rows = (await this.readEffects({ sessionId, branch })).filter(({ ordinal }) => ordinal < before);
     const doomed = rows.slice(0, limit);
-    for (const row of doomed) this.#sessions.get(sessionId)?.effects.delete(effectKey(row));
+    for (const row of doomed) this.#sessions.get(sessionId)?.removeEffect(row);
     return doomed.length;
-  }
-
-  #noteDeleted(deleted: readonly CheckpointId[]): void {
-    if (deleted.length > 0) this.#ascending = this.#ascending.map((row) => this.#rows.get(row.id) ?? row);
-    for (const id of deleted) this.#removeLog(id);
-    this.#bound(deleted.length);
   }
 
   /** A limit is there to bound memory: what it drops is freed soon, not at the next gc. Now and then, so that it costs little. */
@@ -234,23 +194,14 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     runAll(this.#sweep());
   }
 
-  /** What was filed under a checkpoint goes with it. */
-  #removeLog(id: CheckpointId): void {
-    const session = this.#sessions.get(this.#rows.get(id)?.sessionId as SessionId);
-    const log = refKey({ kind: 'log', name: id });
-    const count = Number(session?.refs.get(log)?.target ?? 0);
-    for (let ordinal = 0; ordinal < count; ordinal++) session?.effects.delete(effectKey({ branch: id, ordinal }));
-    session?.refs.delete(log);
-  }
-
   async deleteSession(sessionId: SessionId, { ifRefs }: { ifRefs?: readonly Ref[] } = {}): Promise<boolean> {
     this.#checkOpen();
     const session = this.#sessions.get(sessionId);
-    if (ifRefs !== undefined && !areSameRefs([...(session?.refs.values() ?? [])], ifRefs)) return false;
-    const rest = this.#ascending.filter((row) => row.sessionId !== sessionId);
-    for (const row of this.#ascending) if (row.sessionId === sessionId) this.#rows.delete(row.id);
-    this.#bound(this.#ascending.length - rest.length);
-    this.#ascending = rest;
+    if (ifRefs !== undefined && !areSameRefs(session?.refs ?? [], ifRefs)) return false;
+    const gone = this.#ascending.filter((row) => row.sessionId === sessionId);
+    for (const { id } of gone) this.#rows.delete(id);
+    this.#putInOrder();
+    this.#bound(gone.length);
     return this.#sessions.delete(sessionId);
   }
 
@@ -270,8 +221,8 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     const reachable = new Reachable<Digest>();
     this.#markings.add(reachable);
     try {
-      for (const refs of this.#rootRefs()) {
-        reachable.add(refs);
+      for (const content of this.#roots()) {
+        reachable.add(content?.refs ?? []);
         yield;
       }
       const refsOf = (digest: Digest) => this.#chunks.get(digest)?.refs ?? [];
@@ -287,22 +238,20 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
     }
   }
 
-  *#rootRefs(): Generator<readonly Digest[]> {
-    for (const { root } of this.#rows.values()) if (root !== undefined) yield root.refs;
-    for (const { effects } of this.#sessions.values()) {
-      for (const { result } of effects.values()) if (result !== undefined) yield result.refs;
-    }
+  *#roots(): Generator<ChunkContent | undefined> {
+    for (const { root } of this.#rows.values()) yield root;
+    for (const { effects } of this.#sessions.values()) for (const { result } of effects) yield result;
   }
 
-  async listChunks({ after, limit }: { after?: Digest; limit: number }): Promise<Digest[]> {
+  async listChunks(page: Page<Digest>): Promise<Digest[]> {
     this.#checkOpen();
     this.#sorted ??= [...this.#chunks.keys()].sort(compareText);
-    return this.#sorted.filter((digest) => after === undefined || digest > after).slice(0, limit);
+    return pageOf(this.#sorted, page);
   }
 
   async checkIntegrity(): Promise<string[]> {
     this.#checkOpen();
-    return [];
+    return [...this.#chunks.values()].some((chunk) => readStub(chunk) !== undefined) ? [OBJECTS_FINDING] : [];
   }
 
   async stats(): Promise<StorageStats> {
@@ -329,6 +278,8 @@ export class InMemoryCheckpointStorage implements ChunkStorage {
   }
 }
 
-function createSession(): MemorySession {
-  return { refs: new Map(), effects: new Map(), idempotencyKeys: new Map() };
-}
+/** A header of its own, so that the caller's is the caller's to change. */
+const parse = (body: string): CheckpointHeader => JSON.parse(body) as CheckpointHeader;
+
+/** About how many bytes a content takes up. */
+const sizeOf = ({ text, refs }: ChunkContent): number => text.length + refs.length * 32;

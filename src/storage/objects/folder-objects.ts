@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { messageOf, StorageError } from '../../core/errors.ts';
+import { InvalidInputError, messageOf, StorageError } from '../../core/errors.ts';
 import { checkValue, filledString } from '../../core/options.ts';
 import type { ObjectStore, StoredObject } from './object-store.ts';
 
@@ -11,7 +11,8 @@ const NAME = /^[0-9a-f-]+$/;
 export class FolderObjects implements ObjectStore {
   readonly #path: string;
 
-  constructor(path: string) {
+  constructor(path: string, ...others: readonly never[]) {
+    if (others.length > 0) throw new InvalidInputError('FolderObjects takes a folder, and no options.');
     checkValue(path, filledString, 'The folder of FolderObjects');
     this.#path = path;
   }

@@ -153,6 +153,10 @@ describe.each(['folder', 's3'])('in a %s', (kind) => {
   });
 });
 
+test('[objects.1] options of a folder, of which there are none, are refused', () => {
+  expect(() => Reflect.construct(FolderObjects, ['x', { a: 1 }])).toThrow('takes a folder, and no options');
+});
+
 test('[objects.2] gc deletes objects that nothing needs, and no others, and none that are young', async () => {
   const objects = new OldObjects();
   const storage = withObjects(new InMemoryCheckpointStorage(), objects);
@@ -277,8 +281,24 @@ test('[objects.2] requests are signed, repeated when the server fails, never ove
   });
   await expect(wrong.put('abc-9', image(1))).rejects.toThrow(/status 403, SignatureDoesNotMatch. no & no/);
   expect(refused).toHaveLength(1); // and was not repeated
+  const away = new S3Objects({ ...place, endpoint: 'http://127.0.0.1:1' });
+  await expect(away.put('abc-9', image(1))).rejects.toThrow(/(ECONNREFUSED|bad port).*Check the endpoint/);
   expect(() => new S3Objects({ ...place, endpoint: 'ftp://x' })).toThrow('endpoint');
   expect(() => new S3Objects({ ...place, secret: 1 } as never)).toThrow('secret');
+});
+
+test('[objects.2] a put that meets an earlier attempt of its own is repeated; one without credentials is not taken for done', async () => {
+  const { objects, faults, refused, ...place } = await startS3();
+  faults.push(409); // two conditional requests at once: the first one timed out here, and is still under way there
+  await new S3Objects(place).put('abc-1', image(1));
+  expect([...objects.keys()]).toEqual(['abc-1']);
+  const none = new S3Objects({ ...place, credentials: () => Promise.reject('signed out') });
+  await expect(none.put('abc-2', image(1))).rejects.toMatchObject({
+    code: 'STORAGE',
+    message: expect.stringContaining('signed out'),
+  });
+  expect([...objects.keys()]).toEqual(['abc-1']);
+  expect(refused).toEqual([]);
 });
 
 test("[objects.2] the signature is that of Amazon's own example", () => {

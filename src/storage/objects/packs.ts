@@ -1,18 +1,15 @@
 import { Buffer } from 'node:buffer';
 import { hash, randomUUID } from 'node:crypto';
 import { CorruptError } from '../../core/errors.ts';
+import { mapBounded } from '../../core/time/bounded.ts';
 import { type Chunk, type Digest, formatChunk } from '../../core/tree/chunk.ts';
-import { mapBounded } from '../file/bounded.ts';
+import { type ObjectPlace, readStub, STUB_START } from '../../core/tree/object-stub.ts';
 import { isNamed, nameCheck } from '../named-bytes.ts';
 import type { ObjectStore, StoredObject } from './object-store.ts';
 
 /** A piece of an object. */
 export type Span = { readonly from: number; readonly to: number };
 
-/** The piece that a chunk's text is in. */
-type PackedSpan = Span & { readonly object: string };
-
-const STUB = /^@([0-9a-f-]+)\.(\d+)\.(\d+)\.[0-9a-f]{16}$/;
 /** What lies between two wanted pieces is read along if it is no longer than this: that is faster than a second request. */
 const MAX_GAP_BYTES = 262_144;
 const PARALLEL_READS = 8;
@@ -53,19 +50,13 @@ function toPack(chunks: readonly Chunk[]): Pack {
   return { name, bytes, stubs };
 }
 
-/** A chunk that names a place; JSON does not begin like this, and nothing that is sealed. It ends with a check, as its name is no digest of it. */
-function toStub(digest: Digest, { object, from, to }: PackedSpan): Chunk {
-  const text = `@${object}.${from}.${to}`;
+/** A chunk that names a place. It ends with a check, as its name is no digest of it. */
+function toStub(digest: Digest, { object, from, to }: ObjectPlace): Chunk {
+  const text = `${STUB_START}${object}.${from}.${to}`;
   return { digest, text: `${text}.${nameCheck(digest, text)}`, refs: [] };
 }
 
-/** The place that a chunk names; undefined of any other chunk. */
-export function readStub({ text }: Chunk): PackedSpan | undefined {
-  const [, object, from, to] = (text.startsWith('@') && STUB.exec(text)) || [];
-  return object === undefined ? undefined : { object, from: Number(from), to: Number(to) };
-}
-
-type Wanted = PackedSpan & { readonly digest: Digest };
+type Wanted = ObjectPlace & { readonly digest: Digest };
 
 /** Puts texts back in place of the stubs among some chunks. A missing or damaged one is a CorruptError that names its digest. */
 export async function unpackChunks<Found extends Chunk | undefined>(

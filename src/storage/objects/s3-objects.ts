@@ -51,6 +51,8 @@ const OPTIONS: OptionChecks<S3Options> = {
 const ATTEMPTS = 5;
 const PAUSES = { firstMs: 100, maxMs: 2_000 };
 const TIMEOUT_MS = 60_000;
+/** Besides failures of the server: too slow, another conditional request of the same name under way (perhaps our own that timed out here), too many. */
+const PASSING: readonly number[] = [408, 409, 429];
 
 type Request = {
   readonly name?: string;
@@ -121,11 +123,13 @@ export class S3Objects implements ObjectStore {
     const url = new URL(`${this.#bucket}${path}`);
     for (const [key, value] of Object.entries(request.query ?? {})) url.searchParams.set(key, value);
     for (let attempt = 1; ; attempt++) {
-      const found = await this.#sendOnce(method, url, request).catch((error: unknown) => error);
-      if (!(found instanceof Error)) return found as { status: number; bytes: Uint8Array };
-      const isFinal = found instanceof StorageError && found.details.isFinal === true;
-      if (isFinal || attempt === ATTEMPTS)
-        throw new StorageError(`${method} ${url.href} failed: ${messageOf(found)}`, { cause: found });
+      try {
+        return await this.#sendOnce(method, url, request);
+      } catch (cause) {
+        const isFinal = cause instanceof StorageError && cause.details.isFinal === true;
+        if (isFinal || attempt === ATTEMPTS)
+          throw new StorageError(`${method} ${url.href} failed: ${describeFailure(cause)}`, { cause });
+      }
       await sleep(backoff(attempt, PAUSES));
     }
   }
@@ -144,11 +148,20 @@ export class S3Objects implements ObjectStore {
     const bytes = new Uint8Array(await response.arrayBuffer());
     if (statuses.includes(status)) return { status, bytes };
     const text = new TextDecoder().decode(bytes);
-    const isFinal = status < 500 && status !== 408 && status !== 429;
+    const isFinal = status < 500 && !PASSING.includes(status);
     throw new StorageError(`status ${status}, ${readTag(text, 'Code') || 'no code'}. ${readTag(text, 'Message')}`, {
       details: { status, isFinal },
     });
   }
+}
+
+/** `fetch` says why it failed in its cause alone. */
+function describeFailure(error: unknown): string {
+  const reason = error instanceof Error ? error.cause : undefined;
+  if (error instanceof StorageError || !(reason instanceof Error)) return messageOf(error);
+  const code = 'code' in reason ? String(reason.code) : '';
+  const why = reason.message.includes(code) ? reason.message : `${code} ${reason.message}`;
+  return `${messageOf(error)} (${why.trim() || code}). Check the endpoint, and that the server runs and can be reached from here.`;
 }
 
 function readTag(xml: string, tag: string): string {

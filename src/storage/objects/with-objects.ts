@@ -2,10 +2,11 @@ import { StorageError, UnsupportedError } from '../../core/errors.ts';
 import { checkOptions, checkValue, having, type OptionChecks, wholeFrom } from '../../core/options.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import type { Chunk, Digest } from '../../core/tree/chunk.ts';
+import { OBJECTS_FINDING, readStub } from '../../core/tree/object-stub.ts';
 import type { ChunkStorage, CollectResult, Commit, CommitResult } from '../contract.ts';
 import { EncryptedStorage } from '../encryption/encrypted-storage.ts';
 import type { ObjectStore, StoredObject } from './object-store.ts';
-import { blankUnused, packChunks, readStub, type Span, unpackChunks } from './packs.ts';
+import { blankUnused, packChunks, type Span, unpackChunks } from './packs.ts';
 
 /** Which values live in objects. */
 export type ObjectsOptions = {
@@ -26,6 +27,7 @@ const OWN: ReadonlySet<string | symbol> = new Set([
   'readChunks',
   'readReachable',
   'collect',
+  'checkIntegrity',
   'close',
   Symbol.asyncDispose,
 ]);
@@ -56,7 +58,9 @@ export function withObjects(storage: ChunkStorage, objects: ObjectStore, options
 type Stored = { readonly beganMs: number; readonly chunks: readonly Chunk[] };
 
 /** What is different from the storage. */
-class ObjectTier implements Pick<ChunkStorage, 'commit' | 'readChunks' | 'readReachable' | 'collect' | 'close'> {
+class ObjectTier
+  implements Pick<ChunkStorage, 'commit' | 'readChunks' | 'readReachable' | 'collect' | 'checkIntegrity' | 'close'>
+{
   readonly #storage: ChunkStorage;
   readonly #objects: ObjectStore;
   readonly #minBytes: number;
@@ -161,6 +165,11 @@ class ObjectTier implements Pick<ChunkStorage, 'commit' | 'readChunks' | 'readRe
       after = page.at(-1);
       if (page.length < PAGE) return used;
     }
+  }
+
+  /** That there are objects is no damage here. */
+  async checkIntegrity(): Promise<string[]> {
+    return (await this.#storage.checkIntegrity()).filter((finding) => finding !== OBJECTS_FINDING);
   }
 
   async close(): Promise<void> {

@@ -11,7 +11,6 @@ export type StorageAddress =
   | ({ readonly kind: 'sqlite' | 'file' } & StoragePath)
   | { readonly kind: 'postgres'; readonly url: string; readonly tenant: string; readonly schema: string | undefined };
 
-/** What an address may leave out. */
 type AddressDefaults = {
   readonly folder: string;
   readonly tenant?: string | undefined;
@@ -116,10 +115,17 @@ function lookAt(path: string): Stats | undefined {
   }
 }
 
-/** Whether there is something at the address. A server is asked when it is opened. */
+/** Whether there is something at the address. A server is asked when it is opened; an empty file is no storage yet. */
 export function storageExists(address: StorageAddress): boolean {
   if (address.kind === 'postgres' || address.kind === 'memory') return true;
-  return existsSync(address.kind === 'file' ? join(address.path, 'format.json') : address.path);
+  if (address.kind === 'file') return existsSync(join(address.path, 'format.json'));
+  return existsSync(address.path) && !isEmptyFile(address.path);
+}
+
+/** Whether there is a file of no bytes, which SQLite takes for a new database. With a log beside it, it is a damaged one. */
+export function isEmptyFile(path: string): boolean {
+  const found = lookAt(path);
+  return found?.isFile() === true && found.size === 0 && !lookAt(`${path}-wal`)?.size;
 }
 
 /** Whether two addresses name the same storage, also through links. */

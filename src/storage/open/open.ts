@@ -3,12 +3,11 @@ import { basename, dirname } from 'node:path';
 import { InvalidInputError, messageOf, NotFoundError, StorageError } from '../../core/errors.ts';
 import type { ChunkStorage } from '../contract.ts';
 import { isFolder, makeFolder } from '../make-folder.ts';
-import { formatStorageAddress, type StorageAddress, storageExists } from './address.ts';
+import { formatStorageAddress, isEmptyFile, type StorageAddress, storageExists } from './address.ts';
 
 /** The folder of a project's own storage. */
 const OWN_FOLDER = '.savestate';
 
-/** How a storage is opened. */
 type OpenStorageOptions = {
   /** Makes what is not there yet (default). Looking at a storage must not make one: `false` is a NotFoundError then. */
   readonly create?: boolean;
@@ -88,8 +87,9 @@ function noStorage(address: StorageAddress, near: string | undefined): NotFoundE
   const more = found.length > OFFERED ? ` and ${found.length - OFFERED} more` : '';
   const offer = found.length === 0 ? '' : ` (here: ${found.slice(0, OFFERED).join(', ')}${more})`;
   const make = `savestate init --storage ${/^[\w@%+=:,./~-]+$/.test(shown) ? shown : JSON.stringify(shown)}`;
+  const isEmpty = address.kind === 'sqlite' && isEmptyFile(address.path);
   return new NotFoundError(
-    `There is no storage at ${shown}. Name another with --storage${offer}, or make this one: ${make}`,
+    `${isEmpty ? `The file ${address.path} is empty: there is no storage in it` : `There is no storage at ${shown}`}. Name another with --storage${offer}, or make this one: ${make}`,
     {
       details: { kind: 'storage', storage: shown },
     },

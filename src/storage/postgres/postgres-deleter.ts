@@ -1,3 +1,4 @@
+import { groupBy } from '../../core/group-by.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
@@ -11,14 +12,15 @@ import { encodeText } from './schema/sql-codec.ts';
 
 type Candidate = { id: CheckpointId; session: SessionId; digest: Digest; deleted: boolean; body: string };
 type Holder = Pick<Ref, 'kind' | 'name' | 'target'> & { readonly session: string };
+type Bodies = ReadonlyMap<CheckpointId, string>;
 
 /** Turns checkpoints into tombstones in one transaction, under the locks of their sessions. Returns the ids that were deleted now. */
 export async function deleteCheckpoints(
   connection: PostgresConnection,
   deletions: readonly Deletion[],
-  { force }: { readonly force: boolean },
+  force: boolean,
 ): Promise<CheckpointId[]> {
-  const bodies = new Map(deletions.filter(({ id }) => isBindable(id)).map(({ id, body }) => [id, body]));
+  const bodies: Bodies = new Map(deletions.filter(({ id }) => isBindable(id)).map(({ id, body }) => [id, body]));
   if (bodies.size === 0) return [];
   const { tenant } = connection;
   const tried = new Set<CheckpointId>();
@@ -29,8 +31,7 @@ export async function deleteCheckpoints(
       tried.has(id) && deleted && body === encodeText(bodies.get(id) ?? '');
     const live = candidates.filter(({ deleted }) => !deleted);
     const doomed = await release(query, { tenant, live, force });
-    if (doomed.length > 0) await bury(query, { tenant, doomed, bodies });
-    if (doomed.length > 0) await removeLogs(query, tenant, doomed);
+    await bury(query, { tenant, doomed, bodies });
     const gone = new Set([...doomed, ...candidates.filter(isDoneBefore)].map(({ id }) => id));
     for (const { id } of doomed) tried.add(id);
     return [...bodies.keys()].filter((id) => gone.has(id));
@@ -39,38 +40,33 @@ export async function deleteCheckpoints(
 
 /** Locks the sessions as commits do, then the rows: whoever requires one of them from another session is done or waits. */
 async function lockCandidates(query: Query, tenant: string, ids: readonly CheckpointId[]): Promise<Candidate[]> {
-  await query(
-    'SELECT {s}.lock_sessions($1, ARRAY(SELECT DISTINCT session FROM {s}.checkpoint WHERE tenant = $1 AND id = ANY($2)))',
-    [tenant, ids],
-  );
-  return query<Candidate>(
-    "SELECT id, session, encode(digest, 'hex') AS digest, deleted, body FROM {s}.checkpoint WHERE tenant = $1 AND id = ANY($2) ORDER BY id FOR UPDATE",
-    [tenant, ids],
-  );
+  const wanted = '{s}.checkpoint WHERE tenant = $1 AND id = ANY($2)';
+  await query(`SELECT {s}.lock_sessions($1, ARRAY(SELECT DISTINCT session FROM ${wanted}))`, [tenant, ids]);
+  const columns = "id, session, encode(digest, 'hex') AS digest, deleted, body";
+  return query<Candidate>(`SELECT ${columns} FROM ${wanted} ORDER BY id FOR UPDATE`, [tenant, ids]);
 }
 
-/** Those that no ref protects (any more). The refs that point at them and may, go with them. */
+/** Those that no ref protects (any more). What goes with them (refs, and what was filed under them) goes now. */
 async function release(
   query: Query,
   { tenant, live, force }: { tenant: string; live: readonly Candidate[]; force: boolean },
 ): Promise<Candidate[]> {
   const held = await query<Holder>(
-    'SELECT session, kind, name, target FROM {s}.ref WHERE tenant = $1 AND session = ANY($2) AND target = ANY($3)',
+    "SELECT session, kind, name, target FROM {s}.ref WHERE tenant = $1 AND session = ANY($2) AND (target = ANY($3) OR kind = 'log' AND name = ANY($3))",
     [tenant, live.map(({ session }) => session), live.map(({ id }) => id)],
   );
-  const holders = new Holders((session: string) => held.filter((holder) => holder.session === session));
-  const doomed: Candidate[] = [];
-  const loose: Holder[] = [];
-  for (const candidate of live) {
-    const { session, id } = candidate;
-    const released = holders.release(session, id, force);
-    if (released === undefined) continue;
-    doomed.push(candidate);
-    for (const ref of released) loose.push({ ...ref, session });
-  }
+  const bySession = groupBy(held, ({ session }) => session);
+  const holders = new Holders((session: string) => bySession.get(session) ?? []);
+  const released = live.map((row) => ({ row, refs: holders.release(row.session, row.id, force) }));
+  const doomed = released.flatMap(({ row, refs }) => (refs === undefined ? [] : row));
+  const loose = released.flatMap(({ refs = [] }) => refs);
   await query(
     'DELETE FROM {s}.ref r USING unnest($2::text[], $3::text[], $4::text[]) AS w(session, kind, name) WHERE r.tenant = $1 AND r.session = w.session AND r.kind = w.kind AND r.name = w.name',
     [tenant, loose.map((ref) => ref.session), loose.map((ref) => ref.kind), loose.map((ref) => ref.name)],
+  );
+  await query(
+    'DELETE FROM {s}.effect e USING unnest($2::text[], $3::text[]) AS w(session, id) WHERE e.tenant = $1 AND e.session = w.session AND e.branch = w.id',
+    [tenant, doomed.map(({ session }) => session), doomed.map(({ id }) => id)],
   );
   return doomed;
 }
@@ -78,7 +74,7 @@ async function release(
 /** A tombstone is found by what its own record says, as every other checkpoint is. */
 async function bury(
   query: Query,
-  { tenant, doomed, bodies }: { tenant: string; doomed: readonly Candidate[]; bodies: ReadonlyMap<string, string> },
+  { tenant, doomed, bodies }: { tenant: string; doomed: readonly Candidate[]; bodies: Bodies },
 ): Promise<void> {
   const rows = doomed.map(({ id, digest }) => {
     const body = bodies.get(id) ?? '';
@@ -100,17 +96,13 @@ export async function foldTombstones(
   folds: readonly TombstoneFold[],
 ): Promise<CheckpointId[]> {
   const { tenant } = connection;
+  const ids = folds.flatMap(({ id, removes }) => [id, ...removes]);
   return connection.transact(async (query) => {
-    const found = await lockCandidates(
-      query,
-      tenant,
-      folds.flatMap(({ id, removes }) => [id, ...removes]),
-    );
-    const tombstones = new Map(found.filter(({ deleted }) => deleted).map((row) => [row.id, row]));
+    const found = (await lockCandidates(query, tenant, ids)).filter(({ deleted }) => deleted);
+    const tombstones = new Map(found.map((row) => [row.id, row]));
     const fitting = folds.filter(({ id, expect }) => tombstones.get(id)?.body === encodeText(expect));
-    const doomed = fitting.map(({ id }) => tombstones.get(id) as Candidate);
-    const bodies = new Map(fitting.map(({ id, body }) => [id, body]));
-    if (doomed.length > 0) await bury(query, { tenant, doomed, bodies });
+    const bodies: Bodies = new Map(fitting.map(({ id, body }) => [id, body]));
+    await bury(query, { tenant, doomed: found.filter(({ id }) => bodies.has(id)), bodies });
     const removed = fitting.flatMap(({ removes }) => removes.filter((id) => tombstones.has(id)));
     await query('DELETE FROM {s}.checkpoint WHERE tenant = $1 AND id = ANY($2) AND deleted', [tenant, removed]);
     return removed;
@@ -125,26 +117,15 @@ export async function dropEffects(
   if (!isBindable(sessionId) || !isBindable(branch)) return 0;
   const place = [connection.tenant, sessionId];
   const log = 'tenant = $1 AND session = $2 AND branch = $3';
+  const first = `SELECT ordinal FROM {s}.effect WHERE ${log} AND ordinal < $4 ORDER BY ordinal LIMIT $5`;
+  const drop = `DELETE FROM {s}.effect WHERE ${log} AND ordinal IN (${first}) RETURNING ordinal`;
   return connection.transact(async (query) => {
-    await query('SELECT {s}.lock_sessions($1, ARRAY[$2])', place);
-    const first = `SELECT ordinal FROM {s}.effect WHERE ${log} AND ordinal < $4 ORDER BY ordinal LIMIT $5`;
-    const gone = await query(`DELETE FROM {s}.effect WHERE ${log} AND ordinal IN (${first}) RETURNING ordinal`, [
-      ...place,
-      branch,
-      before,
-      limit,
-    ]);
-    return gone.length;
+    await query(LOCK, place);
+    return (await query(drop, [...place, branch, before, limit])).length;
   });
 }
 
-/** What was filed under a checkpoint goes with it. */
-async function removeLogs(query: Query, tenant: string, doomed: readonly Candidate[]): Promise<void> {
-  const values = [tenant, doomed.map(({ session }) => session), doomed.map(({ id }) => id)];
-  const gone = 'USING unnest($2::text[], $3::text[]) AS w(session, id) WHERE x.tenant = $1 AND x.session = w.session';
-  await query(`DELETE FROM {s}.effect x ${gone} AND x.branch = w.id`, values);
-  await query(`DELETE FROM {s}.ref x ${gone} AND x.kind = 'log' AND x.name = w.id`, values);
-}
+const LOCK = 'SELECT {s}.lock_sessions($1, ARRAY[$2])';
 
 /** Removes every row of a session. Returns whether it was there; if an attempt found it, its absence later is our own doing. */
 export async function deleteSession(
@@ -156,10 +137,10 @@ export async function deleteSession(
   const values = [connection.tenant, sessionId];
   let wasFound = false;
   return connection.transact(async (query) => {
-    await query('SELECT {s}.lock_sessions($1, ARRAY[$2])', values);
-    const refs = await query('SELECT kind, name, target FROM {s}.ref WHERE tenant = $1 AND session = $2', values);
+    await query(LOCK, values);
+    const refs = await query<Ref>('SELECT kind, name, target FROM {s}.ref WHERE tenant = $1 AND session = $2', values);
     // An earlier attempt may have deleted it, and its answer got lost.
-    if (ifRefs !== undefined && !areSameRefs(refs as Ref[], ifRefs)) return wasFound;
+    if (ifRefs !== undefined && !areSameRefs(refs, ifRefs)) return wasFound;
     for (const table of ['checkpoint', 'effect', 'ref'])
       await query(`DELETE FROM {s}.${table} WHERE tenant = $1 AND session = $2`, values);
     const found = await query('DELETE FROM {s}.session WHERE tenant = $1 AND name = $2 RETURNING name', values);

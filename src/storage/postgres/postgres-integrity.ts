@@ -1,8 +1,10 @@
 import type { Digest } from '../../core/tree/chunk.ts';
+import { OBJECTS_FINDING } from '../../core/tree/object-stub.ts';
 import { decodeEffect, type EffectColumns } from '../database/sql-reader.ts';
 import { checkEffect, checkFiled, eachRow, type FiledColumns } from '../marks.ts';
 import { POSTGRES_CODEC, POSTGRES_DIALECT, type PostgresForm } from './postgres-reader.ts';
 import type { PostgresConnection } from './schema/postgres-connection.ts';
+import { isStub } from './schema/schema-functions.ts';
 import { decodeText } from './schema/sql-codec.ts';
 
 const ROWS_PER_PAGE = 500;
@@ -17,6 +19,8 @@ const STRAYS = `SELECT DISTINCT held.session AS name FROM (
     SELECT session FROM {s}.checkpoint WHERE tenant = $1 UNION SELECT session FROM {s}.ref WHERE tenant = $1
     UNION SELECT session FROM {s}.effect WHERE tenant = $1
   ) AS held WHERE NOT EXISTS (SELECT FROM {s}.session WHERE tenant = $1 AND name = held.session)`;
+
+const OBJECTS = `SELECT 1 FROM {s}.chunk AS c WHERE tenant = $1 AND ${isStub('c')} LIMIT 1`;
 
 type StoredCheckpoint = FiledColumns & { readonly digest: Digest; readonly body: string };
 type StoredEffect = EffectColumns<PostgresForm> & { readonly mark: string };
@@ -36,5 +40,6 @@ export async function findDamage(connection: PostgresConnection): Promise<string
   for await (const row of effects) findings.push(...checkEffect(row, () => decodeEffect(row, POSTGRES_CODEC)));
   for (const { name } of await connection.read<{ name: string }>(STRAYS, [tenant]))
     findings.push(`Session "${name}" has rows, and is not listed.`);
+  if ((await connection.read(OBJECTS, [tenant])).length > 0) findings.push(OBJECTS_FINDING);
   return findings;
 }

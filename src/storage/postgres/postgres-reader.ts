@@ -1,12 +1,10 @@
-import type { Chunk, Digest } from '../../core/tree/chunk.ts';
-import type { Ref, RefKind } from '../contract.ts';
+import { type Chunk, type Digest, isDigest } from '../../core/tree/chunk.ts';
+import type { DuePage, Page, Ref, RefFilter } from '../contract.ts';
 import { Conditions } from '../database/conditions.ts';
 import { type Dialect, type RowCodec, SqlReader, type Statement } from '../database/sql-reader.ts';
 import { readReachableByLevel } from '../reachable.ts';
 import type { PostgresConnection } from './schema/postgres-connection.ts';
 import { decodeRefs, decodeText } from './schema/sql-codec.ts';
-
-const DIGEST = /^[0-9a-f]{64}$/;
 
 type ChunkColumns = { digest: Digest; refs: string | null; text: string };
 
@@ -40,10 +38,10 @@ const REF_COLUMNS = 'session AS "sessionId", kind, name, target, mark AS "check"
 
 const CHUNK_COLUMNS = "encode(c.digest, 'hex') AS digest, encode(c.refs, 'hex') AS refs, c.text";
 
-/** Every digest below some others, each once, themselves included. OFFSET keeps the planner from reading all chunks at every level. */
 /** More in one statement might not come in time. */
 const ROWS_PER_STATEMENT = 10_000;
 
+/** Every digest below some others, each once, themselves included. OFFSET keeps the planner from reading all chunks at every level. */
 const REACHABLE = `WITH RECURSIVE reached(digest) AS (
   SELECT decode(wanted, 'hex') FROM unnest($2::text[]) AS wanted
   UNION
@@ -73,7 +71,7 @@ export abstract class PostgresReader extends SqlReader<PostgresConnection, Postg
 
   async readChunks(digests: readonly Digest[]): Promise<(Chunk | undefined)[]> {
     const { connection } = this;
-    const wanted = [...new Set(digests)].filter((digest) => DIGEST.test(digest));
+    const wanted = [...new Set(digests)].filter(isDigest);
     if (wanted.length === 0) return digests.map(() => undefined);
     const sql = `SELECT ${CHUNK_COLUMNS} FROM {s}.chunk c WHERE c.tenant = $1 AND c.digest = ANY($2::bytea[])`;
     const found = new Map<Digest, ChunkColumns>();
@@ -89,27 +87,27 @@ export abstract class PostgresReader extends SqlReader<PostgresConnection, Postg
 
   async readReachable(digests: readonly Digest[]): Promise<Chunk[]> {
     const { connection } = this;
-    const wanted = digests.filter((digest) => DIGEST.test(digest));
+    const wanted = digests.filter(isDigest);
     if (wanted.length === 0) return [];
     const rows = await connection.read<ChunkColumns>(REACHABLE, [connection.tenant, wanted]);
     if (rows.length <= ROWS_PER_STATEMENT) return rows.map(toChunk);
     return readReachableByLevel((level) => this.readChunks(level), wanted);
   }
 
-  async readRefs(filter: { sessionId?: string; kind?: RefKind; name?: string } = {}): Promise<Ref[]> {
+  async readRefs(filter: RefFilter = {}): Promise<Ref[]> {
     const where = this.where().add('session = ?', filter.sessionId);
     where.add('kind = ?', filter.kind).add('name = ?', filter.name);
     const sql = `SELECT ${REF_COLUMNS} FROM {s}.ref ${where.sql} ORDER BY session, kind, name`;
     return this.connection.read<Ref>(sql, where.values);
   }
 
-  async readDue({ before, limit }: { before: string; limit: number }): Promise<Ref[]> {
+  async readDue({ before, limit }: DuePage): Promise<Ref[]> {
     const { connection } = this;
     const sql = `SELECT ${REF_COLUMNS} FROM {s}.ref WHERE tenant = $1 AND due < $2 ORDER BY due LIMIT $3`;
     return connection.read<Ref>(sql, [connection.tenant, before, limit]);
   }
 
-  async listChunks({ after, limit }: { after?: Digest; limit: number }): Promise<Digest[]> {
+  async listChunks({ after, limit }: Page<Digest>): Promise<Digest[]> {
     const where = this.where().add("digest > decode(?, 'hex')", after);
     const sql = `SELECT encode(digest, 'hex') AS digest FROM {s}.chunk ${where.sql} ORDER BY chunk.digest ${where.page(limit)}`;
     return (await this.connection.read<{ digest: Digest }>(sql, where.values)).map(({ digest }) => digest);

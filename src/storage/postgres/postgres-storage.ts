@@ -14,7 +14,7 @@ import type {
 } from '../contract.ts';
 import { checkServerOptions } from '../database/server-options.ts';
 import { CommitLanes } from './commit/commit-lanes.ts';
-import { PostgresCollector } from './postgres-collector.ts';
+import { collectChunks } from './postgres-collector.ts';
 import { deleteCheckpoints, deleteSession, dropEffects, foldTombstones } from './postgres-deleter.ts';
 import { findDamage } from './postgres-integrity.ts';
 import { PostgresReader } from './postgres-reader.ts';
@@ -53,7 +53,7 @@ export class PostgresCheckpointStorage extends PostgresReader implements ChunkSt
   }
 
   async deleteCheckpoints(deletions: readonly Deletion[], options: { force?: boolean } = {}): Promise<CheckpointId[]> {
-    return deleteCheckpoints(this.connection, deletions, { force: options.force === true });
+    return deleteCheckpoints(this.connection, deletions, options.force === true);
   }
 
   async foldTombstones(folds: readonly TombstoneFold[]): Promise<CheckpointId[]> {
@@ -69,7 +69,7 @@ export class PostgresCheckpointStorage extends PostgresReader implements ChunkSt
   }
 
   async collect(options: { signal?: AbortSignal } = {}): Promise<CollectResult> {
-    return new PostgresCollector(this.connection, options.signal).run();
+    return collectChunks(this.connection, options.signal);
   }
 
   async checkIntegrity(): Promise<string[]> {

@@ -10,8 +10,15 @@ import type { PostgresConnection } from './schema/postgres-connection.ts';
 const LOOK_EVERY_MS = 2_000;
 const PAGE = 500;
 
-type Columns = CheckpointColumns<PostgresForm>;
-type Found = Row & Partial<Columns> & { floor: string; stored: string | null };
+/** What was stored since a transaction (or since now), and the first transaction that is under way; that alone if there is nothing. */
+const STORED = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS floor, c.stored::text AS stored, ${POSTGRES_DIALECT.checkpoint}
+  FROM (SELECT 1) AS always LEFT JOIN LATERAL (
+    SELECT * FROM {s}.checkpoint WHERE tenant = $1 AND NOT deleted
+      AND (stored, id) > (coalesce($2::bigint, pg_snapshot_xmin(pg_current_snapshot())::text::bigint), $3) ORDER BY stored, id LIMIT ${PAGE}
+  ) AS c ON true ORDER BY c.stored, c.id`;
+
+type Stored = Row & CheckpointColumns<PostgresForm> & { readonly floor: string; readonly stored: string };
+type Found = Stored | { readonly floor: string; readonly stored: null };
 
 /**
  * Watches what any process stores. A notification only says "look"; what is new is found by the transactions that stored it: all that
@@ -22,7 +29,8 @@ export class PostgresWatch implements StorageWatch {
   readonly #watcher: CheckpointWatcher;
   /** What was told already and may be found again, with the transaction that stored it. */
   readonly #told = new Map<string, bigint>();
-  #floor = '0';
+  /** The first transaction that was under way at the last look. */
+  #floor: string | null = null;
   #client: pg.Client | undefined;
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
@@ -36,19 +44,13 @@ export class PostgresWatch implements StorageWatch {
 
   /** From here on everything is told. */
   async start(): Promise<void> {
-    const [row] = await this.#connection.read<{ floor: string }>(
-      'SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS floor, $1::text AS tenant',
-      [this.#connection.tenant],
-    );
-    this.#floor = row?.floor ?? '0';
-    for (const { id, stored } of await this.#read({ stored: this.#floor, id: '' }, 'all')) this.#told.set(id, stored);
+    await this.#readNew(); // what is there already
     this.#timer = setInterval(() => this.#look(), LOOK_EVERY_MS);
     this.#timer.unref();
     void this.#listen();
   }
 
   async close(): Promise<void> {
-    if (this.#isClosed) return;
     this.#isClosed = true;
     clearInterval(this.#timer);
     this.#client?.connection.stream.destroy(); // a server that cannot be reached would not answer a goodbye
@@ -63,86 +65,71 @@ export class PostgresWatch implements StorageWatch {
       try {
         await client.connect();
         this.#client = client;
-        client.on('notification', () => this.#look());
-        const { rows } = await client.query<{ channel: string }>(
-          this.#connection.sql('SELECT {s}.channel($1) AS channel'),
-          [this.#connection.tenant],
-        );
-        await client.query(`LISTEN ${rows[0]?.channel}`);
-        await client.query(this.#connection.sql('SELECT pg_advisory_lock_shared({s}.listen_key($1))'), [
-          this.#connection.tenant,
-        ]);
+        await this.#hear(client);
         failures = 0;
         this.#look(); // what was stored while nobody listened
         await ended;
       } catch (error) {
-        if (!this.#isClosed) this.#report(error);
+        this.#report(error);
       }
       client.connection.stream.destroy();
       if (!this.#isClosed) await new Promise((resolve) => setTimeout(resolve, pauseAfter(++failures)).unref());
     }
   }
 
+  /** The lock tells those who commit that somebody listens. */
+  async #hear(client: pg.Client): Promise<void> {
+    const ask = <Result extends Row>(sql: string) =>
+      client.query<Result>(this.#connection.sql(sql), [this.#connection.tenant]);
+    client.on('notification', () => this.#look());
+    const { rows } = await ask<{ channel: string }>('SELECT {s}.channel($1) AS channel');
+    await client.query(`LISTEN ${rows[0]?.channel}`);
+    await ask('SELECT pg_advisory_lock_shared({s}.listen_key($1))');
+  }
+
   #look(): void {
     if (this.#isClosed) return;
     this.#mustLookAgain = true;
-    this.#looking ??= this.#lookOn().finally(() => {
+    this.#looking ??= this.#tellNew().finally(() => {
       this.#looking = undefined;
     });
   }
 
-  async #lookOn(): Promise<void> {
+  async #tellNew(): Promise<void> {
     while (this.#mustLookAgain && !this.#isClosed) {
       this.#mustLookAgain = false;
       try {
-        await this.#tellNew();
+        const rows = await this.#readNew();
+        if (rows.length > 0) this.#watcher.onCheckpoints(rows);
       } catch (error) {
-        if (!this.#isClosed) this.#report(error);
+        this.#report(error);
       }
     }
   }
 
-  async #tellNew(): Promise<void> {
-    const rows = await this.#read({ stored: this.#floor, id: '' }, 'new');
-    for (const { id, stored } of rows) this.#told.set(id, stored);
-    const floor = BigInt(this.#floor);
-    for (const [id, stored] of this.#told) if (stored < floor) this.#told.delete(id);
-    if (rows.length > 0) this.#watcher.onCheckpoints(rows.map(({ row }) => row));
+  /** What was stored since the floor and was not read before. The floor then rises. */
+  async #readNew(): Promise<CheckpointRow[]> {
+    const { rows, floor } = await this.#readStored();
+    const fresh = rows.filter(({ id }) => !this.#told.has(id));
+    for (const { id, stored } of fresh) this.#told.set(id, BigInt(stored));
+    for (const [id, stored] of this.#told) if (stored < BigInt(floor)) this.#told.delete(id);
+    this.#floor = floor;
+    return fresh.map((row) => decodeCheckpoint(row, POSTGRES_CODEC));
   }
 
-  /** Everything stored since the floor, in pages; the floor then rises to that of the first page's snapshot. */
-  async #read(
-    from: { stored: string; id: string },
-    which: 'all' | 'new',
-  ): Promise<{ id: string; stored: bigint; row: CheckpointRow }[]> {
-    const sql = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS floor, c.stored::text AS stored, ${POSTGRES_DIALECT.checkpoint}
-      FROM (SELECT 1) AS always LEFT JOIN LATERAL (
-        SELECT * FROM {s}.checkpoint WHERE tenant = $1 AND (stored, id) > ($2::bigint, $3) AND NOT deleted ORDER BY stored, id LIMIT ${PAGE}
-      ) AS c ON true ORDER BY c.stored, c.id`;
-    const found: { id: string; stored: bigint; row: CheckpointRow }[] = [];
+  /** In pages; the floor is that of the first page's snapshot. */
+  async #readStored(): Promise<{ readonly rows: readonly Stored[]; readonly floor: string }> {
+    const rows: Stored[] = [];
     let floor: string | undefined;
-    for (let { stored, id } = from; ; ) {
-      const rows = await this.#connection.read<Found>(sql, [this.#connection.tenant, stored, id]);
-      floor ??= rows[0]?.floor;
-      const page = rows.filter((row) => row.stored !== null);
-      for (const row of page) {
-        if (which === 'new' && this.#told.has(row.id as string)) continue;
-        found.push({
-          id: row.id as string,
-          stored: BigInt(row.stored as string),
-          row: decodeCheckpoint(row as Columns, POSTGRES_CODEC),
-        });
-      }
-      const last = page.at(-1);
-      if (last === undefined || page.length < PAGE) break;
-      stored = last.stored as string;
-      id = last.id as string;
+    for (let last = { stored: this.#floor, id: '' }; ; last = rows.at(-1) ?? last) {
+      const page = await this.#connection.read<Found>(STORED, [this.#connection.tenant, last.stored, last.id]);
+      floor ??= page[0]?.floor ?? '0';
+      rows.push(...page.filter((row): row is Stored => row.stored !== null));
+      if (page.length < PAGE) return { rows, floor };
     }
-    this.#floor = floor ?? this.#floor;
-    return found;
   }
 
   #report(error: unknown): void {
-    this.#watcher.onError(error);
+    if (!this.#isClosed) this.#watcher.onError(error);
   }
 }

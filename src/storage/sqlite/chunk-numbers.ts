@@ -4,7 +4,7 @@ import type { Digest } from '../../core/tree/chunk.ts';
 import { splitDigests } from '../../core/tree/chunk.ts';
 import type { SqliteConnection } from '../database/sqlite-connection.ts';
 import type { SqlStatement } from '../database/sqlite-driver.ts';
-import { DIGEST_BYTES, PREFIX_BYTES, packDigest, packRefs, unpackDigest } from './sqlite-codec.ts';
+import { DIGEST_BYTES, joinDigest, PREFIX_BYTES, packDigest, packRefs, unpackDigest } from './sqlite-codec.ts';
 
 /** The first byte of a list of refs: digests of 32 bytes each, or numbers of chunks, seven bits a byte, lowest first. */
 const BY_DIGEST = 0;
@@ -145,7 +145,7 @@ export class ChunkNumbers {
         `Chunk number ${number} is missing, and something refers to it. Run verify to see what it affects.`,
       );
     }
-    const digest = unpackDigest(Buffer.concat([row.prefix, row.rest]));
+    const digest = joinDigest(row);
     this.remember(digest, number);
     return digest;
   }
@@ -154,8 +154,9 @@ export class ChunkNumbers {
 /** Reads either stored form. */
 export function readRefs(stored: Uint8Array | null): { digests?: Digest[]; numbers: number[] } {
   if (stored === null) return { numbers: [] };
-  if (stored[0] === BY_NUMBER) return { numbers: readNumbers(stored) };
-  const isWhole = stored[0] === BY_DIGEST && stored.length > 1 && (stored.length - 1) % DIGEST_BYTES === 0;
+  const isBytes = stored instanceof Uint8Array; // in a damaged file it may be anything
+  if (isBytes && stored[0] === BY_NUMBER) return { numbers: readNumbers(stored) };
+  const isWhole = isBytes && stored[0] === BY_DIGEST && stored.length > 1 && (stored.length - 1) % DIGEST_BYTES === 0;
   if (!isWhole) throw new CorruptError('A list of references is damaged. Run verify to see what it affects.');
   return { digests: splitDigests(unpackDigest(stored.subarray(1))), numbers: [] };
 }

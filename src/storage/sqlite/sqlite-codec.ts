@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { CorruptError, InvalidInputError } from '../../core/errors.ts';
 import { type Digest, splitDigests } from '../../core/tree/chunk.ts';
+import { STUB_START } from '../../core/tree/object-stub.ts';
 import type { NewCheckpoint } from '../contract.ts';
 import { DICTIONARY_1 } from './compression-dictionary.ts';
 
@@ -36,9 +37,9 @@ export function encodePlain(text: string): string | Uint8Array {
   return text.includes('\0') ? Buffer.concat([Buffer.of(PLAIN), Buffer.from(text)]) : text;
 }
 
-/** Stores texts deflated, if that makes them smaller. */
+/** Stores texts deflated, if that makes them smaller; but not what names an object, which is looked for. */
 export function encodeCompressed(text: string): string | Uint8Array {
-  if (text.length < MIN_COMPRESSED_CHARS) return encodePlain(text);
+  if (text.length < MIN_COMPRESSED_CHARS || text.startsWith(STUB_START)) return encodePlain(text);
   const bytes = Buffer.from(text);
   if (bytes.length > MAX_INFLATED_BYTES) return encodePlain(text);
   const deflated = zlib().deflateRawSync(bytes, { level: LEVEL, dictionary: DICTIONARY_1 });
@@ -103,7 +104,7 @@ export type RecordColumns = {
 
 /** Reads every stored form of a record back. */
 export function decodeRecord({ id, session, branch, timestampMs, body }: RecordColumns): string {
-  if (typeof body === 'string' || body[0] !== PACKED) return decodeText(body);
+  if (!(body instanceof Uint8Array) || body[0] !== PACKED) return decodeText(body);
   const bytes = asBuffer(body);
   const [stateDigest, parentDigest] = splitDigests(bytes.toString('hex', 1, RECORD_TEXT_AT));
   const [parent, size, said, rest] = bytes.toString('utf8', RECORD_TEXT_AT).split('\n');
@@ -126,6 +127,12 @@ export function packDigest(digest: string): Buffer {
 
 export function unpackDigest(bytes: Uint8Array): Digest {
   return asBuffer(bytes).toString('hex') as Digest;
+}
+
+/** The digest whose halves two columns hold; in a damaged file they may hold anything. */
+export function joinDigest({ prefix, rest }: { readonly prefix: unknown; readonly rest: unknown }): Digest {
+  if (prefix instanceof Uint8Array && rest instanceof Uint8Array) return unpackDigest(Buffer.concat([prefix, rest]));
+  throw new CorruptError('A digest is damaged. Run verify to see what it affects.');
 }
 
 /** Digests side by side, 32 bytes each. */

@@ -21,6 +21,8 @@ export function deleteCheckpoints(
     'UPDATE checkpoint SET deleted=1, timestamp=?, branch=?, type=?, status=?, agent=?, user=?, idempotency=NULL, root_refs=NULL, root_text=NULL, mark=?, body=? WHERE n=?',
   );
   const unname = connection.prepare('DELETE FROM ref WHERE session=? AND kind=? AND name=?');
+  // What was filed under a checkpoint goes with it.
+  const unlog = connection.prepare('DELETE FROM effect WHERE session=? AND branch=?');
   const deleted: CheckpointId[] = [];
   for (const { id, body } of deletions) {
     const row = isBindable(id) ? (select.get(id) as LiveColumns | undefined) : undefined;
@@ -31,7 +33,7 @@ export function deleteCheckpoints(
     // A tombstone is found by what its own record says, as every other checkpoint is.
     const columns = Object.values(filedUnder(JSON.parse(body) as Partial<CheckpointHeader>));
     bury.run(...columns, check, options.encodeText(body), row.n);
-    removeLog(connection, row.session, id);
+    if (Number(unlog.run(row.session, id).changes) > 0) noteReuse(connection);
     deleted.push(id);
   }
   return deleted;
@@ -69,14 +71,6 @@ export function dropEffects(connection: SqliteConnection, { sessionId, branch, b
     .run(sessionId, branch, before, limit);
   if (Number(changes) > 0) noteReuse(connection);
   return Number(changes);
-}
-
-/** What was filed under a checkpoint goes with it. */
-function removeLog(connection: SqliteConnection, session: number, id: CheckpointId): void {
-  const { changes } = connection.prepare('DELETE FROM effect WHERE session=? AND branch=?').run(session, id);
-  if (Number(changes) === 0) return;
-  connection.prepare("DELETE FROM ref WHERE session=? AND kind='log' AND name=?").run(session, id);
-  noteReuse(connection);
 }
 
 /** Numbers of removed rows are used again, so a collector must not trust "greater than what I have seen" any more. */

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { messageOf, SavestateError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/record/id.ts';
+import { OBJECTS_FINDING } from '../../core/tree/object-stub.ts';
 import { decodeEffect, type EffectColumns } from '../database/sql-reader.ts';
 import type { SqliteConnection } from '../database/sqlite-connection.ts';
 import { sqliteModuleName } from '../database/sqlite-driver.ts';
@@ -9,7 +10,7 @@ import { checkEffect, checkFiled, describeEffect, eachRow, type FiledColumns, re
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
 import { DIGEST_BYTES, decodeRecord, PREFIX_BYTES, unpackDigest } from './sqlite-codec.ts';
 import { type SqliteForm, sqliteCodec } from './sqlite-reader.ts';
-import { findSchemaDamage } from './sqlite-schema.ts';
+import { findSchemaDamage, IS_STUB } from './sqlite-schema.ts';
 
 /** Few, because a row may hold a large result. */
 const ROWS_PER_PAGE = 50;
@@ -43,6 +44,7 @@ const CHECKS: readonly Check[] = [
   checkCheckpoints,
   checkEffects,
   checkChunks,
+  checkObjects,
   checkSessions,
   checkEpoch,
 ];
@@ -83,6 +85,10 @@ async function* checkChunks(connection: SqliteConnection): AsyncGenerator<string
     if (!isRefs(row)) yield `${where} has a damaged list of references.`;
     if (row.textType !== 'text' && row.textType !== 'blob') yield `${where} has no text.`;
   }
+}
+
+function checkObjects({ db }: SqliteConnection): string[] {
+  return db.prepare(`SELECT 1 FROM chunk WHERE ${IS_STUB} LIMIT 1`).get() === undefined ? [] : [OBJECTS_FINDING];
 }
 
 function checkSessions({ db }: SqliteConnection): string[] {

@@ -69,6 +69,20 @@ test('a folder that does not exist is named and not created', () => {
   expect(existsSync(join(folder, 'missing'))).toBe(false);
 });
 
+test('[durability.2] a file that was emptied beside its log is refused, and the log left as it is', async () => {
+  const storage = await filled(path, new Builders());
+  const copy = join(folder, 'copy.db');
+  for (const part of ['', '-wal']) copyFileSync(`${path}${part}`, `${copy}${part}`);
+  await storage.close();
+  writeFileSync(copy, '');
+  const log = readFileSync(`${copy}-wal`);
+  expect(log.length).toBeGreaterThan(0);
+  expect(openError({ path: copy })).toMatchObject({ code: 'CORRUPT', message: expect.stringContaining('its log') });
+  expect(readFileSync(`${copy}-wal`).equals(log)).toBe(true);
+  rmSync(`${copy}-wal`);
+  expect(openError({ path: copy })).toBeUndefined();
+});
+
 test('a folder in place of the file is refused', () => {
   mkdirSync(path);
   expect(openError({ path })).toMatchObject({ code: 'STORAGE', message: expect.stringMatching(/not a file/) });

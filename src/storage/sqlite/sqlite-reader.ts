@@ -1,4 +1,3 @@
-import { Buffer } from 'node:buffer';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CorruptError } from '../../core/errors.ts';
 import type { Chunk, Digest } from '../../core/tree/chunk.ts';
@@ -14,10 +13,10 @@ import {
   decodeRecord,
   decodeText,
   isDigest,
+  joinDigest,
   PREFIX_BYTES,
   packDigest,
   type RecordColumns,
-  unpackDigest,
 } from './sqlite-codec.ts';
 import { readBatch, readTree } from './sqlite-tree-reader.ts';
 
@@ -173,15 +172,16 @@ export abstract class SqliteReader extends SqlReader<SqliteConnection, SqliteFor
     const sql = `SELECT prefix, rest FROM chunk ${where.sql} ORDER BY prefix ${where.page(limit)}`;
     const { connection } = this;
     return connection.read(() =>
-      (connection.prepare(sql).all(...where.values) as { prefix: Uint8Array; rest: Uint8Array }[]).map(
-        ({ prefix, rest }) => unpackDigest(Buffer.concat([prefix, rest])),
-      ),
+      (connection.prepare(sql).all(...where.values) as { prefix: unknown; rest: unknown }[]).map(joinDigest),
     );
   }
 }
 
 /** A damaged row belongs to no session, and must not go missing without a word: what it protects would be taken for unprotected. */
 function toRef({ sessionId, kind, name, target, check }: RefColumns): Ref {
-  if (typeof sessionId === 'string') return { sessionId, kind, name, target, check };
-  throw new CorruptError('A branch, tag or other ref belongs to a session that is not there. Run verify.');
+  const isWhole = [kind, name, target, check].every((column) => typeof column === 'string');
+  if (typeof sessionId === 'string' && isWhole) return { sessionId, kind, name, target, check };
+  throw new CorruptError(
+    'A branch, tag or other ref is damaged, or belongs to a session that is not there. Run verify.',
+  );
 }

@@ -1,4 +1,5 @@
 import { CorruptError, InvalidInputError, UnsupportedError } from '../../core/errors.ts';
+import { MAX_STUB_BYTES, STUB_START } from '../../core/tree/object-stub.ts';
 import type { SqliteTables } from '../database/sqlite-connection.ts';
 import type { SqlDatabase } from '../database/sqlite-driver.ts';
 
@@ -34,6 +35,9 @@ const SCHEMA: readonly string[] = [
   'CREATE UNIQUE INDEX effect_place ON effect(session, branch, ordinal)',
   'CREATE TABLE epoch(n INTEGER PRIMARY KEY, value INTEGER NOT NULL)',
 ];
+
+/** Whether a chunk's text lies in an object store. Long texts are not read for it; what names an object is never compressed. */
+export const IS_STUB = `octet_length(text) < ${MAX_STUB_BYTES} AND text GLOB '${STUB_START}*'`;
 
 /** Whether the file is new; throws for another program's database and for a newer format. */
 function isEmpty(db: SqlDatabase, path: string): boolean {

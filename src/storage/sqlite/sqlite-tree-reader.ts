@@ -67,6 +67,7 @@ export function readBatch(connection: SqliteConnection, wanted: readonly number[
 function splitLines(bytes: Uint8Array): [number, Row][] {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const whole = buffer.toString('latin1');
+  const isPlain = isAscii(buffer);
   const rows: [number, Row][] = [];
   for (let from = 0; from < whole.length; ) {
     const end = whole.indexOf('\n', from);
@@ -76,7 +77,8 @@ function splitLines(bytes: Uint8Array): [number, Row][] {
     const textAt = digestAt + DIGEST_CHARS;
     const digest = whole.slice(digestAt, textAt).toLowerCase() as Digest;
     const refs = digestAt - 1 === refsAt ? null : Buffer.from(whole.slice(refsAt, digestAt - 1), 'hex');
-    const text = isAscii(buffer.subarray(textAt, to)) ? whole.slice(textAt, to) : buffer.toString('utf8', textAt, to);
+    const isSlice = isPlain || isAscii(buffer.subarray(textAt, to));
+    const text = isSlice ? whole.slice(textAt, to) : buffer.toString('utf8', textAt, to);
     rows.push([Number(whole.slice(from, refsAt - 1)), { digest, text, refs }]);
     from = to + 1;
   }

@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer';
 import { CorruptError, hasErrorCode } from '../../core/errors.ts';
 import type { CheckpointId } from '../../core/record/id.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
+import { STUB_START } from '../../core/tree/object-stub.ts';
 import type { CheckpointRow, Commit, CommitResult, NewEffect, RefChange } from '../contract.ts';
 import type { SqliteConnection } from '../database/sqlite-connection.ts';
 import type { SqlStatement } from '../database/sqlite-driver.ts';
@@ -11,6 +12,7 @@ import { isBindable } from '../sql-text.ts';
 import type { ChunkNumbers } from './chunk-numbers.ts';
 import type { PreparedChunk, PreparedCommit, PreparedRef } from './prepared-commit.ts';
 import { unpackDigest } from './sqlite-codec.ts';
+import { IS_STUB } from './sqlite-schema.ts';
 
 /** Writes commits inside a transaction that its caller opened. */
 export class SqliteWriter {
@@ -23,6 +25,7 @@ export class SqliteWriter {
   readonly #deleteRef: SqlStatement;
   readonly #insertChunk: SqlStatement;
   readonly #selectRest: SqlStatement;
+  readonly #fillStub: SqlStatement;
   readonly #insertCheckpoint: SqlStatement;
   readonly #selectEffect: SqlStatement;
   readonly #replaceEffect: SqlStatement;
@@ -44,6 +47,7 @@ export class SqliteWriter {
       'INSERT INTO chunk(n, prefix, rest, refs, text) VALUES(?,?,?,?,?) ON CONFLICT(prefix) DO NOTHING',
     );
     this.#selectRest = db.prepare('SELECT n, rest FROM chunk WHERE prefix=?');
+    this.#fillStub = db.prepare(`UPDATE chunk SET text=? WHERE n=? AND ${IS_STUB}`);
     this.#insertCheckpoint = db.prepare(
       'INSERT INTO checkpoint(session, root_refs, deleted, id, timestamp, branch, type, status, agent, user, idempotency, digest, body, root_text) VALUES(?,?,0,?,?,?,?,?,?,?,?,?,?,?)',
     );
@@ -161,11 +165,23 @@ export class SqliteWriter {
 
   #writeChunks(chunks: readonly PreparedChunk[]): void {
     for (const { digest, prefix, rest, refs, text } of chunks) {
-      if (this.#numbers.has(digest)) continue;
-      const number = this.#numbers.next;
-      const { changes } = this.#insertChunk.run(number, prefix, rest, this.#numbers.pack(refs), text);
-      this.#numbers.remember(digest, Number(changes) === 1 ? number : this.#findStored(prefix, rest));
+      const number = this.#numbers.has(digest) ? this.#numbers.find(digest) : undefined;
+      if (number === undefined) this.#addChunk({ digest, prefix, rest, refs, text });
+      else this.#fill(number, text);
     }
+  }
+
+  #addChunk({ digest, prefix, rest, refs, text }: PreparedChunk): void {
+    const { next } = this.#numbers;
+    const { changes } = this.#insertChunk.run(next, prefix, rest, this.#numbers.pack(refs), text);
+    const number = Number(changes) === 1 ? next : this.#findStored(prefix, rest);
+    if (number !== next) this.#fill(number, text);
+    this.#numbers.remember(digest, number);
+  }
+
+  /** What lies in an object store is stored here, too, if it is brought whole: who brings it may not have that store. */
+  #fill(number: number, text: PreparedChunk['text']): void {
+    if (typeof text !== 'string' || !text.startsWith(STUB_START)) this.#fillStub.run(text, number);
   }
 
   /** The number of a chunk that is stored already. */

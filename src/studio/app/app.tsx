@@ -18,11 +18,15 @@ const StorageScreen = lazy(async () => ({ default: (await import('../storage/sto
 const RunsScreen = lazy(async () => ({ default: (await import('../runs/runs-screen.tsx')).RunsScreen }));
 const MemoryScreen = lazy(async () => ({ default: (await import('../memory/memory-screen.tsx')).MemoryScreen }));
 
+/** What lies above the screen. */
+type Above = 'palette' | 'keys';
+
 /** The page: the rail, the screen that the address names, and what lies above them. */
 export function App() {
   const place = usePlace();
-  const [above, setAbove] = useState<'palette' | 'keys' | undefined>();
-  const close = () => setAbove(undefined);
+  const [above, setAbove] = useState<Above | undefined>();
+  // The browser tells a little later that one was closed: another may be open by then.
+  const close = (closed: Above) => setAbove((now) => (now === closed ? undefined : now));
   const keys: KeyMap = {
     '/': () => setAbove('palette'),
     'Ctrl+k': () => setAbove('palette'),
@@ -43,8 +47,8 @@ export function App() {
           <Screen place={place} onSearch={() => setAbove('palette')} />
         </Suspense>
       </main>
-      {above === 'palette' && <Palette onClose={close} />}
-      {above === 'keys' && <KeyHelp onClose={close} />}
+      {above === 'palette' && <Palette onClose={() => close('palette')} />}
+      {above === 'keys' && <KeyHelp onClose={() => close('keys')} />}
     </>
   );
 }

@@ -1,4 +1,4 @@
-import { formatCost, formatDuration, formatShort, quoteArgument, shortId } from '../data/format.ts';
+import { formatCost, formatDuration, formatShort, quoteArgument } from '../data/format.ts';
 import { AgentSquare } from '../parts/agent.tsx';
 import { CommandLine } from '../parts/command.tsx';
 import { Icon } from '../parts/icon.tsx';
@@ -76,7 +76,7 @@ function Chance({ compared: { forkPoint }, sessionId }: { compared: Compared; se
         One run of each. Answers of models vary: try the change several times, against a control.
       </p>
       <CommandLine
-        command={`savestate trial ${shortId(forkPoint.id)} --session ${quoteArgument(sessionId)} --system 'agent=new prompt' --repeats 5`}
+        command={`savestate trial ${forkPoint.id} --session ${quoteArgument(sessionId)} --system 'agent=new prompt' --repeats 5`}
       />
     </div>
   );

@@ -59,9 +59,9 @@ export function formatDate(timeMs: number): string {
   return new Date(timeMs).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 }
 
-/** An id as short as it is told apart by eye: without `chk_`, ten letters. */
+/** An id as the command line shows it: without `chk_`, its time and what is counted within one. Commands name it whole. */
 export function shortId(id: string): string {
-  return id.replace(/^chk_/, '').slice(0, 10);
+  return id.replace(/^chk_/, '').slice(0, 13);
 }
 
 /** Escape codes, and marks that turn the direction of what follows: stored text must not look like something else. */

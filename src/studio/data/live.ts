@@ -1,6 +1,5 @@
 import { useSyncExternalStore } from 'react';
-import { ResponseError } from '../../server/client/client.ts';
-import type { StreamEvent } from '../../server/client/read-events.ts';
+import { ResponseError, type StreamEvent } from '../../server/client/client.ts';
 import { replies, server } from './server.ts';
 
 /** How the stream of events is: told to the person, so that a page that stands still is not taken for a quiet agent. */

@@ -1,4 +1,4 @@
-import type { StreamEvent } from '../../server/client/read-events.ts';
+import type { StreamEvent } from '../../server/client/client.ts';
 import { live } from './live.ts';
 import { ask, type Reply } from './server.ts';
 

@@ -49,7 +49,7 @@ export function DiffScreen({ sessionId, query }: { sessionId: string; query: URL
           </Link>
         )}
         <CopyCommand
-          command={`savestate diff ${shortId(before?.id ?? a ?? '')} ${shortId(after?.id ?? b ?? '')} --session ${quoteArgument(sessionId)}`}
+          command={`savestate diff ${before?.id ?? a ?? ''} ${after?.id ?? b ?? ''} --session ${quoteArgument(sessionId)}`}
         />
       </header>
       {b === undefined ? (

@@ -1,5 +1,5 @@
 import { memo, useState } from 'react';
-import { countOf, formatBytes, quoteArgument, shortId } from '../data/format.ts';
+import { countOf, formatBytes, quoteArgument } from '../data/format.ts';
 import { ask, newKey } from '../data/server.ts';
 import type { Timeline } from '../data/timeline.ts';
 import { useReply } from '../data/use-reply.ts';
@@ -208,7 +208,7 @@ function forkCommand({
     ([path, text]) => ` --set ${quoteArgument(`${path}=${JSON.stringify(text)}`)}`,
   );
   return [
-    `savestate fork ${shortId(id)} --session ${quoteArgument(sessionId)}`,
+    `savestate fork ${id} --session ${quoteArgument(sessionId)}`,
     branch === '' ? '' : ` -b ${quoteArgument(branch)}`,
     ...sets,
     edit.state === undefined ? '' : ' --patch patch.json',

@@ -60,7 +60,8 @@ function isCovered(key: string): boolean {
 
 /** Whether what has the focus takes this key: a field all of them where somebody types, those that choose where somebody chooses; what can be pressed, those that press. */
 function isForField({ target, key }: KeyboardEvent): boolean {
-  if (!(target instanceof HTMLElement)) return false;
+  // A dialog that was just closed may keep the focus for a moment.
+  if (!(target instanceof HTMLElement) || target.closest('dialog:not([open])') !== null) return false;
   if ((key === 'Enter' || key === ' ') && target.closest('button, a, summary') !== null) return true;
   const isChoice = target.matches('input[type="radio"], input[type="checkbox"]');
   return isChoice

@@ -1,5 +1,5 @@
 import { useRef, useState } from 'react';
-import { quoteArgument, shortId } from '../data/format.ts';
+import { quoteArgument } from '../data/format.ts';
 import { useReply } from '../data/use-reply.ts';
 import { useKeys } from '../frame/keys.ts';
 import { CodeLines, CommandLine } from '../parts/command.tsx';
@@ -154,7 +154,7 @@ function commandOf(
 ): string {
   const session = `--session ${quoteArgument(sessionId)}`;
   const said = run.prompt === '' ? '' : ` --prompt ${quoteArgument(run.prompt)}`;
-  if (!run.isInPlace) return `savestate resume ${shortId(id)} ${session} -n ${run.rounds} --mode ${run.mode}${said}`;
+  if (!run.isInPlace) return `savestate resume ${id} ${session} -n ${run.rounds} --mode ${run.mode}${said}`;
   return run.prompt === ''
     ? `savestate continue ${session} -n ${run.rounds}`
     : `savestate run ${session} -n ${run.rounds} ${quoteArgument(run.prompt)}`;
@@ -189,9 +189,8 @@ function wordsOf(kind: string | undefined, { isHead }: Origin): string {
 /** The command that goes on; where only the person's program can, what makes or shows the state that it finds. */
 function continueCommands(kind: string | undefined, { sessionId, id = '', isHead }: Origin): readonly string[] {
   const session = `--session ${quoteArgument(sessionId)}`;
-  if (kind !== undefined)
-    return [isHead ? `savestate continue ${session}` : `savestate resume ${shortId(id)} ${session}`];
-  return [isHead ? `savestate show @ ${session}` : `savestate rewind ${shortId(id)} ${session}`];
+  if (kind !== undefined) return [isHead ? `savestate continue ${session}` : `savestate resume ${id} ${session}`];
+  return [isHead ? `savestate show @ ${session}` : `savestate rewind ${id} ${session}`];
 }
 
 function codeOf(kind: string | undefined, { sessionId, id = '', isHead }: Origin): string {

@@ -1,4 +1,4 @@
-import { countOf, quoteArgument, shortId } from '../data/format.ts';
+import { countOf, quoteArgument } from '../data/format.ts';
 import { Link } from '../frame/link.tsx';
 import { sessionAddress, setQuery } from '../frame/place.ts';
 import type { Look } from '../look/look.ts';
@@ -51,11 +51,7 @@ export function BisectBand({ look, query }: { look: Look; query: URLSearchParams
           Fork at {nameOf(good)}
         </Link>
       )}
-      <CopyCommands
-        commands={[
-          `savestate bisect start ${shortId(badId ?? '')} ${shortId(goodId ?? '')} --session ${quoteArgument(sessionId)}`,
-        ]}
-      />
+      <CopyCommands commands={[`savestate bisect start ${badId} ${goodId} --session ${quoteArgument(sessionId)}`]} />
       <button
         type="button"
         className="btn sm quiet"

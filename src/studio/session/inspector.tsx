@@ -51,7 +51,7 @@ export function Inspector(props: Look) {
                     <Icon name="export" small />
                     Export session
                   </a>
-                  <CommandLine command={`savestate show ${shortId(id)} --session ${quoteArgument(sessionId)}`} />
+                  <CommandLine command={`savestate show ${id} --session ${quoteArgument(sessionId)}`} />
                 </div>
               </>
             )}

@@ -39,10 +39,11 @@ export function useVerification(): Verification {
 export function VerifyButton({ verification: { report, isBusy, verify } }: { verification: Verification }) {
   return (
     <>
-      {report?.status === 'clean' && (
+      {report !== undefined && report.status !== 'damaged' && (
         <span className="status ok">
           <Icon name="shield" small />
           Verified: {formatCount(report.chunks)} chunks
+          {report.forgotten.length > 0 && `; ${countOf(report.forgotten.length, 'session')} without a key`}
         </span>
       )}
       <button

@@ -88,9 +88,13 @@ export class Builders {
 /** A session id, checked as the manager checks it. */
 export const session = (text: string): SessionId => parseSessionId(text);
 
+/** What a commit brings besides its checkpoint. `from`: it moves the branch `main`, which is expected there. */
+export type CommitParts = Omit<Commit, 'sessionId' | 'checkpoint'> & { readonly from?: string | null };
+
 /** A commit of one checkpoint into its own session. */
-export function commitOf(checkpoint: NewCheckpoint, rest: Omit<Commit, 'sessionId' | 'checkpoint'> = {}): Commit {
-  return { sessionId: checkpoint.header.sessionId, checkpoint, ...rest };
+export function commitOf(checkpoint: NewCheckpoint, { from, ...rest }: CommitParts = {}): Commit {
+  const refs = from === undefined ? {} : { refs: [moveBranch('main', checkpoint, from)] };
+  return { sessionId: checkpoint.header.sessionId, checkpoint, ...refs, ...rest };
 }
 
 /** A root or text with references to these chunks. */

@@ -1,7 +1,7 @@
 import type { JsonValue } from '../../core/value/json.ts';
-import type { NewCheckpoint } from '../../storage/contract.ts';
-import { commitOf, deletionOf, rowOf, session, tombstoneRowOf } from './builders.ts';
-import { ALL, assertSame, everything, rule } from './contract-test.ts';
+import type { CheckpointQuery, CheckpointRow, NewCheckpoint } from '../../storage/contract.ts';
+import { commitOf, rowOf, session, tombstoneRowOf } from './builders.ts';
+import { ALL, assertSame, everything, readPages, rule } from './contract-test.ts';
 import { HOSTILE_NAMES, HOSTILE_TEXTS } from './hostile-text.ts';
 
 /** Values that a careless comparison takes for one another. */
@@ -57,13 +57,8 @@ export const listingRules = [
   }),
 
   rule('[storage.8] bounds of time are inclusive', async ({ store, finds }) => {
-    const times = [
-      { timestampMs: 0 },
-      { timestampMs: 1_000 },
-      { timestampMs: 2_000.5 },
-      { timestampMs: 3_000 },
-    ] as const;
-    const [zero, a, b, c] = await store(times);
+    const at = (timestampMs: number) => ({ timestampMs });
+    const [zero, a, b, c] = await store([at(0), at(1_000), at(2_000.5), at(3_000)]);
     await finds({ fromMs: 1_000 }, [a, b, c]);
     await finds({ toMs: 2_000.5 }, [zero, a, b]);
     await finds({ fromMs: 2_000.5, toMs: 2_000.5 }, [b]);
@@ -73,41 +68,43 @@ export const listingRules = [
 
   rule('[storage.7] `limit` and `offset` cut the answer', async ({ storage, store }) => {
     const rows = (await store(Array.from({ length: 9 }, () => ({})))).map(rowOf);
-    assertSame(await storage.listCheckpoints({ order: 'oldest', limit: 4 }), rows.slice(0, 4));
-    assertSame(await storage.listCheckpoints({ order: 'oldest', limit: 4, offset: 3 }), rows.slice(3, 7));
-    assertSame(await storage.listCheckpoints({ limit: 4, offset: 7 }), rows.toReversed().slice(7));
-    assertSame(await storage.listCheckpoints({ limit: 4, offset: 9 }), []);
-    assertSame(await storage.listCheckpoints({ limit: 0 }), []);
-    const after = rows[4]?.id ?? '';
-    assertSame(await storage.listCheckpoints({ order: 'oldest', after, limit: 2, offset: 1 }), rows.slice(6, 8));
+    const lists = async (query: CheckpointQuery, wanted: readonly unknown[]) =>
+      assertSame(await storage.listCheckpoints(query), wanted, JSON.stringify(query));
+    await lists({ order: 'oldest', limit: 4 }, rows.slice(0, 4));
+    await lists({ order: 'oldest', limit: 4, offset: 3 }, rows.slice(3, 7));
+    await lists({ limit: 4, offset: 7 }, rows.toReversed().slice(7));
+    await lists({ limit: 4, offset: 9 }, []);
+    await lists({ limit: 0 }, []);
+    await lists({ order: 'oldest', after: rows[4]?.id ?? '', limit: 2, offset: 1 }, rows.slice(6, 8));
   }),
 
-  rule('[storage.7] pages have no gaps and no repeats while new checkpoints arrive', async ({ storage, store }) => {
-    for (const order of ['oldest', 'newest'] as const) {
-      const sessionId = `paged-${order}`;
-      const old = await store(Array.from({ length: 20 }, () => ({ sessionId })));
-      const arrived: NewCheckpoint[] = [];
-      const seen: string[] = [];
-      for (let page = await storage.listCheckpoints({ sessionId, order, limit: 3 }); page.length > 0; ) {
-        seen.push(...page.map((row) => row.id));
-        if (arrived.length < 5) arrived.push(...(await store([{ sessionId }])));
-        page = await storage.listCheckpoints({ sessionId, order, limit: 3, after: seen.at(-1) ?? '' });
+  rule(
+    '[storage.7] pages have no gaps and no repeats while new checkpoints arrive',
+    async ({ storage, store, save }) => {
+      for (const order of ['oldest', 'newest'] as const) {
+        const sessionId = `paged-${order}`;
+        const old = await store(Array.from({ length: 20 }, () => ({ sessionId })));
+        const arrived: NewCheckpoint[] = [];
+        const seen = await readPages<CheckpointRow>(async ({ after: last }) => {
+          if (last !== undefined && arrived.length < 5) arrived.push(await save({ sessionId }));
+          return storage.listCheckpoints({ sessionId, order, limit: 3, ...(last && { after: last.id }) });
+        });
+        const wanted = order === 'oldest' ? [...old, ...arrived] : old.toReversed();
+        assertSame(seen, wanted.map(rowOf));
       }
-      const wanted = order === 'oldest' ? [...old, ...arrived] : old.toReversed();
-      assertSame(
-        seen,
-        wanted.map(({ header }) => header.id),
-      );
-    }
-  }),
+    },
+  ),
 
-  rule('[storage.7] a cursor need not be the id of a checkpoint that is still there', async ({ storage, store }) => {
-    const [a, b, c] = await store([{}, {}, {}]);
-    await storage.deleteCheckpoints([deletionOf(b)]);
-    assertSame(await storage.listCheckpoints({ order: 'oldest', after: b.header.id, limit: 9 }), [rowOf(c)]);
-    assertSame(await storage.listCheckpoints({ after: b.header.id, limit: 9 }), [rowOf(a)]);
-    assertSame(await storage.listCheckpoints({ order: 'oldest', after: '', limit: 9 }), [rowOf(a), rowOf(c)]);
-  }),
+  rule(
+    '[storage.7] a cursor need not be the id of a checkpoint that is still there',
+    async ({ storage, store, forget }) => {
+      const [a, b, c] = await store([{}, {}, {}]);
+      await forget(b);
+      assertSame(await storage.listCheckpoints({ order: 'oldest', after: b.header.id, limit: 9 }), [rowOf(c)]);
+      assertSame(await storage.listCheckpoints({ after: b.header.id, limit: 9 }), [rowOf(a)]);
+      assertSame(await storage.listCheckpoints({ order: 'oldest', after: '', limit: 9 }), [rowOf(a), rowOf(c)]);
+    },
+  ),
 
   rule('[storage.9] an id prefix is matched literally', async ({ store, finds }) => {
     const [a, b] = await store([{}, {}]);
@@ -163,14 +160,10 @@ export const listingRules = [
   rule('[storage.9] cursors and prefixes are data', async ({ store, finds }) => {
     const stored = await store([{}, {}]);
     for (const text of HOSTILE_TEXTS) {
-      await finds(
-        { idPrefix: text },
-        stored.filter(({ header }) => header.id.startsWith(text)),
-      );
-      await finds(
-        { after: text },
-        stored.filter(({ header }) => header.id > text),
-      );
+      const begun = stored.filter(({ header }) => header.id.startsWith(text));
+      await finds({ idPrefix: text }, begun);
+      const after = stored.filter(({ header }) => header.id > text);
+      await finds({ after: text }, after);
     }
   }),
 
@@ -182,34 +175,30 @@ export const listingRules = [
     }
   }),
 
-  rule('[storage.8] tombstones are listed on request, by what they still say', async ({ storage, store, finds }) => {
-    const [a, b] = await store([{ userId: 'u', metadata: { k: 1 } }, { userId: 'u' }]);
-    await storage.deleteCheckpoints([deletionOf(a)]);
-    assertSame(await storage.listCheckpoints(everything()), [rowOf(b)]);
-    assertSame(await storage.listCheckpoints(everything({ include: 'live' })), [rowOf(b)]);
-    assertSame(await storage.listCheckpoints(everything({ include: 'all' })), [tombstoneRowOf(a), rowOf(b)]);
-    await finds({ include: 'all', branch: 'main', idPrefix: a.header.id }, [a]);
-    await finds({ include: 'all', sessionId: 's-1', toMs: a.header.timestampMs }, [a]);
-    await finds({ include: 'all', userId: 'u' }, [b]);
-    await finds({ include: 'all', type: 'routine' }, [b]);
-    await finds({ include: 'all', metadata: { k: 1 } }, []);
-  }),
+  rule(
+    '[storage.8] tombstones are listed on request, by what they still say',
+    async ({ storage, store, forget, finds }) => {
+      const [a, b] = await store([{ userId: 'u', metadata: { k: 1 } }, { userId: 'u' }]);
+      await forget(a);
+      assertSame(await storage.listCheckpoints(everything()), [rowOf(b)]);
+      assertSame(await storage.listCheckpoints(everything({ include: 'live' })), [rowOf(b)]);
+      assertSame(await storage.listCheckpoints(everything({ include: 'all' })), [tombstoneRowOf(a), rowOf(b)]);
+      await finds({ include: 'all', branch: 'main', idPrefix: a.header.id }, [a]);
+      await finds({ include: 'all', sessionId: 's-1', toMs: a.header.timestampMs }, [a]);
+      await finds({ include: 'all', userId: 'u' }, [b]);
+      await finds({ include: 'all', type: 'routine' }, [b]);
+      await finds({ include: 'all', metadata: { k: 1 } }, []);
+    },
+  ),
 
   rule('[storage.10] sessions are listed once each, in order, page by page', async ({ storage, make, store }) => {
     const names = ['b', 'a-10', 'a-1', 'a', 'A', 'a-2', 'c', 'Z'];
     await store(names.flatMap((sessionId) => [{ sessionId }, { sessionId }]));
     await storage.commit({ sessionId: session('only-ref'), refs: [{ kind: 'mark', name: 'm', target: 'x' }] });
-    await storage.commit({
-      sessionId: session('only-effect'),
-      effects: [make.effect({ sessionId: 'only-effect', ordinal: 0 })],
-    });
+    const sessionId = session('only-effect');
+    await storage.commit({ sessionId, effects: [make.effect({ sessionId, ordinal: 0 })] });
     const wanted = [...names, 'only-ref', 'only-effect'].sort();
     assertSame(await storage.listSessions({ limit: ALL }), wanted);
-    const found: string[] = [];
-    for (let page = await storage.listSessions({ limit: 3 }); page.length > 0; ) {
-      found.push(...page);
-      page = await storage.listSessions({ limit: 3, after: page.at(-1) ?? '' });
-    }
-    assertSame(found, wanted);
+    assertSame(await readPages<string>((cursor) => storage.listSessions({ ...cursor, limit: 3 })), wanted);
   }),
 ];

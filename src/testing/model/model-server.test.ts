@@ -1,8 +1,7 @@
 import { createOpenAI } from '@ai-sdk/openai';
 import { cosineSimilarity, embedMany } from 'ai';
 import { afterEach, expect, test } from 'vitest';
-import { hashedEmbedding } from './hashed-embedding.ts';
-import { type ModelServer, startModelServer } from './model-server.ts';
+import { hashedEmbedding, type ModelServer, startModelServer } from './model-server.ts';
 
 let server: ModelServer;
 afterEach(() => server.close());

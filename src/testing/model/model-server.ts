@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,7 +11,6 @@ import {
   type ServedReply,
   type ServedStream,
 } from './chat-completion-format.ts';
-import { hashedEmbedding } from './hashed-embedding.ts';
 import { formatResponse, formatResponseEvents } from './responses-format.ts';
 import { findAnswer, isFailure, type Script, type ScriptedFailure, type ScriptedReply } from './scripted-answer.ts';
 
@@ -199,4 +199,19 @@ function formatEmbeddings({ input, model, dimensions }: ServerRequest['body']): 
     data: texts.map((text, index) => ({ object: 'embedding', index, embedding: hashedEmbedding(text, size) })),
     usage: { prompt_tokens: tokens, total_tokens: tokens },
   };
+}
+
+/**
+ * A vector of length 1 that depends on the words of a text alone: texts that share words are near each other, and every run gives the
+ * same. It knows nothing of meaning.
+ */
+export function hashedEmbedding(text: string, dimensions = 256): number[] {
+  const vector = Array.from({ length: dimensions }, () => 0);
+  for (const word of text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? ['']) {
+    const digest = createHash('sha256').update(word).digest();
+    const at = digest.readUInt32BE(0) % dimensions;
+    vector[at] = (vector[at] ?? 0) + (digest.readUInt8(4) % 2 === 0 ? 1 : -1);
+  }
+  const length = Math.hypot(...vector) || 1;
+  return vector.map((value) => value / length);
 }

@@ -125,7 +125,7 @@ const bisect = z.union([
 ]);
 
 const verify = z.strictObject({
-  status: z.enum(['clean', 'damaged']),
+  status: z.enum(['clean', 'forgotten', 'damaged']),
   checkpoints: count,
   tombstones: count,
   chunks: count,
@@ -134,6 +134,7 @@ const verify = z.strictObject({
   hasReadData: z.boolean(),
   findings: z.array(z.strictObject({ subject: z.string(), problem: z.string() })),
   damagedCheckpoints: z.array(z.string()),
+  forgotten: z.array(z.strictObject({ sessionId: z.string(), checkpoints: count })),
 });
 
 const prune = z.strictObject({
@@ -151,6 +152,8 @@ const forget = z.strictObject({
   sessions: z.array(z.string()),
   memories: count.optional(),
   left: z.array(z.strictObject({ sessionId: z.string(), checkpoints: z.array(z.string()), steps: count })).optional(),
+  /** Sessions of the user whose key was removed. */
+  unreadable: z.array(z.string()).optional(),
   collected: z.strictObject({ chunks: count, bytes: count }).optional(),
 });
 
@@ -184,6 +187,7 @@ const copy = z.strictObject({
   chunks: count,
   deleted: count,
   deletedSessions: z.array(z.string()),
+  unchecked: count,
   findings: z.array(z.string()),
 });
 

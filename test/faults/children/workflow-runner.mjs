@@ -18,7 +18,7 @@ const manager = openManager(openStorage(storage));
 const executor = new WorkflowExecutor({
   manager,
   registry: createRegistry({ outside, paceMs }),
-  lease: { ttlMs: 400, waitMs: 20_000 },
+  lease: { ttlMs: 5_000, waitMs: 20_000 }, // long enough for a process that is held up on a busy machine,
 });
 await untilFree();
 say({ open: true });

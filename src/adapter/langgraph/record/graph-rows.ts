@@ -69,7 +69,8 @@ export class GraphRows {
     for (let limit = 1; ; limit = LATEST_PAGE) {
       const page = { sessionId, limit, ...(after !== undefined && { after }) };
       const rows = await this.#engine.storage.listCheckpoints(page);
-      const row = rows.find((candidate) => findGraphHeader(parseRow(candidate)) !== undefined);
+      // Nearly always the newest is LangGraph's: opening it tells.
+      const row = limit === 1 ? rows[0] : rows.find((found) => findGraphHeader(parseRow(found)) !== undefined);
       const found = row === undefined ? undefined : await this.open(row.id);
       if (found !== undefined) return found;
       after = rows.at(-1)?.id;

@@ -121,7 +121,7 @@ describe('[langgraph.4] the history of delta channels', () => {
     for (const text of ['a', 'b', 'c']) await graph.invoke({ messages: [human(text)] }, ROOT);
     const manager = new CheckpointManager({ storage });
     const { checkpoints } = await manager.list({ sessionId: 'lg/thread' }, { order: 'oldest' });
-    const doomed = checkpoints.slice(3, 6).map(({ id }) => ({ id, reason: 'the second run' }));
+    const doomed = new Map(checkpoints.slice(3, 6).map(({ id }) => [id, 'the second run']));
     await deleteCheckpoints(engineOf(manager), doomed, { force: true });
     await expect(deltaGraph(new SavestateSaver(storage)).getState(ROOT)).rejects.toMatchObject({ code: 'NOT_FOUND' });
     const { status, findings, damagedCheckpoints } = await manager.verify();

@@ -55,8 +55,6 @@ const PAUSES = { firstMs: 4, maxMs: 250 };
 /** Stores never disagree on an item, so a batch waits its turn; only a storage that refuses everything takes this long. */
 const MAX_WAIT_MS = 60_000;
 
-const DELETE_BATCH = 200;
-
 /**
  * Long-term memory for LangGraph graphs: items in namespaces, found by key, filter and words. A store is one session, and each batch
  * that changes it one checkpoint, so its past can be looked at, compared and forked like that of any other. Pass it as `store`.
@@ -101,14 +99,12 @@ export class SavestateStore extends BaseStore {
   async prune(): Promise<StorePruneReport> {
     return this.#serial.run(async () => {
       const { storage } = this.#engine;
-      const doomed: { id: CheckpointId; reason: string }[] = [];
+      const doomed = new Map<CheckpointId, string>();
       for await (const { id, checkpoint } of readSession(storage, this.#sessionId))
-        if (checkpoint !== undefined) doomed.push({ id, reason: 'only the latest state of its store was kept' });
-      let checkpoints = 0;
-      for (let at = 0; at < doomed.length; at += DELETE_BATCH)
-        checkpoints += (await deleteCheckpoints(this.#engine, doomed.slice(at, at + DELETE_BATCH))).length;
+        if (checkpoint !== undefined) doomed.set(id, 'only the latest state of its store was kept');
+      const deleted = await deleteCheckpoints(this.#engine, doomed);
       const { bytes } = await storage.collect();
-      return { checkpoints, bytes };
+      return { checkpoints: deleted.length, bytes };
     });
   }
 

@@ -4,10 +4,9 @@ import { toOutput } from '../../../view/checkpoint-output.ts';
 import { type Command, type CommandInput, type Context, EXIT, type ExitCode } from '../../base/command.ts';
 import { type BisectState, type BisectVerdict, readBisect, removeBisect, writeBisect } from '../../place/own-files.ts';
 import { readRange, resolveRevision } from '../../revision/resolve-revision.ts';
-import { Bisection } from '../../state/bisection.ts';
 import { formatHeading } from '../../state/checkpoint-text.ts';
 import { formatCount } from '../../terminal/format.ts';
-import { createTest, Search } from './bisect-search.ts';
+import { Bisection, createTest, Search } from './bisect-search.ts';
 
 /** What can be done with a search. */
 const ACTIONS: Readonly<Record<string, Command['run']>> = {

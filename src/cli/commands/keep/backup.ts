@@ -6,9 +6,10 @@ import { copyAsIs, readPlace } from './copied.ts';
 export const command: Command = {
   arguments: '<target>',
   options: [['--mirror', 'also apply deletions to the backup']],
-  details: `The target is a folder (backups/), a file (backup.db) or another storage address; it is created if it does not exist. The backup holds
-the storage as of one moment, even while others save. A repeated backup copies only what is new; a stopped one continues where it was.
-Every chunk is checked and read back. An encrypted storage is backed up as it is, without its keys: keep those elsewhere.
+  details: `The target is a folder (an existing one, or a name that ends with /), a SQLite file (any other name: backup.db) or another storage
+address; it is created if it does not exist. The backup holds the storage as of one moment, even while others save. A repeated backup copies only what is new; a stopped one continues where it was.
+Every record and chunk is checked, and chunks are read back. An encrypted storage is backed up as it is, without its keys: keep those
+elsewhere. If they are at hand (savestate help key), its records are checked with them; else the report says how many were not.
 To restore it: savestate restore-backup <target> --storage <new>.
 Exits with 3 if something could not be copied, because it is damaged or was continued in the target.`,
   examples: [

@@ -6,7 +6,7 @@ import { closing } from '../../base/closing.ts';
 import type { Command, Context } from '../../base/command.ts';
 import { checkApart, parseAddress } from '../../place/address.ts';
 import { formatCount } from '../../terminal/format.ts';
-import { problemsOf, tellCopied, watchCopy } from './copied.ts';
+import { checkLasting, problemsOf, tellCopied, watchCopy } from './copied.ts';
 
 /** Copies sessions to another storage. */
 export const command: Command = {
@@ -39,7 +39,7 @@ it exits with 3 if one still is at the end. With --mirror, deletions follow with
       tenant: input.text('toTenant'),
       schema: input.text('toSchema'),
     });
-    checkApart(from, to);
+    checkApart(from, checkLasting(to));
     const opened = await context.open({ plain: 'allow' }); // the source first, so that nothing is made if it is the wrong one
     const named = context.globals.session === undefined ? undefined : [await opened.session()];
     const options = { mirror: input.flag('mirror'), sessions: named };
@@ -63,7 +63,7 @@ function followCopy(
   return replicate({
     signal: context.signal,
     onPass: (report) => context.say(formatPass(report)),
-    onError: (error) => context.say(`${messageOf(error)} Retrying.`),
+    onError: (error) => context.say(`Retrying: ${messageOf(error)}`),
   });
 }
 

@@ -48,7 +48,7 @@ type Content = { readonly sessionId: string; readonly text: AsyncIterable<string
 async function write(context: Context, input: CommandInput, { sessionId, text }: Content): Promise<undefined> {
   const file = input.text('output');
   if (file === undefined) {
-    for await (const part of text) {
+    for await (const part of oneBehind(text)) {
       await context.checkStop();
       context.terminal.printWhole(part);
     }
@@ -58,6 +58,16 @@ async function write(context: Context, input: CommandInput, { sessionId, text }:
     throw new ConflictError(`The file ${file} already exists. Pass --force to replace it.`);
   const bytes = await writeWhole(context, file, text);
   return context.answer({ file, sessionId, bytes }, () => `${file}: session "${sessionId}", ${formatSize(bytes)}\n`);
+}
+
+/** Each line when the next one could be read: of a session that cannot be read nothing is printed. */
+async function* oneBehind(lines: Content['text']): AsyncGenerator<string> {
+  let before: string | undefined;
+  for await (const line of lines) {
+    if (before !== undefined) yield before;
+    before = line;
+  }
+  if (before !== undefined) yield before;
 }
 
 /** The file appears when it is whole: a command that was stopped leaves none. */

@@ -19,7 +19,7 @@ type Plan = {
   readonly sessions: readonly string[];
   readonly run: () => Promise<number>;
   /** Of a user: what else goes, and what stays. */
-  readonly user?: Pick<ForgottenUser, 'memories' | 'left'>;
+  readonly user?: Pick<ForgottenUser, 'memories' | 'left' | 'unreadable'>;
 };
 
 /** Deletes what was named. */
@@ -70,6 +70,10 @@ async function forget(context: Context, input: CommandInput, opened: OpenStorage
     );
   } else await context.answer(output, () => `Would delete ${what}; nothing was deleted.\n`);
   for (const left of user?.left ?? []) sayLeft(context, left);
+  for (const sessionId of user?.unreadable ?? [])
+    context.say(
+      `Session "${sessionId}" holds checkpoints of this user that nobody can read: their key was removed. It stays; to delete the rest of it: ${context.command(`forget --whole-session ${sessionId}`)}`,
+    );
 }
 
 function sayLeft(context: Context, { sessionId, checkpoints, steps }: ForgottenUser['left'][number]): void {
@@ -114,7 +118,7 @@ async function planSession(opened: OpenStorage, name: string): Promise<Plan> {
   if (sessions.length === 1 && (await storage.readRefs({ sessionId })).length === 0)
     throw new NotFoundError(`There is no session "${sessionId}" in this storage.`);
   let checkpoints = 0;
-  for (const each of sessions) checkpoints += await countReadable(storage, each);
+  for (const each of sessions) checkpoints += await countCheckpoints(storage, each);
   const run = async () => {
     // The thread itself goes last: whoever is interrupted finds it there, and begins again.
     for (const each of sessions.toReversed()) await manager.deleteSession(each);
@@ -129,9 +133,11 @@ async function planSession(opened: OpenStorage, name: string): Promise<Plan> {
   };
 }
 
-/** What is damaged, or whose key was removed, can be deleted, too. */
-async function countReadable(storage: ChunkStorage, sessionId: SessionId): Promise<number> {
+/** What is damaged, or whose key was removed, can be deleted, too. Damage ends the count. */
+async function countCheckpoints(storage: ChunkStorage, sessionId: SessionId): Promise<number> {
   let count = 0;
+  const [forgotten] = (await storage.countForgotten?.({ sessionId })) ?? [];
+  if (forgotten !== undefined) return forgotten.checkpoints;
   try {
     for await (const { checkpoint } of readSession(storage, sessionId)) if (checkpoint !== undefined) count++;
   } catch (error) {
@@ -141,13 +147,14 @@ async function countReadable(storage: ChunkStorage, sessionId: SessionId): Promi
 }
 
 async function planUser({ manager }: OpenStorage, userId: string): Promise<Plan> {
-  const { checkpoints, sessions, memories, left } = await manager.forgetUser(userId, { dryRun: true });
-  if (checkpoints + memories === 0)
+  const { checkpoints, sessions, memories, left, unreadable = [] } = await manager.forgetUser(userId, { dryRun: true });
+  if (checkpoints + memories + unreadable.length === 0)
     throw new NotFoundError(`There are no checkpoints and no memories of user "${userId}" here.`);
   const found = `${formatCount(checkpoints, 'checkpoint')} of user "${userId}" in ${formatCount(sessions.length, 'session')}`;
   const what = `${found} and ${formatCount(memories, 'memory')}`;
   const run = () => manager.clearUserHistory(userId);
-  return { what, checkpoints, sessions, run, user: { memories, left } };
+  const lost = unreadable.length === 0 ? {} : { unreadable };
+  return { what, checkpoints, sessions, run, user: { memories, left, ...lost } };
 }
 
 async function planCheckpoints(opened: OpenStorage, revision: string, reason: string): Promise<Plan> {

@@ -1,7 +1,17 @@
-import { ConflictError, InvalidInputError, NotFoundError } from '../../../core/errors.ts';
+import {
+  ConflictError,
+  InvalidInputError,
+  messageOf,
+  NotFoundError,
+  SavestateError,
+  withoutAdvice,
+} from '../../../core/errors.ts';
+import type { ChunkStorage } from '../../../storage/contract.ts';
 import type { KeyFile } from '../../../storage/encryption/key-file.ts';
 import type { Keyring } from '../../../storage/encryption/keyring.ts';
+import { closing } from '../../base/closing.ts';
 import type { Command, CommandInput, Context } from '../../base/command.ts';
+import { formatAddress, openAddress } from '../../place/address.ts';
 import { findKeys, type KeySource } from '../../place/key-source.ts';
 import { formatCount, formatRows, formatTime } from '../../terminal/format.ts';
 
@@ -12,6 +22,7 @@ const ACTIONS: Readonly<Record<string, Command['run']>> = { list, add: addKey, r
 /** Manages the keys of an encrypted storage. */
 export const command: Command = {
   arguments: '<action> [name]',
+  options: [['--dry-run', 'with remove: only say what would become unreadable']],
   details: `Actions: list; add [name] (the first key of a name, default "${MAIN}"; creates the key file); rotate [name] (a new key for
 new data; old keys still decrypt); remove <id or name> (its data becomes unreadable for good, in every copy and backup; asks first).
 Keys come from encryption.keys in savestate.yaml (file:<path> or env:<variable>), or from SAVESTATE_KEY_FILE, SAVESTATE_KEYS (the text itself) or
@@ -20,6 +31,7 @@ SAVESTATE_KEY_COMMAND (a command that prints it), never from an option. Only a f
     ['SAVESTATE_KEY_FILE=~/agent.keys savestate key add', 'make a key file'],
     ['savestate key list', 'ids, names and ages'],
     ['savestate key rotate', 'use a new key for new data; "savestate copy" re-encrypts everything'],
+    ['savestate key remove user-42 --dry-run', 'see how much that key protects'],
     ['savestate key remove user-42', 'make the data of a user or session unreadable'],
   ],
   run: (context, input) => input.action('key', ACTIONS)(context, input),
@@ -93,8 +105,40 @@ async function remove(context: Context, input: CommandInput): Promise<undefined>
   const kept = new Set(after.list().flatMap(({ id, removedAt }) => (removedAt === undefined ? [id] : [])));
   const doomed = before.list().filter(({ id, removedAt }) => removedAt === undefined && !kept.has(id));
   const what = `${formatCount(doomed.length, 'key')} (${doomed.map(({ id, name }) => `${id} "${name}"`).join(', ')})`;
-  const question = `This removes ${what}. What was written with it cannot be read again, here or in any backup.`;
-  if (!(await context.confirm(question))) return context.answer([], () => 'Nothing was removed.\n');
+  const loss = await tellLoss(context, before, after);
+  const question = `This removes ${what}. ${loss} What was written with it cannot be read again, here or in any backup.`;
+  if (!(await context.confirm(question, input))) {
+    const said = input.flag('dryRun') ? `Would remove ${what}. ${loss} Nothing was removed.` : 'Nothing was removed.';
+    return context.answer([], () => `${said}\n`);
+  }
   await file.update((ring) => ring.remove(which));
   return context.answer(doomed, () => `${what} removed.\n`);
+}
+
+/** What cannot be read any more with the keys after a removal, in the storage that is named here. */
+async function tellLoss(context: Context, before: Keyring, after: Keyring): Promise<string> {
+  const address = await context.address();
+  if (address.kind === 'remote') return 'How much that concerns is not known here: the storage is on a server.';
+  try {
+    const storage = await openAddress(address, { create: false });
+    return await closing(storage, async () => {
+      const known = await countForgotten(storage, before);
+      const lost = [...(await countForgotten(storage, after))]
+        .map(([sessionId, count]): readonly [string, number] => [sessionId, count - (known.get(sessionId) ?? 0)])
+        .filter(([, count]) => count > 0);
+      const checkpoints = lost.reduce((sum, [, count]) => sum + count, 0);
+      const found = `${formatCount(checkpoints, 'checkpoint')} of ${formatCount(lost.length, 'session')}`;
+      return `In ${formatAddress(address)} that concerns ${found}.`;
+    });
+  } catch (error) {
+    if (!(error instanceof SavestateError)) throw error;
+    return `How much that concerns is not known: ${withoutAdvice(messageOf(error))}`;
+  }
+}
+
+/** By session. */
+async function countForgotten(storage: ChunkStorage, keys: Keyring): Promise<Map<string, number>> {
+  const { encrypted } = await import('../../../storage/encryption/encrypted.ts');
+  const counts = (await encrypted(storage, { keys }).countForgotten?.({})) ?? [];
+  return new Map(counts.map(({ sessionId, forgotten }) => [sessionId, forgotten]));
 }

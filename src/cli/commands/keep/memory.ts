@@ -1,14 +1,8 @@
 import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError, NotFoundError, UnsupportedError } from '../../../core/errors.ts';
-import type { MemorySource } from '../../../memory/edit/explaining.ts';
-import type { MemoryHit } from '../../../memory/find/finding.ts';
-import { Memory } from '../../../memory/memory.ts';
-import {
-  type MemoryKind,
-  type MemoryRecord,
-  type MemoryScope,
-  parseKind,
-} from '../../../memory/storage/memory-record.ts';
+import type { Memory } from '../../../memory/memory.ts';
+import { type MemoryKind, type MemoryScope, parseKind } from '../../../memory/storage/memory-record.ts';
+import type { MemoryOutput, MemoryReasons } from '../../../view/record-output.ts';
 import { type Command, type CommandInput, type Context, EXIT, type ExitCode } from '../../base/command.ts';
 import { type MemoryView, useMemory } from '../../memory/open-memory.ts';
 import { clip, formatCount, formatRows, formatTime } from '../../terminal/format.ts';
@@ -53,7 +47,7 @@ forget deletes the words for good, from all versions, everything derived from th
 async function list(context: Context, input: CommandInput): Promise<undefined> {
   const limit = input.limit() ?? DEFAULT_COUNT;
   const found = await useMemory(context, input, async (memory, view) =>
-    memory.getAll({ ...view.scope(), ...view.from, ...readSelection(input) }),
+    memory.list({ ...view.scope(), ...view.from, ...readSelection(input) }),
   );
   await tell(context, found.slice(-limit));
   if (found.length === 0) context.say('There are no memories.');
@@ -65,7 +59,7 @@ async function search(context: Context, input: CommandInput): Promise<ExitCode |
   const question = input.words.slice(1).join(' ');
   if (question.trim() === '') throw new InvalidInputError('Say what to look for: savestate memory search "..."');
   const topK = input.limit() ?? DEFAULT_COUNT;
-  const { results } = await useMemory(context, input, async (memory, view) =>
+  const results = await useMemory(context, input, async (memory, view) =>
     memory.search(question, { ...view.scope(), ...view.from, ...readSelection(input), topK }),
   );
   await tell(context, results);
@@ -79,50 +73,28 @@ function readSelection(input: CommandInput): { kinds?: readonly MemoryKind[]; sh
   return { ...(kinds.length > 0 && { kinds }), ...(input.flag('all') && { showExpired: true }) };
 }
 
-async function tell(context: Context, memories: readonly (MemoryRecord | MemoryHit)[]): Promise<void> {
+async function tell(context: Context, memories: readonly MemoryOutput[]): Promise<void> {
   const { terminal } = context;
   const rows = memories.map((memory) => [
     terminal.style.cyan(memory.id),
     memory.kind,
     memory.subject,
-    formatTime(memory.observedAt),
-    ...('score' in memory ? [memory.score.toFixed(2)] : []),
+    formatTime(new Date(memory.observedAt)),
+    ...(memory.score === undefined ? [] : [memory.score.toFixed(2)]),
     clip(memory.memory, Number.POSITIVE_INFINITY),
   ]);
-  await context.answer(memories.map(toOutput), () => formatRows(terminal, rows));
-}
-
-/** A memory for `--json`. */
-function toOutput(memory: MemoryRecord | MemoryHit): object {
-  const { id, kind, subject, slot, userId, agentId, trust, reinforcements, observedAt, supersededBy } = memory;
-  const score = 'score' in memory ? memory.score : undefined;
-  const about = { id, memory: memory.memory, kind, subject, trust, reinforcements, observedAt };
-  return { ...about, slot, userId, agentId, supersededBy, score };
+  await context.answer(memories, () => formatRows(terminal, rows));
 }
 
 /** Says what taught a memory, and what is left of that. */
 async function why(context: Context, input: CommandInput): Promise<undefined> {
   const found = await useMemory(context, input, (memory, { from }) => memory.why(input.need(1, 'which memory'), from));
-  const { id, memory, sources, supersededBy } = found;
+  const { id, record, sources, supersededBy } = found;
   if (sources.length === 0) throw noMemory(id); // it was purged
-  const output = {
-    id,
-    memory: memory === undefined ? null : toOutput(memory),
-    supersededBy,
-    sources: sources.map(({ operation, at, status, isVisible, turns, sessionId, branch, checkpointId }) => ({
-      operation,
-      at,
-      status,
-      isVisible,
-      turns: turns.map((turn) => turn.memory),
-      sessionId,
-      branch,
-      checkpointId,
-    })),
-  };
+  const output = { id, memory: record ?? null, supersededBy, sources };
   return context.answer(output, () => {
     const what =
-      memory === undefined ? 'not known from here' : `${memory.kind} about ${memory.subject}: ${memory.memory}`;
+      record === undefined ? 'not known from here' : `${record.kind} about ${record.subject}: ${record.memory}`;
     const later = supersededBy === undefined ? '' : `  superseded by ${supersededBy}\n`;
     return `${id}  ${what}\n${later}${sources.map(formatSource).join('')}`;
   });
@@ -132,19 +104,19 @@ function noMemory(id: string): NotFoundError {
   return new NotFoundError(`There is no memory "${id}". See: savestate memory list --user <id>`, { details: { id } });
 }
 
-function formatSource(source: MemorySource): string {
+function formatSource(source: MemoryReasons['sources'][number]): string {
   const { operation, at, sessionId, branch, checkpointId, status, isVisible, turns } = source;
   const place = sessionId === undefined ? 'no session' : `session ${sessionId}, branch ${branch}`;
   const left = checkpointId === undefined ? '' : `, ${checkpointId} (${status})`;
   const seen = isVisible ? '' : ', not visible from here';
-  const words = turns.map((turn) => `    "${turn.memory}"\n`).join('');
-  return `  ${operation} ${formatTime(at)}, ${place}${left}${seen}\n${words}`;
+  const words = turns.map((turn) => `    "${turn}"\n`).join('');
+  return `  ${operation} ${formatTime(new Date(at))}, ${place}${left}${seen}\n${words}`;
 }
 
 /** Removes the words of memories for good. */
 async function forget(context: Context, input: CommandInput): Promise<undefined> {
-  return useMemory(context, input, async (memory, view) => {
-    if (!(memory instanceof Memory))
+  return useMemory(context, input, async ({ own: memory }, view) => {
+    if (memory === undefined)
       throw new UnsupportedError(
         'Through a server nothing is forgotten. Run "savestate memory forget" where the memory is.',
       );

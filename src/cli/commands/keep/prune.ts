@@ -4,6 +4,7 @@ import { DEFAULT_RETENTION, type RetentionPolicy } from '../../../manager/retent
 import type { PruneResult } from '../../../manager/retention/retention-runner.ts';
 import { parseDuration } from '../../../manager/revision/parse-time.ts';
 import type { CollectResult } from '../../../storage/contract.ts';
+import { countVerdicts } from '../../../view/figures.ts';
 import { closing } from '../../base/closing.ts';
 import type { Command, CommandInput, Context } from '../../base/command.ts';
 import { findFollowing } from '../../memory/open-memory.ts';
@@ -58,7 +59,7 @@ Without rules those of savestate.yaml apply (retention:). Shows the plan and ask
     const sessionId = context.globals.session === undefined ? undefined : await opened.knownSession();
     const what = { policy, ...(sessionId !== undefined && { sessionId }) };
     const preview = await context.busy('judging', manager.prune({ ...what, dryRun: true }));
-    const doomed = preview.verdicts.filter(({ keep }) => !keep).length;
+    const { dropped: doomed } = countVerdicts(preview);
     if (input.flag('dryRun') || doomed === 0) return tell(context, preview);
     if (!context.globals.yes) context.terminal.note(formatReasons(preview));
     const isAgreed = await context.confirm(`This deletes ${formatCount(doomed, 'checkpoint')} for good.`);
@@ -98,8 +99,7 @@ function parseDays(text: string): number {
 
 async function tell(context: Context, result: PruneResult, collected?: CollectResult): Promise<undefined> {
   const { isDryRun, deleted, verdicts } = result;
-  const dropped = verdicts.filter(({ keep }) => !keep).length;
-  const kept = verdicts.length - dropped;
+  const { kept, dropped } = countVerdicts(result);
   const freed =
     collected && ` ${formatCount(collected.chunks, 'chunk')} removed, ${formatSize(collected.bytes)} freed.`;
   const outcome = isDryRun
@@ -114,13 +114,10 @@ async function tell(context: Context, result: PruneResult, collected?: CollectRe
 }
 
 /** How many go and stay, for each reason. */
-function formatReasons({ verdicts }: PruneResult): string {
-  const counts = new Map<string, number>();
-  for (const { keep, reason } of verdicts) {
-    const key = `${keep ? 'keep' : 'drop'}  ${reason}`;
-    counts.set(key, (counts.get(key) ?? 0) + 1);
-  }
-  const rows = [...counts].sort(([a], [b]) => (a < b ? -1 : 1));
+function formatReasons(result: PruneResult): string {
+  const rows = countVerdicts(result)
+    .reasons.map(({ isKept, reason, checkpoints }) => [`${isKept ? 'keep' : 'drop'}  ${reason}`, checkpoints] as const)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
   const more = rows.length - SHOWN_REASONS;
   const lines = rows.slice(0, SHOWN_REASONS).map(([reason, count]) => `  ${String(count).padStart(6)}  ${reason}\n`);
   return lines.join('') + (more > 0 ? `          and ${more} more reasons; --json lists them all\n` : '');

@@ -16,7 +16,7 @@ export const command: Command = {
   arguments: '[file]',
   options: [['--read-data', 'read every chunk, too: checks everything, and takes longer']],
   details:
-    'Checks records, chains, names and effects. With a file: checks an exported session. Exits with 4 if something is damaged.',
+    'Checks records, chains, names and effects. With a file: checks an exported session. Exits with 4 if something is damaged. A session whose key was removed is named, and is no damage.',
   examples: [
     ['savestate verify', 'the quick check'],
     ['savestate verify --read-data', 'every byte'],
@@ -60,12 +60,17 @@ async function verifyFile(context: Context, file: string): Promise<ExitCode | un
 }
 
 async function tell(context: Context, report: VerifyReport, hasReadData: boolean): Promise<ExitCode | undefined> {
-  const { status, findings, damagedCheckpoints, checkpoints, chunks, effects, sessions, tombstones } = report;
+  const { status, findings, damagedCheckpoints, forgotten, checkpoints, chunks, effects, sessions, tombstones } =
+    report;
   const counts = { checkpoints, tombstones, chunks, effects, sessions };
-  await context.answer({ status, ...counts, hasReadData, findings, damagedCheckpoints }, () =>
+  await context.answer({ status, ...counts, hasReadData, findings, damagedCheckpoints, forgotten }, () =>
     format(report, hasReadData),
   );
-  if (status === 'clean') return undefined;
+  for (const { sessionId, checkpoints: lost } of forgotten.slice(0, MAX_FINDINGS))
+    context.say(
+      `Session "${sessionId}" was forgotten: a key was removed, and ${formatCount(lost, 'checkpoint')} cannot be read. To delete the rest of it: ${context.command(`forget --whole-session ${sessionId}`)}`,
+    );
+  if (status !== 'damaged') return undefined;
   context.say(`Everything not named here can be read. Save it with: ${context.command('export')}, or with copy`);
   return EXIT.damaged;
 }
@@ -73,11 +78,16 @@ async function tell(context: Context, report: VerifyReport, hasReadData: boolean
 function format({ status, findings, ...counts }: VerifyReport, hasReadData: boolean): string {
   const seen = `${formatCount(counts.checkpoints, 'checkpoint')} of ${formatCount(counts.sessions, 'session')}, ${formatCount(counts.effects, 'effect')}`;
   const data = hasReadData ? `, ${formatCount(counts.chunks, 'chunk')}` : '; chunks were not read, --read-data does';
-  if (status === 'clean') return `clean: ${seen}${data}\n`;
+  const { length } = counts.forgotten;
+  const forgotten = length === 0 ? '' : `; ${formatCount(length, 'session')} forgotten with its key`;
+  if (status !== 'damaged') return `clean: ${seen}${data}${forgotten}\n`;
   const more = findings.length - MAX_FINDINGS;
   const lines = findings.slice(0, MAX_FINDINGS).map(({ subject, problem }) => `  ${subject}: ${problem}\n`);
-  const damaged = `${formatCount(counts.damagedCheckpoints.length, 'checkpoint')} cannot be restored`;
-  return `damaged: ${formatCount(findings.length, 'finding')}, ${damaged} (${seen}${data})\n${lines.join('')}${more > 0 ? `  and ${more} more; --json lists them all\n` : ''}`;
+  const isListed = findings.every(({ subject }) => subject !== 'the list of checkpoints');
+  const damaged = isListed
+    ? `${formatCount(counts.damagedCheckpoints.length, 'checkpoint')} cannot be restored`
+    : 'the list of checkpoints cannot be read whole, so how many cannot be restored is not known';
+  return `damaged: ${formatCount(findings.length, 'finding')}, ${damaged} (found: ${seen}${data})\n${lines.join('')}${more > 0 ? `  and ${more} more; --json lists them all\n` : ''}`;
 }
 
 /** A storage that tells how many checkpoints were read: how far a check is that tells nothing itself. */

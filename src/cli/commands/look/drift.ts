@@ -49,7 +49,10 @@ function format(output: DriftOutput): string {
   const what = kinds.length === 0 ? status : `${status} (${kinds.join(', ')})`;
   const isNew = createOnce();
   const summary = describeCase(output, isNew);
-  const reasons = evidence.slice(-SHOWN_REASONS).map(({ signal, reason }) => describeReason(signal, isNew(reason)));
+  const reasons = evidence.slice(-SHOWN_REASONS).flatMap(({ signal, reason }) => {
+    const fresh = isNew(reason);
+    return fresh === '' ? [] : `  - ${signal}: ${fresh}\n`;
+  });
   return `session ${sessionId}, branch ${branch}: ${what}\n${drawChart(points)}${summary}${reasons.join('')}`;
 }
 
@@ -61,10 +64,6 @@ function createOnce(): (text: string) => string {
     for (const sentence of fresh) told.add(sentence);
     return fresh.join(' ');
   };
-}
-
-function describeReason(signal: string, reason: string): string {
-  return reason === '' ? '' : `  - ${signal}: ${reason}\n`;
 }
 
 function drawChart(points: DriftHistory['points']): string {

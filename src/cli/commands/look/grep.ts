@@ -1,5 +1,5 @@
 import type { LinearPattern } from '../../../core/pattern/linear-pattern.ts';
-import { checkRef } from '../../../storage/ref.ts';
+import { eachHead } from '../../../view/list-sessions.ts';
 import { excerptOf, findTexts, type Match, patternOf, searchHistory, searchState } from '../../../view/search.ts';
 import type { Command } from '../../base/command.ts';
 import type { CommandInput } from '../../base/command-input.ts';
@@ -62,23 +62,21 @@ const MAX_OTHERS = 50;
 /** Where it was looked for, and where else it is. */
 async function describeNothing(context: Context, pattern: LinearPattern): Promise<string[]> {
   const opened = await context.open();
+  const { manager } = opened;
   const sessionId = await opened.session();
-  const branch = await opened.manager.currentBranch(sessionId);
-  const refs = (await opened.storage.readRefs({ kind: 'branch' })).map(checkRef);
-  const others = refs
-    .filter((ref) => ref.sessionId !== sessionId || ref.name !== branch)
-    .sort((a, b) => (a.target < b.target ? 1 : -1))
-    .slice(0, MAX_OTHERS);
+  const branch = await manager.currentBranch(sessionId);
   const lines = [`Nothing matches in session "${sessionId}", branch "${branch}".`];
-  for (const { sessionId: other, name, target } of others) {
-    await context.checkStop();
-    const state = await opened.manager.load(target).catch(() => undefined); // a damaged one is for verify to tell
-    const { value: found } = findTexts(state, pattern).next();
+  let left = MAX_OTHERS;
+  for await (const { sessionId: other, branch: name, id } of eachHead(manager)) {
     const isHere = other === sessionId;
-    if (found !== undefined)
-      lines.push(
-        isHere ? `It is in branch "${name}": ${name} as revision` : `It is in session "${other}": --session ${other}`,
-      );
+    if (isHere && name === branch) continue;
+    if (left-- === 0) break;
+    await context.checkStop();
+    const state = await manager.load(id).catch(() => undefined); // a damaged one is for verify to tell
+    if (findTexts(state, pattern).next().done === true) continue;
+    lines.push(
+      isHere ? `It is in branch "${name}": ${name} as revision` : `It is in session "${other}": --session ${other}`,
+    );
   }
   return lines;
 }

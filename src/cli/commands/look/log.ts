@@ -6,10 +6,9 @@ import { MessageFold, readLive } from '../../../manager/revision/rounds.ts';
 import { type CheckpointOutput, type Names, NO_NAMES, readNames, toOutput } from '../../../view/checkpoint-output.ts';
 import type { Command, CommandInput, Context, OpenStorage } from '../../base/command.ts';
 import { parseRange, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
-import { formatDetails, formatHistory, formatLine } from '../../state/checkpoint-text.ts';
+import { formatDetails, formatHistory, formatLine, readWords, type Words } from '../../state/checkpoint-text.ts';
 import { Expression } from '../../state/expression.ts';
 import { type Cuts, formatGraph } from '../../state/graph.ts';
-import { readWords, type Words } from '../../state/words.ts';
 
 /** Lists checkpoints. */
 export const command: Command = {

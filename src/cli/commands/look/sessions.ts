@@ -1,4 +1,7 @@
-import { listSessions, type SessionListing } from '../../../view/list-sessions.ts';
+import type { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
+import { isCutOff } from '../../../manager/engine/cut-off.ts';
+import { eachSession } from '../../../manager/engine/records.ts';
+import { describeSession, rankSessions } from '../../../view/list-sessions.ts';
 import type { Command } from '../../base/command.ts';
 import { clip, formatCount, formatRows, formatTime } from '../../terminal/format.ts';
 
@@ -16,14 +19,19 @@ export const command: Command = {
     ['savestate sessions --json -n 1000', 'many of them, for a script'],
   ],
   run: async (context, input) => {
-    const opened = await context.open();
-    const listing: SessionListing = {
-      limit: input.limit() ?? DEFAULT_LIMIT,
-      isWhole: input.flag('all'),
-      onDamage: (id) =>
-        context.say(`Session ${JSON.stringify(id)} is damaged and not shown. Run savestate verify --read-data.`),
-    };
-    const sessions = await listSessions(opened.manager, listing);
+    const { manager } = await context.open();
+    const all = await rankSessions(manager, input.flag('all'));
+    const ranked = all.slice(0, input.limit() ?? DEFAULT_LIMIT);
+    const described = await Promise.all(ranked.map((session) => describeSession(manager, session)));
+    for (const [at, session] of described.entries())
+      if (session === undefined)
+        context.say(
+          `Session ${JSON.stringify(ranked[at]?.id)} is damaged and not shown. Run savestate verify --read-data.`,
+        );
+    const sessions = described.filter((session) => session !== undefined && session !== 'forgotten');
+    const forgotten = described.filter((session) => session === 'forgotten').length;
+    if (forgotten > 0)
+      context.say(`${formatCount(forgotten, 'session')} not shown: the key was removed. savestate verify names them.`);
     const { isScreen, columns } = context.terminal;
     const idChars = Math.max(MIN_ID_CHARS, Math.floor(columns / 3)); // a long id leaves room for the other columns
     const rows = sessions.map(({ id, currentBranch, branches, sequence, savedAt, status, subgraphs = [], steps }) => [
@@ -36,6 +44,19 @@ export const command: Command = {
     ]);
     const head = ['session', 'current', 'branches', 'head', 'saved (UTC)', 'status'];
     await context.answer(sessions, () => formatRows(context.terminal, rows, { head, right: [2, 3], spare: [2, 4, 1] }));
-    if (sessions.length === 0) context.say('There are no sessions yet.');
+    const cutOff = await findCutOff(manager, new Set(all.map(({ id }) => id)));
+    if (cutOff.length > 0)
+      context.say(
+        `${formatCount(cutOff.length, 'session')} cannot be listed, such as ${JSON.stringify(cutOff[0])}: a backup or copy to this storage was cut off, or is under way. Repeat that one.`,
+      );
+    else if (ranked.length === 0) context.say('There are no sessions yet.');
   },
 };
+
+/** The sessions that have checkpoints and no names. */
+async function findCutOff({ engine }: CheckpointManager, listed: ReadonlySet<string>): Promise<string[]> {
+  const found: string[] = [];
+  for await (const id of eachSession(engine.storage))
+    if (!listed.has(id) && (await isCutOff(engine.storage, id))) found.push(id);
+  return found;
+}

@@ -1,5 +1,5 @@
 import { eachCheckpoint } from '../../../manager/branch/history.ts';
-import { type Save, toGrowth } from '../../../view/growth.ts';
+import { measureStorage } from '../../../view/figures.ts';
 import type { Command, Context } from '../../base/command.ts';
 import { formatAddress } from '../../place/address.ts';
 import { formatCount, formatSize, formatSparkline, formatTable, formatTime } from '../../terminal/format.ts';
@@ -17,26 +17,13 @@ export const command: Command = {
 };
 
 async function measure(context: Context) {
-  const opened = await context.open();
-  const { sessions, checkpoints, tombstones, chunks, bytes } = await opened.manager.stats();
-  const work = { noun: 'checkpoints', total: checkpoints };
-  const saves: Save[] = [];
-  for await (const { header, stateBytes } of context.watch(eachCheckpoint(opened.manager, {}), work))
-    saves.push({ timeMs: header.timestampMs, bytes: stateBytes });
-  const growth = toGrowth(saves.sort((one, other) => one.timeMs - other.timeMs));
-  const logicalBytes = growth.at(-1)?.logicalBytes ?? 0;
-  return {
-    storage: formatAddress(await context.address()),
-    kind: opened.storage.kind,
-    sessions,
-    checkpoints,
-    tombstones,
-    chunks,
-    logicalBytes,
-    storedBytes: bytes,
-    saved: logicalBytes === 0 ? 0 : Math.max(0, 1 - bytes / logicalBytes),
-    growth,
-  };
+  const { manager } = await context.open();
+  const measured = await measureStorage(manager, (total) =>
+    context.watchCheckpoints(eachCheckpoint(manager, {}), total),
+  );
+  const { logicalBytes, storedBytes } = measured;
+  const saved = logicalBytes === 0 ? 0 : Math.max(0, 1 - storedBytes / logicalBytes);
+  return { storage: formatAddress(await context.address()), ...measured, saved };
 }
 
 function format({ saved, growth, ...stats }: Awaited<ReturnType<typeof measure>>): string {
@@ -58,7 +45,7 @@ function format({ saved, growth, ...stats }: Awaited<ReturnType<typeof measure>>
   ]);
 }
 
-function describeGrowth(growth: ReturnType<typeof toGrowth>): string[][] {
+function describeGrowth(growth: Awaited<ReturnType<typeof measure>>['growth']): string[][] {
   const [first, last] = [growth[0], growth.at(-1)];
   if (first === undefined || last === undefined) return [];
   const times = [first, last].map(({ until }) => formatTime(new Date(until)));

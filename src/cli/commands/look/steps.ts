@@ -1,8 +1,6 @@
 import { InvalidInputError } from '../../../core/errors.ts';
-import type { RecordedEffect } from '../../../manager/effect/effect-record.ts';
 import { openRecordings } from '../../../manager/effect/recordings.ts';
-import { toEffect } from '../../../view/effect-output.ts';
-import { toJsonForm } from '../../../view/json-form.ts';
+import { toWholeEffect } from '../../../view/record-output.ts';
 import type { CommandInput, Context, OpenStorage } from '../../base/command.ts';
 import { formatDuration, formatRows } from '../../terminal/format.ts';
 
@@ -23,13 +21,11 @@ export async function listSteps(context: Context, opened: OpenStorage, input: Co
   const { recordings } = await openRecordings(
     manager.engine,
     { sessionId, branch, head: headId && (await manager.open(headId)) },
-    { mode: 'live', from: 'start' },
+    { replayFrom: 'start' },
   );
   const effects = recordings.toReversed();
   const steps = await Promise.all(
-    effects.slice(0, input.limit()).map(async (effect) => {
-      return { ...toEffect(effect), ...(await readResult(opened, effect)) };
-    }),
+    effects.slice(0, input.limit()).map((effect) => toWholeEffect(manager.engine, effect)),
   );
   const rows = steps.map(({ name, status, attempt, durationMs, result }, at) => [
     `#${effects.length - at}`,
@@ -41,11 +37,4 @@ export async function listSteps(context: Context, opened: OpenStorage, input: Co
   const head = ['step', 'name', 'status', 'took', 'returned'];
   await context.answer(steps, () => formatRows(context.terminal, rows, { head, right: [0, 3], spare: [3] }));
   if (steps.length === 0) context.say(`Branch "${branch}" of session "${sessionId}" recorded no steps.`);
-}
-
-/** What a step returned, or the error it threw. */
-async function readResult({ manager }: OpenStorage, { result }: RecordedEffect): Promise<{ result?: unknown }> {
-  if (result === undefined) return {};
-  const { codec, repository } = manager.engine;
-  return { result: toJsonForm(codec.decode(result, await repository.loadChunks(result))) ?? null };
 }

@@ -2,7 +2,7 @@ import { InvalidInputError } from '../../../core/errors.ts';
 import { fieldsOf } from '../../../manager/revision/transcript.ts';
 import type { Command, OpenStorage } from '../../base/command.ts';
 import { parseAnswers, TALK_OPTIONS, WORKFLOW_OPTION } from '../../team/talk-options.ts';
-import { refuseThread } from '../../thread/graph-move.ts';
+import { refuseThread } from '../../thread/thread-step.ts';
 
 /** Goes on where a session was left. */
 export const command: Command = {

@@ -1,8 +1,8 @@
-import type { EffectMode } from '../../../manager/effect/effect-log.ts';
+import type { EffectMode } from '../../../manager/effect/step.ts';
 import type { Command, CommandInput } from '../../base/command.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
 import { DEFAULT_ROUNDS, TALK_OPTIONS, WORKFLOW_OPTION } from '../../team/talk-options.ts';
-import { refuseThread } from '../../thread/graph-move.ts';
+import { refuseThread } from '../../thread/thread-step.ts';
 
 const MODES: readonly EffectMode[] = ['live', 'recorded', 'frozen'];
 

@@ -1,7 +1,7 @@
 import type { Command } from '../../base/command.ts';
 import { noteOperation } from '../../place/own-files.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
-import { tellGraphMove } from '../../thread/graph-move.ts';
+import { tellGraphMove } from '../../thread/thread-step.ts';
 import { tellBranch, toForkOptions } from './fork.ts';
 
 /** Goes back without losing anything. */

@@ -1,6 +1,6 @@
 import type { Command } from '../../base/command.ts';
 import { noteOperation } from '../../place/own-files.ts';
-import { tellGraphMove } from '../../thread/graph-move.ts';
+import { tellGraphMove } from '../../thread/thread-step.ts';
 
 /** Makes another branch current. */
 export const command: Command = {

@@ -47,7 +47,7 @@ const PROPERTY_PATH = /^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+$/;
  * In JSON they are judged like fields; elsewhere, where prose and code talk about passwords, a value must also look like one.
  */
 export function findAssigned(text: string, keys: SecretKeys): Span[] {
-  const isWholeJson = JSON_TEXT.test(text);
+  const isWholeJson = isJsonText(text);
   const isJson = (key: string, separatorAt: number) => isWholeJson || isField(text, key, separatorAt);
   const spans: Span[] = [];
   let from = 0;
@@ -63,6 +63,16 @@ export function findAssigned(text: string, keys: SecretKeys): Span[] {
     if (isSecret || end - start > LONG_VALUE_CHARS) from = end;
   }
   return spans;
+}
+
+/** Whether fields anywhere in a text are fields of JSON, by how it begins. */
+export function isJsonText(text: string): boolean {
+  return JSON_TEXT.test(text);
+}
+
+/** Whether anything in a text is assigned to a name that secrets have. */
+export function hasSuspectName(text: string, keys: SecretKeys): boolean {
+  return [...text.matchAll(SEPARATOR)].some(({ index }) => keys.suspect(keyBefore(text, index)) !== 'none');
 }
 
 /** Whether a name before a separator is that of a field of JSON. */

@@ -48,7 +48,7 @@ const CREDENTIAL = /^(?![a-z]{2,10}:\/\/|[/~])\S+$/;
 const MAX_REMEMBERED_KEYS = 2048;
 
 /** `sure`: a value of the usual shape is a secret; `doubtful`: one that looks like a credential is; `none`: the name says nothing. */
-export type Suspicion = 'sure' | 'doubtful' | 'none';
+type Suspicion = 'sure' | 'doubtful' | 'none';
 
 /** Judges key names. Remembers its answers, because states use few names and use them often. */
 export class SecretKeys {

@@ -24,7 +24,7 @@ export function replaceSpans(text: string, spans: readonly Span[]): string {
 }
 
 /** A set of ASCII characters, as a table: one lookup per character, where an expression would cost a call. */
-export type CharSet = Uint8Array;
+type CharSet = Uint8Array;
 
 export function charSet(chars: string): CharSet {
   const set = new Uint8Array(128);

@@ -151,7 +151,6 @@ const LOCK = "SELECT pg_advisory_xact_lock(hashtext('savestate memory ' || $1))"
 /** Connections to the tables of memories, which are made at the first use. */
 class PostgresMemoryDatabase extends PostgresDatabase {
   /** @internal */
-  /** @internal */
   protected async setUp(client: pg.PoolClient): Promise<void> {
     await this.transactOn(client, async (query) => {
       await query(LOCK, [this.sql('{s}')]);
@@ -188,7 +187,6 @@ class PostgresMemoryDatabase extends PostgresDatabase {
   }
 }
 
-/** The version of the tables. */
 const SCHEMA_VERSION = 2;
 
 /** Names compare byte by byte, whatever the language of the database. */
@@ -223,7 +221,6 @@ const SCHEMA: readonly string[] = [
   `INSERT INTO {s}.memory_version VALUES (${SCHEMA_VERSION})`,
 ];
 
-/** What brings tables of an older version to the next one. */
 const MIGRATIONS: ReadonlyMap<number, readonly string[]> = new Map([
   [1, ['ALTER TABLE {s}.memory_event DROP COLUMN terms', 'UPDATE {s}.memory_version SET version = 2']],
 ]);

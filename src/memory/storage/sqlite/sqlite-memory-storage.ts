@@ -59,15 +59,14 @@ export class SqliteMemoryStorage extends SqlMemoryReader<SqliteConnection> imple
     const [first] = events;
     if (isNew && events.length === 1 && expectations.length === 0 && first !== undefined) return this.#appendNew(first);
     return this.connection.write(() => {
-      const isMoved = expectations.some(({ memoryId, lastSeq }) => this.#lastSeq(memoryId) !== lastSeq);
+      const isMoved = expectations.some(({ memoryId, lastSeq }) => {
+        const { seq } = this.connection.prepare(LAST_SEQ).get(memoryId) as { seq: number | null };
+        return (seq ?? 0) !== lastSeq;
+      });
       if (isMoved) return { status: 'moved' };
       if (events.some((event) => this.#isKnown(event, isNew))) return { status: 'duplicate' };
       return { status: 'stored', events: events.map((event) => this.#insert(event)) };
     });
-  }
-
-  #lastSeq(memoryId: string): number {
-    return (this.connection.prepare(LAST_SEQ).get(memoryId) as { seq: number | null }).seq ?? 0;
   }
 
   #isKnown({ key, fields }: NewMemoryEvent, isNew: boolean): boolean {
@@ -116,7 +115,8 @@ export class SqliteMemoryStorage extends SqlMemoryReader<SqliteConnection> imple
   async writeVectors(model: string, vectors: readonly EventVector[]): Promise<void> {
     await this.connection.write(() => {
       const statement = this.connection.prepare(INSERT_VECTOR);
-      for (const { seq, vector } of vectors) statement.run(model, seq, toBytes(vector));
+      for (const { seq, vector } of vectors)
+        statement.run(model, seq, new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength));
     });
   }
 
@@ -126,7 +126,7 @@ export class SqliteMemoryStorage extends SqlMemoryReader<SqliteConnection> imple
       ${columns.map(({ column }) => `AND ${column} = ?`).join(' ')} ORDER BY position`;
     const values = [model, afterPosition, ...columns.map(({ value }) => value)];
     const rows = (await this.connection.read(() => this.connection.prepare(sql).all(...values))) as VectorRow[];
-    return rows.map(({ vector, ...row }) => ({ ...row, vector: fromBytes(vector) }));
+    return rows.map(({ vector, ...row }) => ({ ...row, vector: new Float32Array(vector.slice().buffer) }));
   }
 
   async readEpoch(): Promise<number> {
@@ -136,23 +136,19 @@ export class SqliteMemoryStorage extends SqlMemoryReader<SqliteConnection> imple
 
   async purge({ memoryIds, tombstones, rewritten }: Removal): Promise<void> {
     await this.connection.write(() => {
-      for (const id of memoryIds) this.#removeMemory(id);
-      for (const event of rewritten) this.#rewrite(event);
+      const rows = 'IN (SELECT seq FROM memory_event WHERE memory_id = ?)';
+      for (const id of memoryIds) {
+        this.connection.prepare(`DELETE FROM memory_vector WHERE seq ${rows}`).run(id);
+        this.connection.prepare('DELETE FROM memory_event WHERE memory_id = ?').run(id);
+      }
+      for (const event of rewritten) {
+        this.connection.prepare('DELETE FROM memory_vector WHERE seq = ?').run(event.seq);
+        this.connection.prepare(REWRITE).run(...toValues(event), event.seq);
+      }
       this.connection.prepare('UPDATE memory_epoch SET epoch = epoch + 1').run();
       for (const event of tombstones) this.#insert(event);
     });
     await this.connection.truncateLog();
-  }
-
-  #removeMemory(memoryId: string): void {
-    const rows = 'IN (SELECT seq FROM memory_event WHERE memory_id = ?)';
-    this.connection.prepare(`DELETE FROM memory_vector WHERE seq ${rows}`).run(memoryId);
-    this.connection.prepare('DELETE FROM memory_event WHERE memory_id = ?').run(memoryId);
-  }
-
-  #rewrite(event: MemoryEvent): void {
-    this.connection.prepare('DELETE FROM memory_vector WHERE seq = ?').run(event.seq);
-    this.connection.prepare(REWRITE).run(...toValues(event), event.seq);
   }
 
   async reset(): Promise<void> {
@@ -165,14 +161,6 @@ export class SqliteMemoryStorage extends SqlMemoryReader<SqliteConnection> imple
 }
 
 type VectorRow = { readonly position: number; readonly seq: number; readonly vector: Uint8Array };
-
-function toBytes({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array {
-  return new Uint8Array(buffer, byteOffset, byteLength);
-}
-
-function fromBytes(bytes: Uint8Array): Float32Array {
-  return new Float32Array(bytes.slice().buffer);
-}
 
 /** The version of the tables. The high number tells a memory from other files that use small ones. Version 7001 had an index of terms, too. */
 const SCHEMA_VERSION = 7002;

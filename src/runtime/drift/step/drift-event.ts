@@ -45,23 +45,7 @@ export type DriftEvent = {
 };
 
 /** An event with its gaps filled, and its place in the stream. */
-export type ReadEvent = {
-  readonly index: number;
-  readonly kind: DriftEventKind;
-  readonly agent: string;
-  /** Whether an agent said it, not a person, a tool or the environment. */
-  readonly isAgent: boolean;
-  readonly name: string;
-  readonly callId: string | undefined;
-  /** What was said or answered. */
-  readonly text: string;
-  readonly input: unknown;
-  readonly isError: boolean;
-  readonly at: number | undefined;
-  readonly contextTokens: number | undefined;
-  readonly stateDigest: string | undefined;
-  readonly job: string | undefined;
-};
+export type ReadEvent = Readonly<ReturnType<typeof readEvent>>;
 
 /** The fields of an event before it is known what they hold. */
 type EventFields = { readonly [Field in keyof DriftEvent]?: unknown };
@@ -70,32 +54,19 @@ const NO_FIELDS: EventFields = Object.freeze({});
 
 const KINDS: ReadonlySet<string> = new Set(EVENT_KINDS);
 
-const NOT_AGENTS: ReadonlySet<string> = new Set([
-  'user',
-  'human',
-  'system',
-  'developer',
-  'tool',
-  'function',
-  'env',
-  'environment',
-]);
+const NOT_AGENTS = setOf('user human system developer tool function env environment');
 
 /** Names of calls by which agents of many frameworks hand in their answer. */
-const FINISHING_NAMES: ReadonlySet<string> = new Set([
-  'answer',
-  'attempt_completion',
-  'complete_task',
-  'done',
-  'final_answer',
-  'finish',
-  'submit',
-  'submit_answer',
-  'terminate',
-]);
+const FINISHING_NAMES = setOf(
+  'answer attempt_completion complete_task done final_answer finish submit submit_answer terminate',
+);
+
+function setOf(words: string): ReadonlySet<string> {
+  return new Set(words.split(' '));
+}
 
 /** Reads an event and fills its gaps; never throws. What is no event, or cannot be read, counts as an empty one. */
-export function readEvent(event: unknown, index: number): ReadEvent {
+export function readEvent(event: unknown, index: number) {
   const fields = fieldsOf(event);
   const kind = kindOf(fields);
   const role = nameField(fields.role);
@@ -104,9 +75,11 @@ export function readEvent(event: unknown, index: number): ReadEvent {
     index,
     kind,
     agent,
+    /** Whether an agent said it, not a person, a tool or the environment. */
     isAgent: !NOT_AGENTS.has((role ?? agent).toLowerCase()),
     name: nameField(fields.name) ?? '',
     callId: nameField(fields.callId),
+    /** What was said or answered. */
     text: textField(fields.text) ?? textOf(kind === 'finish' ? (fields.output ?? fields.input) : fields.output),
     input: fields.input,
     isError: fields.isError === true || kind === 'error',

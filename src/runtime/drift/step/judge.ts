@@ -56,27 +56,24 @@ export function problemOf(error: unknown): string {
   }
 }
 
+const VERDICT = z.object({
+  unproductive: z.number().min(0).max(1),
+  reason: z.string().catch('The judge was asked.'),
+});
+
 function readVerdict(verdict: unknown): HeardVerdict | undefined {
-  if (typeof verdict !== 'object' || verdict === null) return undefined;
-  const { unproductive, reason } = verdict as { readonly unproductive?: unknown; readonly reason?: unknown };
-  if (typeof unproductive !== 'number' || !(unproductive >= 0 && unproductive <= 1)) return undefined;
-  const odds = Math.log(unproductive / (1 - unproductive));
-  return {
-    nats: Math.max(-MAX_JUDGE_NATS, Math.min(MAX_JUDGE_NATS, odds)),
-    reason: typeof reason === 'string' ? boundText(reason, MAX_TEXT_CHARS) : 'The judge was asked.',
-  };
+  const { data } = VERDICT.safeParse(verdict);
+  if (data === undefined) return undefined;
+  const odds = Math.log(data.unproductive / (1 - data.unproductive));
+  const nats = Math.max(-MAX_JUDGE_NATS, Math.min(MAX_JUDGE_NATS, odds));
+  return { nats, reason: boundText(data.reason, MAX_TEXT_CHARS) };
 }
 
-const optionalText = z.string().optional();
+const TEXTS = ['kind', 'agent', 'role', 'name', 'callId', 'input', 'output', 'text', 'stateDigest'];
 
 /** The form of an event as a judge is shown it. */
 export const keptEvent = z.object({
-  ...Object.fromEntries(
-    ['kind', 'agent', 'role', 'name', 'callId', 'input', 'output', 'text', 'stateDigest'].map((field) => [
-      field,
-      optionalText,
-    ]),
-  ),
+  ...Object.fromEntries(TEXTS.map((field) => [field, z.string().optional()])),
   isError: z.boolean().optional(),
   at: z.number().optional(),
   contextTokens: z.number().optional(),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapValues } from '../../../core/map-values.ts';
 import { hashText, learn, novelty, type ReadText, sketchText, type TextSketch } from './text-sketch.ts';
 
 /** What a number takes in a list, with its comma. */
@@ -77,63 +78,55 @@ type KnownText = {
   readonly newWords: number;
 };
 
-/** Runs of words that are remembered: about a hundred pages' worth. */
-const RUN_SLOTS = 8192;
-const WORD_SLOTS = 8192;
-const SPOKEN_SLOTS = 4096;
-const TARGET_SLOTS = 2048;
-const PLANNED_SLOTS = 2048;
 /** Longer texts, and texts with spaces in them, are contents rather than names. */
 const MAX_TARGET_CHARS = 200;
 
+/** How much is remembered of what: about a hundred pages' worth. */
+const SLOTS = {
+  /** Runs of words. */
+  runs: 8192,
+  words: 8192,
+  /** Words of tasks, messages and calls: what is said, not what is found. */
+  spoken: 4096,
+  /** What calls named, by tool. */
+  targets: 2048,
+  /** Words of tasks and plans. */
+  planned: 2048,
+} as const;
+type Kind = keyof typeof SLOTS;
+
+const { planned, ...required } = mapValues(SLOTS, recentSetState);
+
 /** The plain data of what is known. */
-export const knowledgeState = z.object({
-  runs: recentSetState(RUN_SLOTS),
-  words: recentSetState(WORD_SLOTS),
-  spoken: recentSetState(SPOKEN_SLOTS),
-  targets: recentSetState(TARGET_SLOTS),
-  planned: recentSetState(PLANNED_SLOTS).optional(),
-});
-type KnowledgeState = z.infer<typeof knowledgeState>;
+export const knowledgeState = z.object({ ...required, planned: planned.optional() });
 
 /** What has been said and seen in a run, by anyone; the older, the likelier it is forgotten. */
 export class Knowledge {
-  readonly #runs: RecentSet;
-  readonly #words: RecentSet;
-  /** Words of tasks, messages and calls: what is said, not what is found. */
-  readonly #spoken: RecentSet;
-  /** What calls named, by tool. */
-  readonly #targets: RecentSet;
-  /** Words of tasks and plans. */
-  readonly #planned: RecentSet;
+  readonly #sets: Readonly<Record<Kind, RecentSet>>;
 
-  constructor(state?: KnowledgeState) {
-    this.#runs = new RecentSet(RUN_SLOTS, state?.runs);
-    this.#words = new RecentSet(WORD_SLOTS, state?.words);
-    this.#spoken = new RecentSet(SPOKEN_SLOTS, state?.spoken);
-    this.#targets = new RecentSet(TARGET_SLOTS, state?.targets);
-    this.#planned = new RecentSet(PLANNED_SLOTS, state?.planned);
+  constructor(state: { readonly [Name in Kind]?: RecentSetState | undefined } = {}) {
+    this.#sets = mapValues(SLOTS, (slots, kind) => new RecentSet(slots, state[kind]));
   }
 
   /** Takes in what was said. */
   hear(text: string): KnownText {
-    return this.#take(sketchText(text, { known: this.#spoken, also: this.#words }));
+    return this.#take(sketchText(text, { known: this.#sets.spoken, also: this.#sets.words }));
   }
 
   /** Takes in a task or a plan. */
   plan(text: string): KnownText {
-    sketchText(text, { known: this.#planned });
+    sketchText(text, { known: this.#sets.planned });
     return this.hear(text);
   }
 
   /** What part of a text's words no task and no plan has used, 0 to 1. */
   unplanned({ words }: TextSketch): number {
-    return novelty(words, this.#planned);
+    return novelty(words, this.#sets.planned);
   }
 
   /** Takes in what a tool returned. */
   find(text: string): KnownText {
-    return this.#take(sketchText(text, { known: this.#words }));
+    return this.#take(sketchText(text, { known: this.#sets.words }));
   }
 
   /** Takes in what the parts of a call's input name (a file, a line, a key); returns whether some of it was never named to this tool for this job. */
@@ -142,25 +135,19 @@ export class Knowledge {
     for (const leaf of leaves) {
       if (leaf === '' || leaf.length > MAX_TARGET_CHARS || /\s/.test(leaf)) continue;
       const target = hashText(`${tool} ${leaf}`);
-      isNew ||= !this.#targets.has(target);
-      this.#targets.add(target);
+      isNew ||= !this.#sets.targets.has(target);
+      this.#sets.targets.add(target);
     }
     return isNew;
   }
 
-  snapshot(): KnowledgeState {
-    return {
-      runs: this.#runs.snapshot(),
-      words: this.#words.snapshot(),
-      spoken: this.#spoken.snapshot(),
-      targets: this.#targets.snapshot(),
-      planned: this.#planned.snapshot(),
-    };
+  snapshot(): z.infer<typeof knowledgeState> {
+    return mapValues(this.#sets, (set) => set.snapshot());
   }
 
   #take({ sketch, runs, newWords }: ReadText): KnownText {
-    const fresh = novelty(runs, this.#runs);
-    learn(runs, this.#runs);
+    const fresh = novelty(runs, this.#sets.runs);
+    learn(runs, this.#sets.runs);
     return { sketch, novelty: fresh, newWords };
   }
 }

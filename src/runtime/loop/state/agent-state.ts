@@ -65,6 +65,18 @@ export type LoopState = {
 /** Everything a checkpoint of an agent holds. */
 export type LoopAgentState = AgentMind & { readonly mailbox: MailboxState; readonly loop: LoopState };
 
+/** What the loop of a new agent remembers. */
+export const NEW_LOOP: LoopState = {
+  turn: 0,
+  gridStartMs: 0,
+  workFailures: 0,
+  restoredAtMs: [],
+  escalation: null,
+  current: null,
+  works: [],
+  drift: null,
+};
+
 const MAX_NOTES = 10;
 
 /** A mind with a note added; the oldest goes when there are too many. */

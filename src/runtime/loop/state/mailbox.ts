@@ -49,14 +49,9 @@ export type MailboxState = {
 /** A sender may repeat a message until this many others were handled. */
 const MAX_RECENT_IDS = 1000;
 
+const NO_MESSAGES = freezeState({ lastProcessed: null, processedCount: 0, recentIds: [], setAside: [] });
 /** A mailbox without messages. */
-export const EMPTY_MAILBOX: MailboxState = Object.freeze({
-  pending: [],
-  lastProcessed: null,
-  processedCount: 0,
-  recentIds: [],
-  setAside: [],
-});
+export const EMPTY_MAILBOX: MailboxState = freezeState({ pending: [], ...NO_MESSAGES });
 
 const MESSAGE: OptionChecks<Message> = {
   id: { required: name },
@@ -85,194 +80,131 @@ function copyBody(id: string, copy: () => unknown): unknown {
   }
 }
 
-/** What all versions of a queue share: messages in the order in which they came, and where the newest of each id stands. */
-type Log = { readonly messages: PendingMessage[]; readonly places: Map<string, number> };
+/** The messages of an agent as they come and go. A change costs the same however many wait: their list is made when it is looked at. */
+export class Mailbox {
+  #waiting = new Map<string, PendingMessage>();
+  #rest: Omit<MailboxState, 'pending'> = NO_MESSAGES;
+  /** Goes through the waiting ones once: from the beginning it would pass by the places of all that were taken since. */
+  #ids = this.#waiting.keys();
+  #firstId: string | undefined;
+  #state: MailboxState | undefined = EMPTY_MAILBOX;
 
-/** A part of the log in front of the queue this long, and longer than the queue, is given up. */
-const MAX_PASSED = 64;
-
-/**
- * The messages that wait, as of one moment. Adding one and taking the first make a new queue in constant time, however many
- * wait: versions share one log, which only grows, and each knows its part of it. The list is made when somebody asks for it.
- */
-class MailboxQueue {
-  readonly #log: Log;
-  readonly #start: number;
-  readonly #end: number;
-  /** Stands for the first one of the log's part: its failures were counted since. */
-  readonly #first: PendingMessage | undefined;
-  #list: readonly PendingMessage[] | undefined;
-
-  private constructor(log: Log, [start, end]: readonly [number, number], first?: PendingMessage) {
-    this.#log = log;
-    this.#start = start;
-    this.#end = end;
-    this.#first = first ?? log.messages[start];
+  /** All of it at this moment, frozen. */
+  get state(): MailboxState {
+    this.#state ??= freezeState({ pending: [...this.#waiting.values()], ...this.#rest });
+    return this.#state;
   }
 
-  static from(messages: readonly PendingMessage[]): MailboxQueue {
-    const places = new Map(messages.map(({ id }, at) => [id, at]));
-    return new MailboxQueue({ messages: [...messages], places }, [0, messages.length]);
+  load(state: MailboxState): void {
+    const { pending, ...rest } = state;
+    this.#waiting = new Map(pending.map((message) => [message.id, message]));
+    this.#ids = this.#waiting.keys();
+    this.#firstId = undefined;
+    this.#rest = rest;
+    this.#state = state;
   }
 
-  /** All of them, in order, frozen. */
-  get list(): readonly PendingMessage[] {
-    const rest = () => this.#log.messages.slice(this.#start + 1, this.#end);
-    this.#list ??= Object.freeze(this.first === undefined ? [] : [this.first, ...rest()]);
-    return this.#list;
+  get setAside(): readonly SetAsideMessage[] {
+    return this.#rest.setAside;
   }
 
   get first(): PendingMessage | undefined {
-    return this.#start === this.#end ? undefined : this.#first;
+    if (this.#firstId === undefined) {
+      const { value, done } = this.#ids.next();
+      if (done === true) this.#ids = this.#waiting.keys(); // one that has come to its end stays there
+      this.#firstId = value;
+    }
+    return this.#firstId === undefined ? undefined : this.#waiting.get(this.#firstId);
   }
 
-  find(id: string): PendingMessage | undefined {
-    if (this.first?.id === id) return this.first;
-    // Where an id stands now it need not have stood when this was the newest version.
-    if (!this.#isNewest) return this.list.find((message) => message.id === id);
-    const at = this.#log.places.get(id) ?? -1;
-    return at < this.#start ? undefined : this.#log.messages[at];
+  findPending(id: string): PendingMessage | undefined {
+    return this.#waiting.get(id);
   }
 
-  get #isNewest(): boolean {
-    return this.#log.messages.length === this.#end;
+  /** A message that waits or is set aside. */
+  find(id: string): KeptMessage | undefined {
+    return this.#waiting.get(id) ?? this.setAside.find(({ message }) => message.id === id)?.message;
   }
 
-  add(message: PendingMessage): MailboxQueue {
-    if (!this.#isNewest) return MailboxQueue.from(this.list).add(message);
-    this.#log.places.set(message.id, this.#log.messages.push(message) - 1);
-    return new MailboxQueue(this.#log, [this.#start, this.#end + 1], this.first);
+  /** Whether this message waits here, or is over and remembered. */
+  isKnown(id: string): boolean {
+    return this.find(id) !== undefined || this.#rest.recentIds.includes(id);
   }
 
-  remove(id: string): MailboxQueue {
-    if (this.find(id) === undefined) return this;
-    const start = this.#start + 1;
-    const isWasteful = start > MAX_PASSED && start > this.#end - start;
-    if (this.first?.id !== id || isWasteful) return MailboxQueue.from(this.list.filter((message) => message.id !== id));
-    return new MailboxQueue(this.#log, [start, this.#end]);
+  /** The digest of the body of a message that is known, as it came. */
+  digestOf(id: string): InputDigest | undefined {
+    return this.find(id)?.digest ?? this.#rest.recentDigests?.findLast(([recent]) => recent === id)?.[1];
   }
 
-  /** Puts another in the place of the message with the same id. */
-  replace(message: PendingMessage): MailboxQueue {
-    if (this.first?.id === message.id) return new MailboxQueue(this.#log, [this.#start, this.#end], message);
-    return MailboxQueue.from(this.list.map((one) => (one.id === message.id ? message : one)));
+  /** Ids of the last messages that were handled after so many were. */
+  handledSince(count: number): readonly string[] {
+    const handled = this.#rest.processedCount - count;
+    return handled > 0 ? this.#rest.recentIds.slice(-handled) : [];
   }
-}
 
-/** The queues of mailboxes that were made here; one that came from a checkpoint, or from the agent, gets its own when it is used. */
-const queues = new WeakMap<MailboxState, MailboxQueue>();
-
-function queueOf(mailbox: MailboxState): MailboxQueue {
-  let queue = queues.get(mailbox);
-  if (queue === undefined) {
-    queue = MailboxQueue.from(mailbox.pending);
-    queues.set(mailbox, queue);
+  /** Puts a message at the end, unless it is known. */
+  add(message: KeptMessage): void {
+    if (!this.isKnown(message.id)) this.#put({ ...message, failures: 0 });
   }
-  return queue;
-}
 
-/** A mailbox whose list of messages is made when somebody looks at it: with thousands waiting, a copy for each is too much. */
-function withQueue(mailbox: MailboxState, queue: MailboxQueue, changed: Partial<MailboxState> = {}): MailboxState {
-  // Field by field, because a spread would make the list.
-  const { lastProcessed, processedCount, recentIds, recentDigests, setAside } = mailbox;
-  const rest = { lastProcessed, processedCount, recentIds, ...(recentDigests && { recentDigests }), setAside };
-  const next = Object.defineProperty({ pending: [], ...rest, ...changed }, 'pending', { get: () => queue.list });
-  for (const part of [next.lastProcessed, next.recentIds, next.recentDigests, next.setAside]) Object.freeze(part);
-  queues.set(next, queue);
-  return Object.freeze(next);
-}
+  /** Gives a message that waits or is set aside another body. */
+  replaceBody({ id, body }: Message): void {
+    const pending = this.#waiting.get(id);
+    const replaced = (aside: SetAsideMessage): SetAsideMessage =>
+      aside.message.id === id ? { ...aside, message: { ...aside.message, body } } : aside;
+    if (pending !== undefined) this.#put({ ...pending, body });
+    else this.#change({ setAside: this.setAside.map(replaced) });
+  }
 
-/** A message that waits. */
-export function findPending(mailbox: MailboxState, id: string): PendingMessage | undefined {
-  return queueOf(mailbox).find(id);
-}
+  /** Takes a message out as if it had never come. */
+  remove(id: string): void {
+    this.#waiting.delete(id);
+    if (this.#firstId === id) this.#firstId = undefined;
+    this.#state = undefined;
+  }
 
-/** The message that is next. */
-export function nextPending(mailbox: MailboxState): PendingMessage | undefined {
-  return queueOf(mailbox).first;
-}
+  /** Notes that a message is handled. */
+  finish(id: string, atMs: number): void {
+    const digest = this.#waiting.get(id)?.digest;
+    const { processedCount, recentIds, recentDigests = [] } = this.#rest;
+    this.remove(id);
+    this.#change({
+      lastProcessed: { id, atMs },
+      processedCount: processedCount + 1,
+      recentIds: [...recentIds, id].slice(-MAX_RECENT_IDS),
+      ...(digest !== undefined && { recentDigests: [...recentDigests, [id, digest] as const].slice(-MAX_RECENT_IDS) }),
+    });
+  }
 
-/** A message that waits or is set aside. */
-export function findMessage(mailbox: MailboxState, id: string): KeptMessage | undefined {
-  return findPending(mailbox, id) ?? mailbox.setAside.find(({ message }) => message.id === id)?.message;
-}
+  /** Notes that handling a message failed; it stays where it is, so order is kept. */
+  countFailure(id: string): void {
+    const pending = this.#waiting.get(id);
+    if (pending !== undefined) this.#put({ ...pending, failures: pending.failures + 1 });
+  }
 
-/** Whether this message waits here, or is over and remembered. */
-export function isKnown(mailbox: MailboxState, id: string): boolean {
-  return findMessage(mailbox, id) !== undefined || mailbox.recentIds.includes(id);
-}
+  /** Takes a message out of the way; it stays known. */
+  putAside(id: string, reason: Omit<SetAsideMessage, 'message'>): void {
+    const pending = this.#waiting.get(id);
+    if (pending === undefined) return;
+    const { failures: _, ...message } = pending;
+    this.remove(id);
+    this.#change({ setAside: [...this.setAside, { message, ...reason }] });
+  }
 
-/** Puts a message at the end, unless it is known. */
-export function addMessage(mailbox: MailboxState, message: KeptMessage): MailboxState {
-  if (isKnown(mailbox, message.id)) return mailbox;
-  return withQueue(mailbox, queueOf(mailbox).add(waiting(message)));
-}
+  /** Puts messages that were set aside back at the end, with a clean slate. */
+  takeBack(ids: ReadonlySet<string>): void {
+    const { setAside } = this;
+    this.#change({ setAside: setAside.filter(({ message }) => !ids.has(message.id)) });
+    for (const { message } of setAside) if (ids.has(message.id)) this.add(message);
+  }
 
-function waiting(message: KeptMessage): PendingMessage {
-  return frozen({ ...message, failures: 0 });
-}
+  #put(message: PendingMessage): void {
+    this.#waiting.set(message.id, freezeState(message));
+    this.#state = undefined;
+  }
 
-function frozen<Value>(value: Value): Value {
-  freezeState(value);
-  return value;
-}
-
-/** Gives a message that waits or is set aside another body. */
-export function replaceBody(mailbox: MailboxState, { id, body }: Message): MailboxState {
-  const pending = findPending(mailbox, id);
-  if (pending !== undefined) return withQueue(mailbox, queueOf(mailbox).replace(frozen({ ...pending, body })));
-  const setAside = mailbox.setAside.map((aside) =>
-    aside.message.id === id ? frozen({ ...aside, message: { ...aside.message, body } }) : aside,
-  );
-  return withQueue(mailbox, queueOf(mailbox), { setAside });
-}
-
-/** Takes a message out as if it had never come. */
-export function removeMessage(mailbox: MailboxState, id: string): MailboxState {
-  return withQueue(mailbox, queueOf(mailbox).remove(id));
-}
-
-/** The digest of the body of a message that is known, as it came. */
-export function findDigest(mailbox: MailboxState, id: string): InputDigest | undefined {
-  return findMessage(mailbox, id)?.digest ?? mailbox.recentDigests?.findLast(([recent]) => recent === id)?.[1];
-}
-
-/** Notes that a message is handled. */
-export function finishMessage(mailbox: MailboxState, id: string, atMs: number): MailboxState {
-  const digest = findPending(mailbox, id)?.digest;
-  const known = mailbox.recentDigests ?? [];
-  return withQueue(mailbox, queueOf(mailbox).remove(id), {
-    lastProcessed: { id, atMs },
-    processedCount: mailbox.processedCount + 1,
-    recentIds: [...mailbox.recentIds, id].slice(-MAX_RECENT_IDS),
-    ...(digest !== undefined && { recentDigests: [...known, [id, digest] as const].slice(-MAX_RECENT_IDS) }),
-  });
-}
-
-/** Notes that handling a message failed; it stays where it is, so order is kept. */
-export function countFailure(mailbox: MailboxState, id: string): MailboxState {
-  const pending = findPending(mailbox, id);
-  if (pending === undefined) return mailbox;
-  return withQueue(mailbox, queueOf(mailbox).replace(frozen({ ...pending, failures: pending.failures + 1 })));
-}
-
-/** Takes a message out of the way; it stays known. */
-export function setMessageAside(
-  mailbox: MailboxState,
-  id: string,
-  reason: Omit<SetAsideMessage, 'message'>,
-): MailboxState {
-  const pending = findPending(mailbox, id);
-  if (pending === undefined) return mailbox;
-  const { failures: _, ...message } = pending;
-  const aside = frozen({ message, ...reason });
-  return withQueue(mailbox, queueOf(mailbox).remove(id), { setAside: [...mailbox.setAside, aside] });
-}
-
-/** Puts messages that were set aside back at the end, with a clean slate. */
-export function takeBack(mailbox: MailboxState, ids: ReadonlySet<string>): MailboxState {
-  const isBack = ({ message }: SetAsideMessage): boolean => ids.has(message.id);
-  const { setAside } = mailbox;
-  const queue = setAside.filter(isBack).reduce((all, { message }) => all.add(waiting(message)), queueOf(mailbox));
-  return withQueue(mailbox, queue, { setAside: setAside.filter((aside) => !isBack(aside)) });
+  #change(part: Partial<MailboxState>): void {
+    this.#rest = freezeState({ ...this.#rest, ...part });
+    this.#state = undefined;
+  }
 }

@@ -96,6 +96,7 @@ test('[loop.24] a restore reports each section: problems, hooks that throw, secr
   );
   expect(problems).toEqual([
     expect.stringContaining('$.task.status It cannot be read'),
+    expect.stringContaining('$.task.progress It cannot be read'),
     '$.mailbox The queue moved.',
     expect.stringContaining('the file is locked'),
     expect.stringContaining('$.memory.session.apiKey The secret'),

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { withoutUndefined } from '../../../core/defined.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { freezeState } from '../../../core/freeze.ts';
+import { describeValue, isRecord } from '../../../core/options.ts';
 import { findLeftOutSecrets, type RestoreProblem } from '../../../manager/engine/loading.ts';
 import type { LoopAgentState } from './agent-state.ts';
 import { errorText } from './error-text.ts';
@@ -88,62 +89,93 @@ function repairPending(value: unknown): unknown {
   return isNamed ? { ...value, failures: 0 } : undefined;
 }
 
-type Issue = { readonly path: string; readonly message: string };
+/** What is wrong with a section, where, and what becomes of that when a stored one is read. */
+type Issue = { readonly path: string; readonly message: string; readonly remedy: string };
 
 /** A list of thousands that are all wrong is one mistake. */
 const MAX_ISSUES = 10;
 
-/** What is wrong with a field of a section, and where. */
-function issuesOf(section: SectionName, field: string, value: unknown): readonly Issue[] {
-  const issues = FORMS[section][field]?.shape.safeParse(value).error?.issues ?? [];
-  return issues
-    .slice(0, MAX_ISSUES)
-    .map(({ path, message }) => ({ path: ['$', section, field, ...path.map(String)].join('.'), message }));
+/** Looks at a section: a field that is wrong is repaired alone; with one that cannot be repaired the section begins empty. */
+function examine(section: SectionName, value: unknown): { readonly value: unknown; readonly issues: readonly Issue[] } {
+  if (value === null && section === 'task') return { value, issues: [] };
+  const empty = EMPTY_SECTIONS[section];
+  const remedy = 'the section begins empty';
+  const message = `must be an object; found ${describeValue(value)}`;
+  if (!isObject(value)) return { value: empty, issues: [{ path: `$.${section}`, message, remedy }] };
+  const repaired: Record<string, unknown> = { ...value };
+  const fields = Object.entries(FORMS[section]).map(([field, { shape, repair }]) => {
+    const found = shape.safeParse(value[field]).error?.issues.slice(0, MAX_ISSUES) ?? [];
+    if (found.length > 0) repaired[field] = repair?.(value[field]);
+    return { field, found, isLost: found.length > 0 && repair === undefined };
+  });
+  const isLost = fields.some((field) => field.isLost);
+  const issues = fields.flatMap(({ field, found }) =>
+    found.map(({ path, message: problem }) => ({
+      path: ['$', section, field, ...path.map(String)].join('.'),
+      message: problem,
+      remedy: isLost ? remedy : describeRepair(repaired[field]),
+    })),
+  );
+  if (isLost) return { value: empty, issues };
+  return { value: issues.length === 0 ? value : repaired, issues };
 }
 
-/** What is kept of a stored section, and what could not be. */
-type SectionReading = { readonly value: unknown; readonly problems: readonly RestoreProblem[] };
-
-/** Reads a stored section: a field that is wrong is repaired alone; what cannot be repaired begins empty. */
-function readSection(section: SectionName, value: unknown): SectionReading {
-  if (value === null && section === 'task') return { value, problems: [] };
-  if (value === undefined) return beginEmpty(section, 'The checkpoint does not have it');
-  if (!isObject(value)) return beginEmpty(section, `It cannot be read (expected an object, found ${nameOf(value)})`);
-  const repaired: Record<string, unknown> = {};
-  const problems: RestoreProblem[] = [];
-  for (const [field, { repair }] of Object.entries(FORMS[section])) {
-    const issues = issuesOf(section, field, value[field]);
-    if (issues.length === 0) continue;
-    if (repair === undefined)
-      return { value: EMPTY_SECTIONS[section], problems: tell(issues, 'the section begins empty') };
-    repaired[field] = repair(value[field]);
-    problems.push(...tell(issues, sayRepaired(repaired[field])));
-  }
-  return { value: problems.length === 0 ? value : { ...value, ...repaired }, problems };
-}
-
-function beginEmpty(section: SectionName, problem: string): SectionReading {
-  return {
-    value: EMPTY_SECTIONS[section],
-    problems: [{ path: `$.${section}`, problem: `${problem}; it begins empty.` }],
-  };
-}
-
-function tell(issues: readonly Issue[], consequence: string): RestoreProblem[] {
-  return issues.map(({ path, message }) => ({ path, problem: `It cannot be read (${message}); ${consequence}.` }));
-}
-
-function sayRepaired(value: unknown): string {
+function describeRepair(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'what fits is kept' : `it is taken as ${String(value)}`;
 }
 
-/** What is wrong with a section that is to be kept. */
-function findSectionProblems(section: SectionName, value: unknown): RestoreProblem[] {
-  if (value === null && section === 'task') return [];
-  if (!isObject(value)) return [{ path: `$.${section}`, problem: `It must be an object; it is ${nameOf(value)}.` }];
-  return Object.keys(FORMS[section]).flatMap((field) =>
-    issuesOf(section, field, value[field]).map(({ path, message }) => ({ path, problem: message })),
+/** Refuses sections that could not be read again later. */
+function throwIfWrong(sections: readonly (readonly [SectionName, unknown])[], sentence: string): void {
+  const problems = sections.flatMap(([name, value]) =>
+    examine(name, value).issues.map(({ path, message }) => ({ path, problem: message })),
   );
+  if (problems.length === 0) return;
+  const found = problems.map(({ path, problem }) => `${path}: ${problem}`).join('; ');
+  throw new InvalidInputError(`${sentence}: ${found}`, { details: { problems } });
+}
+
+/** Refuses sections that could not be read again later; those that are the same as before are not looked at. */
+export function checkSections(given: Partial<SectionValues>, before: Partial<SectionValues> = {}): void {
+  const changed = SECTION_NAMES.filter((name) => name in given && (!(name in before) || given[name] !== before[name]));
+  throwIfWrong(
+    changed.map((name) => [name, given[name]]),
+    'The state cannot be kept like this',
+  );
+}
+
+/** What a stored state has; one that is no object has nothing. */
+export function asStored(state: unknown): Partial<LoopAgentState> {
+  return isObject(state) ? state : {};
+}
+
+/** Checks each section of a stored state; what is absent or unreadable begins empty, and the problems say so. */
+export function readSections(state: unknown): {
+  readonly kept: SectionValues;
+  readonly problems: ReadonlyMap<SectionName, readonly RestoreProblem[]>;
+} {
+  const stored = asStored(state);
+  const readings = SECTION_NAMES.map((name) => [name, examine(name, stored[name])] as const);
+  const problemOf = ({ path, message, remedy }: Issue) => ({
+    path,
+    problem: `It cannot be read (${message}); ${remedy}.`,
+  });
+  return {
+    kept: Object.fromEntries(readings.map(([name, { value }]) => [name, value])) as SectionValues,
+    problems: new Map(readings.map(([name, { issues }]) => [name, issues.map(problemOf)])),
+  };
+}
+
+/** Sections that were given in part, with the rest of them empty. */
+export function completeSections(
+  given: {
+    readonly [Name in keyof SectionValues]?: object | null;
+  },
+): Partial<SectionValues> {
+  const whole = Object.entries(given).map(([name, value]) => {
+    const isPartial = (name === 'context' || name === 'memory') && isObject(value);
+    return [name, isPartial ? { ...EMPTY_SECTIONS[name], ...withoutUndefined(value) } : value];
+  });
+  return Object.fromEntries(whole) as Partial<SectionValues>;
 }
 
 /** How one section is kept, where an agent keeps it itself. */
@@ -176,77 +208,23 @@ export type OnSectionProblem = (section: SectionName, problem: string) => void;
 export function collectSections<State extends Partial<SectionValues>>(
   sections: Sections | undefined,
   state: State,
-  onProblem: OnSectionProblem = () => undefined,
+  onProblem: OnSectionProblem,
 ): State {
-  const collected: Record<string, unknown> = {};
+  const collected: Record<string, unknown> = { ...state };
   for (const name of SECTION_NAMES) {
     const hooks = sections?.[name] as SectionHooks<unknown> | undefined;
     if (hooks?.collect === undefined || !(name in state)) continue;
     try {
-      collected[name] = collectSection(hooks, name, state[name]);
+      const value = hooks.collect(state[name]);
+      // Nobody waits for it; an error of it must not be one of the process.
+      if (value instanceof Promise) value.catch(() => undefined);
+      throwIfWrong([[name, value]], 'What `collect` answered cannot be kept');
+      collected[name] = freezeState(value);
     } catch (error) {
       onProblem(name, `It could not be collected: ${errorText(error).message}`);
     }
   }
-  return { ...state, ...collected };
-}
-
-function collectSection(hooks: SectionHooks<unknown>, name: SectionName, value: unknown): unknown {
-  const collected = hooks.collect?.(value);
-  // Nobody waits for it; an error of it must not be one of the process.
-  if (collected instanceof Promise) collected.catch(() => undefined);
-  throwIfAny(findSectionProblems(name, collected), 'What `collect` answered cannot be kept');
-  freezeState(collected);
-  return collected;
-}
-
-/** Sections that were given in part, with the rest of them empty. */
-export function completeSections(
-  given: {
-    readonly [Name in keyof SectionValues]?: object | null;
-  },
-): Partial<SectionValues> {
-  const whole = Object.entries(given).map(([name, value]) => {
-    const isPartial = (name === 'context' || name === 'memory') && isObject(value);
-    return [name, isPartial ? { ...EMPTY_SECTIONS[name], ...withoutUndefined(value) } : value];
-  });
-  return Object.fromEntries(whole) as Partial<SectionValues>;
-}
-
-/** Refuses sections that could not be read again later; those that are the same as before are not looked at. */
-export function checkSections(given: Partial<SectionValues>, before: Partial<SectionValues> = {}): void {
-  const changed = SECTION_NAMES.filter((name) => name in given && (!(name in before) || given[name] !== before[name]));
-  throwIfAny(
-    changed.flatMap((name) => findSectionProblems(name, given[name])),
-    'The state cannot be kept like this',
-  );
-}
-
-function throwIfAny(problems: readonly RestoreProblem[], sentence: string): void {
-  if (problems.length === 0) return;
-  const found = problems.map(({ path, problem }) => `${path}: ${problem}`).join('; ');
-  throw new InvalidInputError(`${sentence}: ${found}`, { details: { problems } });
-}
-
-/** What a stored state has; one that is no object has nothing. */
-export function asStored(state: unknown): Partial<LoopAgentState> {
-  return isObject(state) ? state : {};
-}
-
-/** Checks each section of a stored state; what is absent or unreadable begins empty, and the problems say so. */
-export function readSections(state: unknown): {
-  readonly kept: SectionValues;
-  readonly problems: ReadonlyMap<SectionName, readonly RestoreProblem[]>;
-} {
-  const stored = asStored(state);
-  const problems = new Map<SectionName, readonly RestoreProblem[]>();
-  const kept: Record<string, unknown> = { ...EMPTY_SECTIONS };
-  for (const name of SECTION_NAMES) {
-    const reading = readSection(name, stored[name]);
-    kept[name] = reading.value;
-    problems.set(name, reading.problems);
-  }
-  return { kept: kept as SectionValues, problems };
+  return collected as State;
 }
 
 /** Hands each section to the agent and puts the report together. What goes wrong with one does not stop the others. */
@@ -265,25 +243,21 @@ export async function restoreSections(
   return { status: isComplete ? 'complete' : 'partial', sections: reports };
 }
 
+/** The problems that an agent answered. What is none of these is one itself: nobody knows what it means. */
 async function restoreSection(
   sections: Sections | undefined,
   section: SectionName,
   kept: SectionValues,
 ): Promise<readonly RestoreProblem[]> {
   const hooks = sections?.[section] as SectionHooks<unknown> | undefined;
+  const path = `$.${section}`;
   try {
-    const answer: unknown = await hooks?.restore?.(kept[section]);
-    return (answer ?? null) === null ? [] : readAnswer(section, answer);
+    const answer: unknown = (await hooks?.restore?.(kept[section])) ?? [];
+    if (Array.isArray(answer) && answer.every(isProblem)) return answer;
+    return [{ path, problem: 'Its `restore` answered something else than a list of problems.' }];
   } catch (error) {
-    return [{ path: `$.${section}`, problem: `The agent could not take it over: ${errorText(error).message}` }];
+    return [{ path, problem: `The agent could not take it over: ${errorText(error).message}` }];
   }
-}
-
-/** The problems that an agent answered. What is none of these is one itself: nobody knows what it means. */
-function readAnswer(section: SectionName, answer: unknown): readonly RestoreProblem[] {
-  const isList = Array.isArray(answer) && answer.every(isProblem);
-  if (isList) return answer;
-  return [{ path: `$.${section}`, problem: 'Its `restore` answered something else than a list of problems.' }];
 }
 
 function isProblem(value: unknown): value is RestoreProblem {
@@ -298,13 +272,7 @@ export function secretsOf(section: SectionName, kept: SectionValues): RestorePro
   return findLeftOutSecrets(value).map(({ path, problem }) => ({ path: `$.${section}${path.slice(1)}`, problem }));
 }
 
-function nameOf(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  if (Array.isArray(value)) return 'a list';
-  return value instanceof Promise ? 'a promise' : typeof value;
-}
-
 /** Whether a value has fields to be read. */
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Promise);
+  return isRecord(value) && !(value instanceof Promise);
 }

@@ -32,10 +32,10 @@ const READING = z.looseObject({
   sinceMs: z.number().optional(),
 });
 
+/** Who is watched, and how long an assessment may take. */
 type Watched = {
   readonly agentId: string;
   readonly ports: Pick<ManagerPorts, 'now' | 'setTimer'>;
-  /** How long an assessment may take. */
   readonly timeoutMs: number;
   readonly tell: LoopEvents['tell'];
 };
@@ -66,9 +66,7 @@ export class Watch {
   }
 
   observe(event: DriftEvent): DriftReading {
-    this.#attempt('observe', (watch) => {
-      this.#read('observe', watch.observe(this.#complete(event)));
-    });
+    this.#attempt('observe', (watch) => this.#read('observe', watch.observe(this.#complete(event))));
     return this.reading;
   }
 
@@ -80,8 +78,7 @@ export class Watch {
     const onTimeout = () => new DOMException(`it took longer than ${timeoutMs} ms.`, 'TimeoutError');
     const deadline = { timeoutMs, onTimeout, setTimer: ports.setTimer, signal: this.#stopping.signal };
     try {
-      const reading = await withDeadline(deadline, () => watch.assess(this.#complete(event)));
-      this.#read('assess', reading);
+      this.#read('assess', await withDeadline(deadline, () => watch.assess(this.#complete(event))));
       this.#failing.delete('assess');
     } catch (error) {
       if (!this.#stopping.signal.aborted) this.#fail('assess', error);
@@ -89,12 +86,14 @@ export class Watch {
   }
 
   /** Drift holds until it is dealt with: what was under way then may look well again, and is undone all the same. */
-  #read(what: string, given: unknown): void {
-    const reading = parseReading(what, given);
+  #read(what: string, reading: DriftReading): void {
+    // Nobody waits for it; an error of it must not be one of the process.
+    if (reading instanceof Promise) reading.catch(() => undefined);
+    if (!READING.safeParse(reading).success)
+      throw new InvalidInputError(`The watch's ${what} must return a reading with status, score, signals and summary.`);
     if (this.reading.status !== 'drifting') this.reading = reading;
   }
 
-  /** Waits for no assessment any more. */
   stop(): void {
     this.#stopping.abort();
   }
@@ -124,7 +123,7 @@ export class Watch {
     return { at: this.#watched.ports.now(), agent: this.#watched.agentId, ...event };
   }
 
-  #attempt(what: string, run: (watch: DriftWatch) => void): boolean {
+  #attempt(what: string, run: (watch: DriftWatch) => unknown): boolean {
     if (this.#watch === undefined) return true;
     try {
       run(this.#watch);
@@ -142,11 +141,4 @@ export class Watch {
     const { name, message } = errorText(error);
     this.#watched.tell({ kind: 'watch_failed', error: { name, message: `${what}: ${message}` } });
   }
-}
-
-function parseReading(what: string, reading: unknown): DriftReading {
-  // Nobody waits for it; an error of it must not be one of the process.
-  if (reading instanceof Promise) reading.catch(() => undefined);
-  if (READING.safeParse(reading).success) return reading as DriftReading;
-  throw new InvalidInputError(`The watch's ${what} must return a reading with status, score, signals and summary.`);
 }

@@ -13,21 +13,10 @@ import {
   type LoopAgentState,
   type LoopState,
   mindOf,
+  NEW_LOOP,
 } from '../state/agent-state.ts';
 import type { ErrorText } from '../state/error-text.ts';
-import {
-  addMessage,
-  countFailure,
-  findPending,
-  finishMessage,
-  type KeptMessage,
-  type MailboxState,
-  type Message,
-  nextPending,
-  removeMessage,
-  replaceBody,
-  setMessageAside,
-} from '../state/mailbox.ts';
+import { Mailbox } from '../state/mailbox.ts';
 import {
   asStored,
   collectSections,
@@ -66,12 +55,7 @@ export type TurnOutcome = {
 );
 
 /** The turn under way. */
-export type CurrentTurn = {
-  readonly job: Job;
-  readonly work: Work;
-  /** Whether clean context begins when it ends. */
-  readonly isCleanDue?: boolean;
-};
+export type CurrentTurn = { readonly job: Job; readonly work: Work; readonly isCleanDue?: boolean };
 
 type Problems = ReadonlyMap<SectionName, readonly RestoreProblem[]>;
 
@@ -79,7 +63,6 @@ type LiveParts = {
   readonly createAgent: () => LoopAgent;
   readonly watch: Watch;
   readonly works: OpenWorks;
-  /** What a new agent begins with. */
   readonly mind?: Partial<AgentMind>;
   readonly nowMs: number;
   /** Hears of sections that the agent does not return. */
@@ -88,16 +71,18 @@ type LiveParts = {
 
 /** An agent with its state in memory. Everything that happens to the state happens here, in one piece each. */
 export class LiveAgent {
-  readonly #createAgent: () => LoopAgent;
   readonly watch: Watch;
   readonly works: OpenWorks;
+  readonly mailbox = new Mailbox();
   readonly onProblem: OnSectionProblem;
+  readonly #createAgent: () => LoopAgent;
   #agent: LoopAgent | undefined;
-  #state: LoopAgentState;
+  #mind: AgentMind;
+  #loop: LoopState;
   /** What could not be read of the stored state; told with the first restore. */
   #problems: Problems = new Map();
   /** What stands in strings of the stored state in place of secrets. */
-  #leftOut = new Set<string>();
+  leftOut = new Set<string>();
   current: CurrentTurn | undefined;
   /** Whether a turn works on a draft of the mind: until it is settled nothing else may change the mind. */
   isActing = false;
@@ -109,47 +94,53 @@ export class LiveAgent {
     this.watch = watch;
     this.works = works;
     this.onProblem = onProblem;
-    this.#state = { ...EMPTY_SECTIONS, ...mind, loop: { ...NEW_LOOP, gridStartMs: nowMs } };
-    freezeState(this.#state);
+    this.#mind = freezeState({ ...mindOf(EMPTY_SECTIONS), ...mind });
+    this.#loop = { ...NEW_LOOP, gridStartMs: nowMs };
   }
 
   get state(): LoopAgentState {
-    return this.#state;
+    const { task, ...mind } = this.#mind; // The mailbox stays second, as it is stored: what did not change is the same chunk.
+    return { task, mailbox: this.mailbox.state, ...mind, loop: this.#loop };
+  }
+
+  get mind(): AgentMind {
+    return this.#mind;
+  }
+
+  get loop(): LoopState {
+    return this.#loop;
   }
 
   get isAwake(): boolean {
     return this.#agent !== undefined;
   }
 
-  get leftOut(): Set<string> {
-    return this.#leftOut;
-  }
-
   /** Takes over a stored state; the agent itself is made when it is first needed. */
   load(state: unknown): void {
     const stored = asStored(state);
     const { kept, problems } = readSections(stored);
-    const loop = { ...this.#state.loop, ...stored.loop };
-    this.#state = { ...kept, loop: { ...loop, current: null, works: [], drift: null } };
+    const { current, works = [], drift, ...loop } = { ...this.#loop, ...stored.loop };
+    this.#mind = freezeState(mindOf(kept));
+    this.mailbox.load(freezeState(kept.mailbox));
+    this.#loop = freezeState({ ...loop, current: null, works: [], drift: null });
     this.#problems = problems;
-    this.#leftOut = marksIn(mindOf(kept)); // a message that lost a secret is not handled at all
-    this.works.load(loop.works ?? []);
-    this.current = loop.current === null ? undefined : { ...loop.current, work: this.#workOf(loop.current.job) };
-    if (loop.drift !== null) this.watch.restore(loop.drift);
-    freezeState(this.#state);
+    this.leftOut = marksIn(this.#mind); // a message that lost a secret is not handled at all
+    this.works.load(works);
+    this.current = current === null ? undefined : { ...current, work: this.#workOf(current.job) };
+    if (drift !== null) this.watch.restore(drift);
   }
 
   /** Makes an agent; it is asleep until `renew`. */
   create(): LoopAgent {
     const agent = this.#createAgent();
-    checkCanWork(agent, this.#state.task);
+    checkCanWork(agent, this.#mind.task);
     return agent;
   }
 
   /** Makes a new agent and hands it the state; whatever the old one held besides is gone. */
   async renew(problems: Problems = this.#problems, agent: LoopAgent = this.create()): Promise<SectionsReport> {
     this.#agent = agent;
-    const report = await restoreSections(agent.sections, this.#state, problems);
+    const report = await restoreSections(agent.sections, this.state, problems);
     this.#problems = new Map();
     return report;
   }
@@ -162,46 +153,46 @@ export class LiveAgent {
 
   /** What a checkpoint taken now holds: the state as of the last turn, and what was done of the works that are not over. */
   capture(): LoopAgentState {
-    if (this.current === undefined) this.change(collectSections(this.#agent?.sections, this.#state, this.onProblem));
+    if (this.current === undefined) this.change(collectSections(this.#agent?.sections, this.state, this.onProblem));
     const { job, isCleanDue } = this.current ?? {};
     const current = job === undefined ? null : { job, ...(isCleanDue === true && { isCleanDue }) };
     // What a watch remembers is large, and worth it only where there is evidence to lose.
     const drift = this.watch.reading.status === 'healthy' ? null : (this.watch.snapshot() ?? null);
-    return { ...this.#state, loop: { ...this.#state.loop, current, works: this.works.records, drift } };
+    return { ...this.state, loop: { ...this.#loop, current, works: this.works.records, drift } };
   }
 
-  change(part: Partial<LoopAgentState>): void {
-    this.#state = { ...this.#state, ...part };
+  change({ mailbox, ...mind }: Partial<Omit<LoopAgentState, 'loop'>>): void {
+    this.#mind = mindOf({ ...this.#mind, ...mind });
+    if (mailbox !== undefined && mailbox !== this.mailbox.state) this.mailbox.load(mailbox);
   }
 
   changeLoop(part: Partial<LoopState>): void {
-    this.change({ loop: { ...this.#state.loop, ...part } });
+    this.#loop = { ...this.#loop, ...part };
   }
 
   /** Begins with clean context, after the turn under way if there is one, and is not blamed for what was before. */
   clean(): void {
     if (this.isActing && this.current !== undefined) this.current = { ...this.current, isCleanDue: true };
-    else this.change(cleanContext(mindOf(this.#state)));
+    else this.change(cleanContext(this.#mind));
     this.watch.reset();
   }
 
   /** What is to be done next, by the state alone. */
   nextJob(): Job | null {
-    const { mailbox, task, loop } = this.#state;
-    const message = nextPending(mailbox);
-    if (loop.escalation !== null || this.isDrifting) return null;
+    if (this.#loop.escalation !== null || this.isDrifting) return null;
+    const message = this.mailbox.first;
     if (message !== undefined) return { kind: 'message', messageId: message.id };
-    const isWorkDue = task?.status === 'active' && this.#agent?.work !== undefined && !this.isWorkPaused;
-    return isWorkDue ? { kind: 'work' } : null;
+    const hasWork = this.#mind.task?.status === 'active' && this.#agent?.work !== undefined;
+    return hasWork && !this.isWorkPaused ? { kind: 'work' } : null;
   }
 
   get nextTurn(): number {
-    return this.#state.loop.turn + 1;
+    return this.#loop.turn + 1;
   }
 
   /** Whether it drifts and nobody was called for that yet. */
   get isDrifting(): boolean {
-    return this.watch.reading.status === 'drifting' && this.#state.loop.escalation === null;
+    return this.watch.reading.status === 'drifting' && this.#loop.escalation === null;
   }
 
   /** Begins a turn at a job, unless one has begun. */
@@ -210,102 +201,61 @@ export class LiveAgent {
     return this.current;
   }
 
-  /** The same, if there is a job; returns it. */
-  begin(job: Job | null): Job | null {
-    if (job !== null) this.start(job);
-    return job;
-  }
-
   #workOf(job: Job): Work {
-    return this.works.open(job, { task: this.#state.task, turn: this.nextTurn });
+    return this.works.open(job, { task: this.#mind.task, turn: this.nextTurn });
   }
 
   /** Goes on after its task went back; returns what becomes of the calls of the turns that were undone. */
   recall(undone: Undone): UndoneCalls {
-    const next = { task: this.#state.task, turn: this.nextTurn };
+    const next = { task: this.#mind.task, turn: this.nextTurn };
     const calls = this.works.recall(undone, { ...next, current: this.current?.work });
     if (this.current !== undefined) this.current = { ...this.current, work: this.#workOf(this.current.job) };
     return calls;
   }
 
-  receive(message: KeptMessage): void {
-    this.change({ mailbox: addMessage(this.#state.mailbox, message) });
-  }
-
-  /** Puts the secrets back into a message that lost them. */
-  completeMessage(message: Message): void {
-    this.change({ mailbox: replaceBody(this.#state.mailbox, message) });
-  }
-
   /** Forgets a message that could not be made durable; its sender knows, and will try again. */
   refuse(id: string): void {
     const isTaken = this.current?.job.kind === 'message' && this.current.job.messageId === id;
-    if (!isTaken) this.change({ mailbox: removeMessage(this.#state.mailbox, id) });
+    if (!isTaken) this.mailbox.remove(id);
   }
 
   /** Lets a turn count. Told of the same turn again, it does nothing. Returns the outcome, with what belongs to it since. */
   settle(given: TurnOutcome): TurnOutcome {
-    if (given.turn <= this.#state.loop.turn) return given;
+    if (given.turn <= this.#loop.turn) return given;
     const outcome = this.current?.isCleanDue === true ? { ...given, isCleaned: true } : given;
     const work = this.current?.work ?? this.#workOf(outcome.job);
     this.current = undefined;
     this.isActing = false;
     if (outcome.status === 'done') this.#settleDone(outcome, work);
     else this.#settleFailed(outcome, work);
-    if (outcome.isCleaned === true) this.change(cleanContext(mindOf(this.#state)));
+    if (outcome.isCleaned === true) this.change(cleanContext(this.#mind));
     this.changeLoop({ turn: outcome.turn });
     return outcome;
   }
 
   #settleDone({ turn, job, atMs, patches, used = [] }: TurnOutcome & { status: 'done' }, work: Work): void {
-    const mind = apply(mindOf(this.#state), patches, { mutable: false }) as AgentMind;
-    freezeState(mind);
-    this.change(mind);
-    this.works.finish(work, used, { task: mind.task, turn: turn + 1 });
-    if (mind.task === null || isOver(mind.task)) this.works.settleTasks();
-    if (job.kind === 'message') this.change({ mailbox: finishMessage(this.#state.mailbox, job.messageId, atMs) });
+    this.change(freezeState(apply(this.#mind, patches, { mutable: false }) as AgentMind));
+    const { task } = this.#mind;
+    this.works.finish(work, used, { task, turn: turn + 1 });
+    if (task === null || isOver(task)) this.works.settleTasks();
+    if (job.kind === 'message') this.mailbox.finish(job.messageId, atMs);
     else this.changeLoop({ workFailures: 0 });
   }
 
-  #settleFailed(outcome: TurnOutcome & { status: 'failed' }, work: Work): void {
-    if (outcome.isFinal) this.works.settle(work.name);
+  #settleFailed({ job, isFinal, error, atMs, work: done }: TurnOutcome & { status: 'failed' }, work: Work): void {
+    if (isFinal) this.works.settle(work.name);
     else work.again();
-    if (outcome.job.kind === 'work') this.#settleFailedWork(outcome);
-    else this.change({ mailbox: this.#giveUpOrRetry(outcome.job.messageId, outcome) });
-  }
-
-  #giveUpOrRetry(messageId: string, outcome: TurnOutcome & { status: 'failed' }): MailboxState {
-    const { mailbox } = this.#state;
-    const { isFinal, error, atMs, work } = outcome;
-    if (!isFinal) return countFailure(mailbox, messageId);
-    return setMessageAside(mailbox, messageId, { error, atMs, ...(work !== undefined && { work }) });
-  }
-
-  #settleFailedWork({ isFinal, error, atMs }: TurnOutcome & { status: 'failed' }): void {
-    const { task, loop } = this.#state;
-    this.changeLoop({ workFailures: isFinal ? 0 : loop.workFailures + 1 });
-    if (!isFinal || task === null) return;
+    if (job.kind === 'work') this.changeLoop({ workFailures: isFinal ? 0 : this.#loop.workFailures + 1 });
+    else if (!isFinal) this.mailbox.countFailure(job.messageId);
+    else this.mailbox.putAside(job.messageId, { error, atMs, ...(done !== undefined && { work: done }) });
+    const { task } = this.#mind;
+    if (job.kind !== 'work' || !isFinal || task === null) return;
     const text = `The task "${task.id}" was given up: ${error.message}`;
-    this.change(
-      addNote({ ...mindOf(this.#state), task: { ...task, status: 'failed' } }, { kind: 'task_failed', atMs, text }),
-    );
+    this.change(addNote({ ...this.#mind, task: { ...task, status: 'failed' } }, { kind: 'task_failed', atMs, text }));
   }
 
-  /** How often the job failed before. */
   failuresOf(job: Job): number {
-    const { mailbox, loop } = this.#state;
-    if (job.kind === 'work') return loop.workFailures;
-    return findPending(mailbox, job.messageId)?.failures ?? 0;
+    if (job.kind === 'work') return this.#loop.workFailures;
+    return this.mailbox.findPending(job.messageId)?.failures ?? 0;
   }
 }
-
-const NEW_LOOP: LoopState = {
-  turn: 0,
-  gridStartMs: 0,
-  workFailures: 0,
-  restoredAtMs: [],
-  escalation: null,
-  current: null,
-  works: [],
-  drift: null,
-};

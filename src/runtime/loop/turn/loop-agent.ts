@@ -1,8 +1,18 @@
 import type { Draft } from 'mutative';
 import { InvalidInputError } from '../../../core/errors.ts';
-import { accepts, callback, checkValue, isRecord, type OptionCheck, oneOf } from '../../../core/options.ts';
+import {
+  accepts,
+  callback,
+  checkValue,
+  isRecord,
+  type OptionCheck,
+  type OptionChecks,
+  options,
+  record,
+  recordOf,
+} from '../../../core/options.ts';
 import { suggest } from '../../../core/suggestion.ts';
-import type { StepAttempt, StepOptions } from '../../../manager/effect/effect-log.ts';
+import type { StepAttempt, StepOptions } from '../../../manager/effect/step.ts';
 import type { DriftEvent } from '../../drift/index.ts';
 import type { AgentMind, AgentTask } from '../state/agent-state.ts';
 import type { Message } from '../state/mailbox.ts';
@@ -58,6 +68,11 @@ export interface LoopAgent {
   readonly sections?: Sections;
 }
 
+/** A tool of an agent by its name. */
+export function toolOf({ tools = {} }: LoopAgent, name: string): LoopTool | undefined {
+  return Object.hasOwn(tools, name) ? tools[name] : undefined;
+}
+
 /** Throws if a task is to go on that nobody works at: it would stay as it is for ever. */
 export function checkCanWork({ work }: LoopAgent, task: AgentTask | null): void {
   if (task?.status !== 'active' || work !== undefined) return;
@@ -77,60 +92,39 @@ export const agentMaker: OptionCheck = (value) =>
 
 /** What an agent must have to be driven; the rest of it is its own. */
 export function checkAgent(agent: LoopAgent): LoopAgent {
-  const of = 'createAgent()';
-  checkValue(agent, accepts('an agent with handle()', isRecord), of);
-  checkValue(
-    agent,
-    accepts(PLAIN_AGENT, (value) => isRecord(value) && !('then' in value)),
-    of,
-  );
-  checkValue(agent.handle, callback, `${of}.handle`);
-  if (agent.work !== undefined) checkValue(agent.work, callback, `${of}.work`);
-  checkNames(agent, of, ['handle', 'work', 'tools', 'sections']);
-  for (const [tool, parts] of partsIn(agent.tools, `${of}.tools`)) checkTool(parts, `${of}.tools.${tool}`);
-  for (const [section, hooks] of partsIn(agent.sections, `${of}.sections`)) {
-    checkValue(section, oneOf(...SECTION_NAMES), `A key of ${of}.sections`);
-    checkMethods(hooks, `${of}.sections.${section}`, ['collect', 'restore']);
-  }
+  const isPromise = isRecord(agent) && 'then' in agent;
+  checkValue(agent, isPromise ? accepts(PLAIN_AGENT, () => false) : AGENT, 'createAgent()');
   return agent;
 }
 
-/** The parts of a table of an agent; a map or a list would be taken for an empty one. */
-function partsIn(table: object | undefined, of: string): [string, unknown][] {
-  if (table === undefined) return [];
-  checkValue(
-    table,
-    accepts('an object', (value) => isRecord(value) && !(Symbol.iterator in value)),
-    of,
-  );
-  return Object.entries(table).filter(([, part]) => part !== undefined);
+const HOOKS = partly({ collect: callback, restore: callback });
+
+const AGENT = partly({
+  handle: { required: callback },
+  work: callback,
+  tools: table(recordOf(partly({ run: { required: callback }, undo: callback }))),
+  sections: table(options(Object.fromEntries(SECTION_NAMES.map((name) => [name, HOOKS])))),
+});
+
+/** Accepts a plain table; a map or a list would be taken for an empty one. */
+function table(check: OptionCheck): OptionCheck {
+  const plain = accepts('an object', (value) => isRecord(value) && !(Symbol.iterator in value));
+  return (value) => plain(value) ?? check(value);
 }
 
-function checkTool(tool: unknown, of: string): void {
-  checkMethods(tool, of, ['run', 'undo']);
-  checkValue((tool as { readonly run?: unknown }).run, callback, `${of}.run`);
-}
-
-/** Accepts an object whose methods of these names, if it has them, are functions. */
-function checkMethods(value: unknown, of: string, methods: readonly string[]): void {
-  checkValue(value, accepts(`an object with ${methods.join(', ')}`, isRecord), of);
-  checkNames(value as object, of, methods);
-  for (const method of methods) {
-    const found: unknown = Reflect.get(value as object, method);
-    if (found !== undefined) checkValue(found, callback, `${of}.${method}`);
-  }
-}
-
-/** Refuses what is most likely a slip: `wrok()` where there is no `work`. Other names, and data of a class, are the agent's own. */
-function checkNames(value: object, of: string, known: readonly string[]): void {
-  const absent = known.filter((key) => Reflect.get(value, key) === undefined);
-  for (const key of namesIn(value)) {
-    const suggestion = known.includes(key) ? undefined : suggest(key, absent, 1);
-    if (suggestion !== undefined)
-      throw new InvalidInputError(`${of} has an unknown key "${key}"; did you mean "${suggestion}"?`, {
-        details: { key },
-      });
-  }
+/** Accepts what has these parts. Others are its own, but for what is most likely a slip: `wrok()` where there is no `work`. */
+function partly(parts: OptionChecks): OptionCheck {
+  const known = Object.keys(parts);
+  const check = options(parts);
+  return (value) => {
+    if (!isRecord(value)) return record(value);
+    const absent = known.filter((key) => value[key] === undefined);
+    for (const key of namesIn(value)) {
+      const suggestion = known.includes(key) ? undefined : suggest(key, absent, 1);
+      if (suggestion !== undefined) return `has the unknown key "${key}"; did you mean "${suggestion}"?`;
+    }
+    return check(Object.fromEntries(known.map((key) => [key, value[key]])));
+  };
 }
 
 /** The keys of a plain object; of an instance of a class the names of its methods. */

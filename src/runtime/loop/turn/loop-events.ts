@@ -1,5 +1,5 @@
 import type { StateCodec } from '../../../core/codec/state-codec.ts';
-import { callback, checkValue, isRecord } from '../../../core/options.ts';
+import { callback, checkValue } from '../../../core/options.ts';
 import type { CheckpointId } from '../../../core/record/id.ts';
 import { redactText } from '../../../manager/engine/save-options.ts';
 import type { Job } from '../state/agent-state.ts';
@@ -74,7 +74,7 @@ export class LoopEvents {
     if (!this.#isOpen) this.#early.push(event);
     if (this.#listeners.size === 0) return;
     const told = withoutSecrets(event, (text) => redactText(text, this.#codec));
-    for (const listener of this.#listeners) callListener(event.kind, () => listener(told));
+    for (const listener of this.#listeners) void callListener(listener, told);
   };
 }
 
@@ -85,14 +85,11 @@ function withoutSecrets(event: LoopEvent, redact: (text: string) => string): Loo
   return { ...event, error: { ...event.error, message: redact(event.error.message) } };
 }
 
-/** Calls a listener that must break nothing: if it throws, or returns a promise that rejects, that is a process warning. */
-function callListener(what: string, call: () => unknown): void {
-  const warn = (error: unknown): void =>
-    process.emitWarning(`A listener of ${what} failed: ${String(error)}`, 'SavestateWarning');
+/** A listener must break nothing: if it throws, or returns a promise that rejects, that is a process warning. */
+async function callListener(listener: LoopListener, event: LoopEvent): Promise<void> {
   try {
-    const result = call();
-    if (isRecord(result) && 'then' in result) Promise.resolve(result).catch(warn);
+    await listener(event);
   } catch (error) {
-    warn(error);
+    process.emitWarning(`A listener of ${event.kind} failed: ${String(error)}`, 'SavestateWarning');
   }
 }

@@ -5,24 +5,17 @@ import { isNoteOfCall, withoutRolledBack } from './operation.ts';
 
 type NamedCall = Pick<MadeCall, 'name' | 'label'>;
 
-/** What becomes of the calls of turns that a restore undid. */
-export type UndoneCalls = {
-  /** Answered as they were, if they are asked for again. */
-  readonly kept: readonly NamedCall[];
-  /** Made again, if they are asked for again. */
-  readonly dropped: readonly NamedCall[];
-  /** Of messages that are handled, so that nobody asks for them. */
-  readonly past: readonly NamedCall[];
-};
+/**
+ * What becomes of the calls of turns that a restore undid: those that are answered as they were if they are asked for again, those that
+ * are made again, and those of messages that are handled, so that nobody asks for them.
+ */
+export type UndoneCalls = { readonly [Kind in 'kept' | 'dropped' | 'past']: readonly NamedCall[] };
 
 /** What an agent did that a restore undoes: calls that were recorded since, and works that were open at the checkpoint. */
 export type Undone = { readonly recorded: readonly MadeCall[]; readonly held: readonly OpenWork[] };
 
-/** The task that goes on after a restore, and the turn that is next. */
+/** The task that goes on, and the turn that is next. */
 type NextWork = { readonly task: AgentTask | null; readonly turn: number };
-
-/** The same, and the work whose turn is under way: an attempt that ended was counted then. */
-type RecalledWork = NextWork & { readonly current: Work | undefined };
 
 /** The works of a loop that are not over: its message, its task. A turn is an attempt at one of them. */
 export class OpenWorks {
@@ -74,7 +67,6 @@ export class OpenWorks {
     if (left.length > 0) this.#open(recallInto(this.#newTask(next), left));
   }
 
-  /** Lets go of what tasks left. */
   settleTasks(): void {
     for (const { name } of this.#tasks) this.settle(name);
   }
@@ -87,10 +79,13 @@ export class OpenWorks {
    * Goes on after a restore. Messages are not undone: those that are open are tried again, without what ended. The task goes back,
    * so the calls of all its turns that were undone belong to it from now on.
    */
-  recall({ recorded, held }: Undone, { current, ...next }: RecalledWork): UndoneCalls {
-    current?.again();
+  recall(
+    { recorded, held }: Undone,
+    { current, ...next }: NextWork & { readonly current: Work | undefined },
+  ): UndoneCalls {
+    current?.again(); // the attempt under way ended
     const messages = [...this.#works.values()].filter(({ name }) => name.startsWith(MESSAGE));
-    const open = messages.map((work) => withoutNotes(work.afterDrift()));
+    const open = messages.map((work) => work.afterDrift());
     const [last] = this.#tasks;
     const known = held.flatMap((work) => Work.open(this.#session, work).made);
     const made = this.#standing([...known, ...recorded, ...(last?.made ?? [])]);
@@ -100,7 +95,10 @@ export class OpenWorks {
     if (calls.length > 0) this.#open(work);
     const isKept = new Set(work.done.map(({ key }) => key));
     return {
-      kept: [...calls.filter(({ key }) => isKept.has(key)), ...open.flatMap(({ kept }) => kept)],
+      kept: [
+        ...calls.filter(({ key }) => isKept.has(key)),
+        ...open.flatMap(({ kept }) => kept).filter((call) => !isNoteOfCall(call)),
+      ],
       dropped: [
         ...calls.filter(({ isOver, key }) => isOver && !isKept.has(key)),
         ...open.flatMap(({ dropped }) => dropped),
@@ -127,10 +125,6 @@ export class OpenWorks {
 
 const MESSAGE = 'message ';
 const TASK = 'task ';
-
-function withoutNotes({ kept, dropped }: ReturnType<Work['afterDrift']>): Omit<UndoneCalls, 'past'> {
-  return { kept: kept.filter((call) => !isNoteOfCall(call)), dropped };
-}
 
 /** What the works of all turns at a task have in common. */
 function taskOwner(task: AgentTask | null): string {

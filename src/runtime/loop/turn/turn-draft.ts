@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { isDraft } from 'mutative';
 import type { StateCodec } from '../../../core/codec/state-codec.ts';
 import { ClosedError, InvalidInputError } from '../../../core/errors.ts';
+import { isPlainObject } from '../../../core/options.ts';
 
 /** What code is inside of. */
 export type Inside = 'step' | 'operation';
@@ -29,7 +30,6 @@ export function copyOf<Value>(codec: StateCodec, value: Value): Value {
   }
 }
 
-/** What a guarded draft needs of its turn. */
 type Guard = { readonly copy: (value: object) => object; readonly isOver: () => boolean };
 
 /**
@@ -138,6 +138,5 @@ function refuseDelete(key: PropertyKey): never {
 }
 
 function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return Array.isArray(value) || prototype === Object.prototype || prototype === null;
+  return Array.isArray(value) || isPlainObject(value);
 }

@@ -1,79 +1,84 @@
 import { create, current, type Draft, type Patches } from 'mutative';
 import type { StateCodec } from '../../../core/codec/state-codec.ts';
-import { InvalidInputError } from '../../../core/errors.ts';
+import { ClosedError, InvalidInputError } from '../../../core/errors.ts';
 import { freezeState } from '../../../core/freeze.ts';
 import { anything, callback, checkOptions, checkValue, type OptionChecks, signal } from '../../../core/options.ts';
 import { findLeftOut, marksIn } from '../../../core/secret/left-out.ts';
-import { digestText } from '../../../core/tree/chunk.ts';
-import type { StepAttempt } from '../../../manager/effect/effect-log.ts';
+import type { StepAttempt } from '../../../manager/effect/step.ts';
 import type { DriftEvent } from '../../drift/index.ts';
 import { boundedJson } from '../../drift/step/bounded.ts';
 import type { Work, WorkCall } from '../../run/work.ts';
 import type { AgentMind } from '../state/agent-state.ts';
 import { errorOf, errorText, secretLeftOut } from '../state/error-text.ts';
-import { checkSections, collectSections, type OnSectionProblem } from '../state/sections.ts';
-import { checkCanWork, type LoopAgent, type LoopTool, type Turn, type TurnStepOptions } from './loop-agent.ts';
-import {
-  checkGuard,
-  GUARD_PREFIX,
-  type GuardOptions,
-  type Operation,
-  type OperationLog,
-  type OperationOutcome,
-  type RollbackParts,
-  runGuarded,
-} from './operation.ts';
+import { checkSections, collectSections } from '../state/sections.ts';
+import type { LiveAgent } from './live-agent.ts';
+import { checkCanWork, type LoopAgent, type Turn, type TurnStepOptions, toolOf } from './loop-agent.ts';
+import { type GuardOptions, type Operation, type OperationOutcome, Operations, UnderWay } from './operation.ts';
+import type { OperationLog } from './operation-log.ts';
+import type { Progress } from './progress.ts';
 import { copyOf, guarded, type Inside, isInsideOperation, runInside } from './turn-draft.ts';
-import { TurnEnd } from './turn-end.ts';
-import type { Waits } from './waits.ts';
+import { TurnReport } from './turn-report.ts';
 
 /** What a turn works on and with. */
 export type TurnParts = {
+  readonly live: LiveAgent;
   /** The message or the task: what an earlier attempt at it has done is not done again. */
   readonly work: Work;
   /** 1, or more if an attempt failed or the process died during it. */
   readonly attempt: number;
   readonly codec: StateCodec;
-  readonly agent: LoopAgent;
-  readonly mind: AgentMind;
-  readonly operations: OperationLog;
-  /** Shows an event to the drift watch; returns whether the agent drifts. */
-  readonly observe: (event: DriftEvent) => boolean;
-  readonly waits: Waits;
-  /** The message or task as the watch knows it: another one, once the agent has waited. */
-  readonly jobOf: (isTool: boolean) => string;
+  readonly log: OperationLog;
+  readonly progress: Progress;
   readonly isStopping: () => boolean;
-  /** Hears of sections that the agent does not return. */
-  readonly onProblem: OnSectionProblem;
-  /** What stands in strings in place of secrets that were not stored; grows with what is replayed. */
-  readonly leftOut: Set<string>;
 };
+
+type Perform<Result> = (attempt: StepAttempt) => Promise<Result> | Result;
 
 const STEP: OptionChecks<TurnStepOptions> = { input: anything, signal };
 
 /** The turn that an agent sees: a draft of its mind, and steps that are done once. */
 export class TurnRun implements Turn {
+  readonly report: TurnReport;
+  readonly operations: Operations;
+  readonly attempt: number;
   readonly #parts: TurnParts;
+  readonly #agent: LoopAgent;
+  readonly #before: AgentMind;
   readonly #state: Draft<AgentMind>;
-  readonly #draft: Draft<AgentMind>;
   readonly #finalize: () => readonly [AgentMind, Patches, Patches];
   readonly #abort = new AbortController();
-  readonly #operations = new Map<string, number>();
-  readonly #found = new Set<string>();
-  #foundSum = 0n;
-  #isDrifting = false;
-  readonly #end = new TurnEnd();
-  /** A call that failed, until it is known whether it is made again, the agent goes on after it, or the loop tries again. */
-  #failure: FailedCall | undefined;
-  /** How often calls failed that have not succeeded since. */
-  readonly #tries = new Map<string, number>();
+  readonly #underWay = new UnderWay();
+  /** Ends the waiting for what is under way: the turn's time is up, or the loop stops. */
+  #giveUp: () => void = () => undefined;
+  readonly #givenUp = new Promise<void>((resolve) => {
+    this.#giveUp = resolve;
+  });
+  /** Whether the agent has done its part: nothing else begins. */
+  #isEnding = false;
+  #isOver = false;
 
   constructor(parts: TurnParts) {
+    const { live, codec, attempt } = parts;
     this.#parts = parts;
-    const [draft, finalize] = create(parts.mind, { enablePatches: true });
-    this.#draft = draft;
+    this.attempt = attempt;
+    this.#agent = live.open();
+    this.#before = live.mind;
+    const [draft, finalize] = create(live.mind, { enablePatches: true });
     this.#finalize = finalize as unknown as () => readonly [AgentMind, Patches, Patches];
-    this.#state = guarded(draft, { copy: (value) => copyOf(parts.codec, value), isOver: () => this.#end.isClosed });
+    this.#state = guarded(draft, { copy: (value) => copyOf(codec, value), isOver: () => this.#isClosed });
+    this.report = new TurnReport({
+      ...parts,
+      look: () => this.#read(() => current(draft) as AgentMind),
+      isOver: () => this.signal.aborted || this.#isEnding,
+      onDrift: () => this.#abort.abort(new DOMException('The turn was ended because the agent drifts.', 'AbortError')),
+    });
+    this.operations = new Operations({
+      ...parts,
+      findTool: (name) => toolOf(this.#agent, name),
+      call: this.call.bind(this),
+      once: (call, run) => this.#once(call, 'operation', run),
+      throwIfDrifting: this.throwIfDrifting.bind(this),
+    });
   }
 
   /** To be changed in place, between steps; nothing of it reaches the mind before the turn ends. */
@@ -87,10 +92,6 @@ export class TurnRun implements Turn {
     );
   }
 
-  get attempt(): number {
-    return this.#parts.attempt;
-  }
-
   get idempotencyKey(): string {
     return this.#parts.work.key;
   }
@@ -99,168 +100,90 @@ export class TurnRun implements Turn {
     return this.#abort.signal;
   }
 
-  get isDrifting(): boolean {
-    return this.#isDrifting;
-  }
-
   throwIfDrifting(): void {
-    if (this.#isDrifting) this.signal.throwIfAborted();
+    if (this.report.isDrifting) this.signal.throwIfAborted();
   }
 
   /** Ends it from outside: what it does is not waited for any more. */
   abort(reason: DOMException): void {
     this.#abort.abort(reason);
-    this.#end.giveUp();
+    this.#giveUp();
   }
 
-  /** The state as it is now. */
-  look(): AgentMind {
-    return this.#end.read(() => current(this.#draft) as AgentMind);
-  }
-
-  /**
-   * What the turn has found out so far: equal for equal findings, in whatever order. Its agent may hold that without its state
-   * showing it. The same again is nothing new: whoever asks and hears the same for ever stays where it is.
-   */
-  get findings(): string {
-    return this.#foundSum.toString(16);
-  }
-
-  #find(name: string, input: unknown, outcome: unknown): void {
-    const digest = this.#digestOf({ name, input, outcome });
-    if (this.#found.has(digest)) return;
-    this.#found.add(digest);
-    this.#foundSum ^= BigInt(`0x${digest}`);
-  }
-
-  /** What has no digest is like nothing else. */
-  #digestOf(finding: object): string {
-    try {
-      return this.#parts.codec.encode(finding).root.digest;
-    } catch (error) {
-      if (!(error instanceof InvalidInputError)) throw error;
-      return digestText(`unlike anything: ${this.#found.size}`);
-    }
-  }
-
-  async step<Result>(
-    name: string,
-    run: (attempt: StepAttempt) => Promise<Result> | Result,
-    options: TurnStepOptions = {},
-  ): Promise<Result> {
+  async step<Result>(name: string, run: Perform<Result>, options: TurnStepOptions = {}): Promise<Result> {
     checkOptions(options, STEP, 'turn.step()');
     const call = { name, ...options };
-    const perform = (): Promise<Result> => this.#stepAndNote(call, run);
+    const perform = async (): Promise<Result> => {
+      this.signal.throwIfAborted();
+      checkValue(run, callback, 'The function of turn.step()');
+      return this.#performAndFind(call, run);
+    };
     // Without an input nobody knows whether it is the same step again. A prompt that grows is another one each time.
-    return this.#end.during(name, () =>
-      options.input === undefined ? perform() : this.#shown(call, this.#digestOf({ input: options.input }), perform),
+    return this.#during(name, () =>
+      options.input === undefined
+        ? perform()
+        : this.report.show(call, this.report.digestOf({ input: options.input }), perform),
     );
   }
 
-  async #stepAndNote<Result>(call: WorkCall, run: (attempt: StepAttempt) => Promise<Result> | Result): Promise<Result> {
+  async call(tool: string, input: unknown): Promise<unknown> {
+    return this.#during(tool, async () => {
+      const found = toolOf(this.#agent, tool);
+      if (found === undefined)
+        throw new InvalidInputError(
+          `The agent has no tool "${tool}" (it has: ${Object.keys(this.#agent.tools ?? {}).join(', ') || 'none'}).`,
+        );
+      this.signal.throwIfAborted();
+      const call = { name: tool, input, label: labelOf({ name: tool, input }) };
+      const perform = (attempt: StepAttempt): unknown => {
+        this.#checkSecrets(call);
+        return found.run(input, attempt);
+      };
+      return this.report.show(call, input, () => this.#performAndFind(call, perform));
+    });
+  }
+
+  async guard<Result>(
+    name: string,
+    run: (operation: Operation) => Promise<Result> | Result,
+    options: GuardOptions = {},
+  ): Promise<OperationOutcome<Result>> {
+    this.operations.check(name, run, options);
+    return this.#during(name, () => this.operations.guard(name, run, options));
+  }
+
+  observe(event: DriftEvent): void {
+    this.report.observe(event);
+  }
+
+  async #performAndFind<Result>(call: WorkCall, run: Perform<Result>): Promise<Result> {
     this.signal.throwIfAborted();
-    checkValue(run, callback, 'The function of turn.step()');
-    const { name, input } = call;
-    const ends = call.signal === undefined ? this.signal : AbortSignal.any([this.signal, call.signal]);
+    const signal = call.signal === undefined ? this.signal : AbortSignal.any([this.signal, call.signal]);
     try {
-      const outcome = await this.#once({ ...call, signal: ends }, 'step', run);
-      this.#find(name, input, outcome);
+      const outcome = await this.#once({ ...call, signal }, 'step', run);
+      this.report.find(call, outcome);
       return outcome;
     } catch (error) {
-      this.#find(name, input, errorText(error));
+      this.report.find(call, errorText(error));
       throw error;
     }
   }
 
   /** Also for a turn that was aborted: what an operation did is undone all the same. */
-  async #once<Result>(
-    call: WorkCall,
-    place: Inside,
-    run: (attempt: StepAttempt) => Promise<Result> | Result,
-  ): Promise<Result> {
-    const { work, leftOut } = this.#parts;
+  async #once<Result>(call: WorkCall, place: Inside, run: Perform<Result>): Promise<Result> {
+    const { work, live } = this.#parts;
     let isReplayed = true;
     const result = await work.call(call, (attempt) => {
       isReplayed = false;
       return runInside(place, () => run(attempt));
     });
-    if (isReplayed) for (const mark of marksIn(result)) leftOut.add(mark);
+    if (isReplayed) for (const mark of marksIn(result)) live.leftOut.add(mark);
     return result;
-  }
-
-  async call(tool: string, input: unknown): Promise<unknown> {
-    return this.#end.during(tool, () => this.#call(tool, input));
-  }
-
-  async #call(tool: string, input: unknown): Promise<unknown> {
-    const found = this.#findTool(tool);
-    if (found === undefined)
-      throw new InvalidInputError(
-        `The agent has no tool "${tool}" (it has: ${Object.keys(this.#parts.agent.tools ?? {}).join(', ') || 'none'}).`,
-      );
-    this.signal.throwIfAborted();
-    const call = { name: tool, input, label: labelOf({ name: tool, input }) };
-    return this.#shown(call, input, () =>
-      this.#stepAndNote(call, (attempt) => {
-        this.#checkSecrets(call);
-        return found.run(input, attempt);
-      }),
-    );
-  }
-
-  /**
-   * Shows a call and what came of it to the drift watch. What an earlier attempt did is no news to it, and a call that failed and
-   * is made again is one call, until it was tried too often.
-   */
-  async #shown<Result>(call: WorkCall, seen: unknown, perform: () => Promise<Result>): Promise<Result> {
-    const { work, waits } = this.#parts;
-    const digest = this.#digestOf({ name: call.name, seen });
-    const tries = this.#tries.get(digest) ?? 0;
-    const isRetry = tries > 0 && tries < MAX_TRIES;
-    const isOver = work.has(call);
-    const end = waits.begin();
-    const about = { name: call.name, job: this.#parts.jobOf(call.label !== undefined) };
-    const begun = { ...about, kind: 'call', input: seen };
-    if (!isOver && !isRetry && !work.wasCalled(call)) this.observe(begun);
-    try {
-      const output = await perform();
-      if (this.#forgetFailure(digest) && isRetry) this.observe(begun);
-      if (!isOver) this.observe({ ...about, kind: 'result', output });
-      return output;
-    } catch (error) {
-      this.#noteFailure({ ...about, kind: 'result', text: errorText(error).message, isError: true }, { error, digest });
-      throw error;
-    } finally {
-      end();
-    }
-  }
-
-  /** A call succeeded; returns whether the watch has seen that it failed before. */
-  #forgetFailure(digest: string): boolean {
-    this.#tries.delete(digest);
-    if (this.#failure?.digest !== digest) return true;
-    this.#failure = undefined;
-    return false;
-  }
-
-  /** What the loop ended itself, or the agent did not wait for, did not fail, and what is known to fail and fails again is no news. */
-  #noteFailure(event: DriftEvent, { error, digest }: Pick<FailedCall, 'error' | 'digest'>): void {
-    if (this.signal.aborted || this.#end.isEnding) return;
-    const tries = (this.#tries.get(digest) ?? 0) + 1;
-    const isUnseen = this.#failure?.digest === digest;
-    this.#tries.set(digest, tries);
-    if (!isUnseen) this.#showFailure();
-    if (isUnseen || tries === 1 || tries > MAX_TRIES) this.#failure = { event, error, digest };
-  }
-
-  #findTool(name: string): LoopTool | undefined {
-    const { tools = {} } = this.#parts.agent;
-    return Object.hasOwn(tools, name) ? tools[name] : undefined;
   }
 
   /** A tool must not act with what stands for a secret: a result of an earlier process, or a state, may hold it. */
   #checkSecrets({ name, input }: WorkCall): void {
-    const place = findLeftOut(input, this.#parts.leftOut);
+    const place = findLeftOut(input, this.#parts.live.leftOut);
     if (place === undefined) return;
     throw errorOf(
       secretLeftOut(
@@ -269,102 +192,55 @@ export class TurnRun implements Turn {
     );
   }
 
-  async guard<Result>(
-    name: string,
-    run: (operation: Operation) => Promise<Result> | Result,
-    options?: GuardOptions,
-  ): Promise<OperationOutcome<Result>> {
-    const checked = checkGuard(name, run, options);
-    if (isInsideOperation())
-      throw new InvalidInputError(
-        `The operation "${name}" is inside another one. Make its calls through the outer operation, or run one after the other.`,
+  /** An operation that is under way when the turn ends goes on to its own end. */
+  get #isClosed(): boolean {
+    return this.#isOver || (this.#isEnding && !isInsideOperation());
+  }
+
+  /** Does what the turn has to wait for, unless it has ended. */
+  async #during<Result>(name: string, run: () => Promise<Result>): Promise<Result> {
+    if (this.#isClosed)
+      throw new ClosedError(
+        `The turn has ended, so "${name}" was not done. Await all that a turn does before it ends.`,
       );
-    const parts = {
-      ...this.undoing,
-      name,
-      call: this.call.bind(this),
-      nextKey: () => this.#nextKey(name),
-      throwIfDrifting: () => this.throwIfDrifting(),
-    };
-    return this.#end.during(name, () => runGuarded(parts, run, checked));
+    return this.#underWay.add(run());
   }
 
-  /** What it takes to undo calls, also those of an attempt that died. */
-  get undoing(): RollbackParts {
-    const { work, operations, isStopping, leftOut } = this.#parts;
-    return {
-      work,
-      findTool: this.#findTool.bind(this),
-      findLeftOut: (value: unknown) => findLeftOut(value, leftOut),
-      log: operations,
-      isStopping,
-      step: <Value>(key: string, act: (attempt: StepAttempt) => Promise<Value>, input: unknown = { operation: key }) =>
-        this.#once({ name: key, input }, 'operation', act),
-    };
+  /** Reads the state, also while the turn ends: the agent may have put guarded parts of it into others. */
+  #read<Result>(read: () => Result): Result {
+    const isEnding = this.#isEnding;
+    this.#isEnding = false;
+    try {
+      return read();
+    } finally {
+      this.#isEnding = isEnding;
+    }
   }
 
-  #nextKey(name: string): string {
-    const uses = (this.#operations.get(name) ?? 0) + 1;
-    this.#operations.set(name, uses);
-    return `${GUARD_PREFIX}${name}${uses === 1 ? '' : ` ~${uses}`}`;
-  }
-
-  /** What is no event is not shown. */
-  observe(event: DriftEvent): void {
-    if (typeof event !== 'object' || event === null) return;
-    this.#showFailure();
-    this.#show(event);
-  }
-
-  #showFailure(): void {
-    const failure = this.#failure;
-    this.#failure = undefined;
-    if (failure !== undefined) this.#show(failure.event);
-  }
-
-  #show(event: DriftEvent): void {
-    if (!this.#parts.observe(event) || this.#isDrifting) return;
-    this.#isDrifting = true;
-    this.#abort.abort(new DOMException('The turn was ended because the agent drifts.', 'AbortError'));
-  }
-
-  /** Shows the watch how the turn ended. A failure after which the loop tries again, or that it brought about itself, is none. */
-  fail(error: unknown, isFinal: boolean): void {
-    if (this.signal.aborted || (!isFinal && this.#failure?.error === error)) this.#failure = undefined;
-    else this.#showFailure();
-    if (isFinal && !this.signal.aborted) this.#show({ kind: 'error', text: errorText(error).message });
-  }
-
-  /** Lets nothing else begin, and waits for what is under way. */
-  end(): Promise<void> {
-    return this.#end.settled();
+  /** Lets nothing else begin, and waits for what is under way, so that another attempt finds it recorded. */
+  async end(): Promise<void> {
+    this.#isEnding = true;
+    await Promise.race([this.#underWay.settled(), this.#givenUp]);
   }
 
   /** Lets nobody touch the state any more. */
   close(): void {
-    this.#end.isOver = true;
+    this.#isOver = true;
   }
 
   /** Ends the draft; returns the mind it came to, and what changed, in a form that can be applied again. */
   finish(): { readonly mind: AgentMind; readonly patches: Patches } {
-    const { agent, mind: before, onProblem } = this.#parts;
-    this.#showFailure();
-    const [mind, patches] = this.#end.read(this.#finalize);
+    this.report.showFailure();
+    const [mind, patches] = this.#read(this.#finalize);
     freezeState(mind);
-    checkSections(mind, before);
-    const collected = collectSections(agent.sections, mind, onProblem);
+    checkSections(mind, this.#before);
+    const collected = collectSections(this.#agent.sections, mind, this.#parts.live.onProblem);
     const replaced = (['task', 'context', 'memory'] as const).filter((name) => collected[name] !== mind[name]);
     const more = replaced.map((name) => ({ op: 'replace' as const, path: [name], value: collected[name] }));
-    if (before.task?.status !== 'active') checkCanWork(agent, collected.task);
+    if (this.#before.task?.status !== 'active') checkCanWork(this.#agent, collected.task);
     return { mind: collected, patches: [...patches, ...more] };
   }
 }
-
-/** A call that failed, as the watch will see it. */
-type FailedCall = { readonly event: DriftEvent; readonly error: unknown; readonly digest: string };
-
-/** How often a call may be tried before that is shown as more than one: hardly any policy retries more often. */
-const MAX_TRIES = 10;
 
 /** How much of a call a note to the agent quotes. */
 const MAX_LABEL_CHARS = 100;

@@ -336,7 +336,7 @@ describe('a person who resumes during a turn', () => {
     const job = { kind: 'work' } as const;
     const patches = [{ op: 'add' as const, path: ['memory', 'shortTerm', 'list', 1], value: 'm2' }];
     const live = agentWith();
-    live.begin(job);
+    live.start(job);
     live.isActing = true;
     live.clean();
     expect(live.state.memory.shortTerm).toEqual({ list: ['m1'] });

@@ -5,6 +5,7 @@ import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import { eachCheckpoint } from '../../../manager/branch/history.ts';
 import type { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { makeFolder } from '../../../storage/make-folder.ts';
+import type { ChatMessage } from '../../agent/chat-message.ts';
 import {
   type Conversation,
   describeEntry,
@@ -42,7 +43,6 @@ type Subject = {
   readonly conversation: () => Conversation;
 };
 
-/** Where files go if nobody says. */
 const DEFAULT_ROOT = 'logs';
 
 /** Opens the files of a session, as far as a run wants any. */
@@ -101,27 +101,23 @@ async function folderOfFile(file: string | undefined): Promise<string | undefine
   return (await readSessionId(folder)) === undefined ? undefined : folder;
 }
 
-type Lists = { readonly entries: ListFile; readonly history: ListFile };
-
 /**
  * The files of a session for people and other programs to read. They follow the storage, checkpoint by checkpoint, and are never the only
  * copy; each checkpoint costs what it adds. A file that cannot be written is a problem of the files, not of the run.
  */
 export class SessionFiles {
   readonly folder: string;
+  /** Whether there is a folder to write to. */
+  readonly isUsable: boolean;
   /** What could not be written. */
   readonly problems: unknown[] = [];
   readonly #subject: Subject;
   readonly #hasStates: boolean;
-  /** Whether there is a folder to write to. */
-  readonly isUsable: boolean;
-  readonly #known: SavedList;
+  readonly #saved: SavedList;
+  readonly #list: ListFile<MetadataEntry>;
+  readonly #history: ListFile<ChatMessage>;
   /** Every checkpoint of the branch has its entry. */
   #isComplete = false;
-  /** Undefined until the lists were written whole: when a run begins, and after one of them could not be written. */
-  #lists: Lists | undefined;
-  /** The last message that `chat_history.json` holds, and how many those are. */
-  #written: { readonly count: number; readonly last: unknown } = { count: 0, last: undefined };
   #last: { readonly checkpoint: Checkpoint; readonly conversation: Conversation } | undefined;
 
   /** Opens the folder that is found or made; if that fails, nothing is written, and `problems` says why: the run does not depend on them. */
@@ -132,9 +128,9 @@ export class SessionFiles {
       const states = join(folder, 'checkpoints');
       if (hasStates) makeFolder(states);
       for (const one of [folder, states]) await removeUnfinished(one);
-      return new SessionFiles(options, { folder, hasStates, known: await readList(folder) });
+      return new SessionFiles(options, { folder, hasStates, saved: await readList(folder) });
     } catch (cause) {
-      const files = new SessionFiles(options, { folder: root, hasStates, known: undefined });
+      const files = new SessionFiles(options, { folder: root, hasStates });
       const error = new StorageError(`The files of the session cannot be written below ${root}.`, { cause });
       files.problems.push(cause instanceof StorageError ? cause : error);
       return files;
@@ -143,13 +139,15 @@ export class SessionFiles {
 
   private constructor(
     subject: Subject,
-    { folder, hasStates, known }: { folder: string; hasStates: boolean; known: SavedList | undefined },
+    { folder, hasStates, saved }: { folder: string; hasStates: boolean; saved?: SavedList },
   ) {
     this.#subject = subject;
     this.folder = folder;
+    this.isUsable = saved !== undefined;
     this.#hasStates = hasStates;
-    this.isUsable = known !== undefined;
-    this.#known = known ?? { createdAt: '', entries: [] };
+    this.#saved = saved ?? { createdAt: '', entries: [] };
+    this.#list = new ListFile(join(folder, LIST_FILE), 'checkpoints');
+    this.#history = new ListFile(join(folder, 'chat_history.json'), 'messages');
   }
 
   /** Writes what a checkpoint adds, and what is missing of those before it on its branch. */
@@ -159,12 +157,11 @@ export class SessionFiles {
     const conversation = this.#subject.conversation();
     this.#last = { checkpoint, conversation };
     try {
-      this.#lists ??= await this.#begin(this.#known, conversation);
       await this.#addEntries(checkpoint, conversation);
       await this.#addMessages(conversation);
       if (isFirst) await this.#describe();
     } catch (error) {
-      this.#lists = undefined;
+      this.#isComplete = false;
       this.problems.push(error);
     }
   }
@@ -191,43 +188,32 @@ export class SessionFiles {
     await writeFileWhole(join(this.folder, 'problem_statement.txt'), `${this.#copy(conversation.problem)}\n`);
   }
 
-  /** Writes both lists whole, once: whatever a killed run left of them is replaced. */
-  async #begin({ createdAt, entries }: SavedList, conversation: Conversation): Promise<Lists> {
-    const { sessionId } = this.#subject;
-    this.#isComplete = false;
-    return {
-      entries: await ListFile.create(join(this.folder, 'checkpoints_metadata.json'), {
-        name: 'checkpoints',
-        head: { session_id: sessionId, created_at: createdAt },
-        items: entries,
-        tail: { checkpoint_count: entries.length },
-      }),
-      history: await this.#beginHistory(conversation),
-    };
-  }
-
   async #addEntries(checkpoint: Checkpoint, conversation: Conversation): Promise<void> {
-    const { entries } = this.#known;
-    const missing = await this.#findMissing(checkpoint);
-    const added: MetadataEntry[] = [];
-    for (const one of missing) {
-      added.push(describeEntry(one, await this.#writeState(one, entries)));
+    const { createdAt, entries } = this.#saved;
+    for (const one of await this.#findMissing(checkpoint)) {
+      const file = this.#hasStates ? await this.#writeState(one) : null;
       const lines = formatLines(one, this.#copy(messageOf(one, conversation)));
       await appendFile(join(this.folder, 'console.log'), lines);
+      entries.push(describeEntry(one, file));
     }
-    await this.#lists?.entries.append(added, {
-      checkpoint_count: entries.length + added.length,
-      last_checkpoint_id: checkpoint.id,
-      last_checkpoint_time: toTime(checkpoint),
+    await this.#list.write({
+      head: { session_id: this.#subject.sessionId, created_at: createdAt },
+      items: entries,
+      form: (entry) => entry,
+      tail: {
+        checkpoint_count: entries.length,
+        last_checkpoint_id: checkpoint.id,
+        last_checkpoint_time: toTime(checkpoint),
+      },
     });
-    entries.push(...added);
     this.#isComplete = true;
   }
 
   /** A run that was cut short, or a disk that was full, left checkpoints without entries. */
   async #findMissing(checkpoint: Checkpoint): Promise<Checkpoint[]> {
-    if (this.#isComplete) return this.#known.entries.at(-1)?.checkpoint_id === checkpoint.id ? [] : [checkpoint];
-    const known = new Set(this.#known.entries.map(({ checkpoint_id }) => checkpoint_id));
+    const { entries } = this.#saved;
+    if (this.#isComplete) return entries.at(-1)?.checkpoint_id === checkpoint.id ? [] : [checkpoint];
+    const known = new Set(entries.map(({ checkpoint_id }) => checkpoint_id));
     const missing: Checkpoint[] = [];
     const { sessionId, branch } = checkpoint;
     for await (const one of eachCheckpoint(this.#subject.manager, { sessionId, branch }, 'oldest'))
@@ -235,44 +221,23 @@ export class SessionFiles {
     return missing;
   }
 
-  /** The path of the file that holds a whole checkpoint; null if none is asked for. */
-  async #writeState(checkpoint: Checkpoint, entries: readonly MetadataEntry[]): Promise<string | null> {
-    if (!this.#hasStates) return null;
-    const { id, sequence, trigger, type, header } = checkpoint;
+  /** The path of the file that holds a whole checkpoint. */
+  async #writeState({ id, sequence, trigger, type, header }: Checkpoint): Promise<string> {
     const name = `checkpoints/checkpoint_${sequence}_${trigger ?? type}_${formatStamp(header.timestampMs)}`;
     // Two branches of a session may have the same number in the same second.
-    const namesakes = entries.filter(({ file }) => file?.startsWith(name)).length;
+    const namesakes = this.#saved.entries.filter(({ file }) => file?.startsWith(name)).length;
     const file = `${name}${namesakes === 0 ? '' : `_${namesakes + 1}`}.json`;
     await writeJsonFile(join(this.folder, file), await this.#subject.manager.exportCheckpoint(id));
     return file;
   }
 
-  async #addMessages(conversation: Conversation): Promise<void> {
-    const { messages, round, end } = conversation;
-    const { count, last } = this.#written;
-    if (count > 0 && messages[count - 1] !== last)
-      await this.#rewriteHistory(conversation); // it was edited
-    else await this.#lists?.history.append(this.#describeMessages(conversation, count), { rounds: round, end });
-    this.#written = { count: messages.length, last: messages.at(-1) };
-  }
-
-  async #rewriteHistory(conversation: Conversation): Promise<void> {
-    if (this.#lists !== undefined) this.#lists = { ...this.#lists, history: await this.#beginHistory(conversation) };
-  }
-
-  async #beginHistory(conversation: Conversation): Promise<ListFile> {
-    const { problem, round, end, messages } = conversation;
-    this.#written = { count: messages.length, last: messages.at(-1) };
-    return ListFile.create(join(this.folder, 'chat_history.json'), {
-      name: 'messages',
+  async #addMessages({ problem, initiator, round, end, messages }: Conversation): Promise<void> {
+    await this.#history.write({
       head: { session_id: this.#subject.sessionId, problem: this.#copy(problem) },
-      items: this.#describeMessages(conversation, 0),
+      items: messages,
+      form: (message, at) => this.#copy(describeMessage(message, at, initiator)),
       tail: { rounds: round, end },
     });
-  }
-
-  #describeMessages({ messages, initiator }: Conversation, from: number): unknown[] {
-    return this.#copy(messages.slice(from).map((message, at) => describeMessage(message, from + at, initiator)));
   }
 
   /** Files hold no more secrets than checkpoints do. */
@@ -281,11 +246,13 @@ export class SessionFiles {
   }
 }
 
+const LIST_FILE = 'checkpoints_metadata.json';
+
 type SavedList = { readonly createdAt: string; readonly entries: MetadataEntry[] };
 
 async function readList(folder: string): Promise<SavedList> {
   try {
-    const text = await readFile(join(folder, 'checkpoints_metadata.json'), 'utf8');
+    const text = await readFile(join(folder, LIST_FILE), 'utf8');
     const { created_at, checkpoints } = JSON.parse(text) as { created_at: string; checkpoints: MetadataEntry[] };
     return { createdAt: created_at, entries: checkpoints };
   } catch {

@@ -6,7 +6,6 @@ import type { ReadStep } from './read-steps.ts';
 import { expressionsOf, type Template } from './template.ts';
 import type { WorkflowStep } from './workflow.ts';
 
-/** What is looked at. */
 type GraphParts = {
   readonly source: ProblemSource;
   readonly read: readonly ReadStep[];
@@ -134,27 +133,21 @@ class GraphCheck {
   }
 }
 
-/** As many as fit into the bits of a number. */
-const TARGETS_AT_ONCE = 31;
-
-/** The references to steps that may not have ended. One pass over all steps answers for 31 of those that are referred to. */
+/** The references to steps that may not have ended. One pass over all steps answers for all, with a bit for each that is referred to. */
 export function findEarly(steps: readonly Ordered[], references: readonly Reference[]): Reference[] {
-  const ordered = orderSteps(steps);
-  const places = new Map(ordered.map(({ id }, at) => [id, at]));
-  const placeOf = (id: string): number => places.get(id) ?? -1;
-  const needs = ordered.map((step) => step.needs.map(placeOf));
-  const far = references.filter(({ from, to }) => needs[placeOf(from)]?.includes(placeOf(to)) !== true);
-  const targets = [...new Set(far.map(({ to }) => placeOf(to)))];
-  const early: Reference[] = [];
-  for (let first = 0; first < targets.length; first += TARGETS_AT_ONCE) {
-    const bits = new Map(targets.slice(first, first + TARGETS_AT_ONCE).map((place, at) => [place, 1 << at]));
-    const ended = new Int32Array(ordered.length);
-    for (const [at, before] of needs.entries())
-      ended[at] = before.reduce((all, need) => all | (ended[need] ?? 0) | (bits.get(need) ?? 0), 0);
-    const hasEnded = ({ from, to }: Reference) => ((ended[placeOf(from)] ?? 0) & (bits.get(placeOf(to)) ?? 0)) !== 0;
-    early.push(...far.filter((reference) => bits.has(placeOf(reference.to)) && !hasEnded(reference)));
-  }
-  return early;
+  const needsOf = new Map(orderSteps(steps).map(({ id, needs }) => [id, needs]));
+  const far = references.filter(({ from, to }) => needsOf.get(from)?.includes(to) !== true);
+  const targets = new Set(far.map(({ to }) => to));
+  const bits = new Map([...targets].map((id, at) => [id, 1n << BigInt(at)]));
+  const bitOf = (id: string): bigint => bits.get(id) ?? 0n;
+  const ended = new Map<string, bigint>();
+  const endedBefore = (id: string): bigint => ended.get(id) ?? 0n;
+  for (const [id, needs] of needsOf)
+    ended.set(
+      id,
+      needs.reduce((all, need) => all | endedBefore(need) | bitOf(need), 0n),
+    );
+  return far.filter(({ from, to }) => (endedBefore(from) & bitOf(to)) === 0n);
 }
 
 /** Puts each step after what it needs, and otherwise leaves the order as it was written. What is in a circle is left out. */

@@ -1,14 +1,12 @@
 import { z } from 'zod';
-import { messageOf } from '../../../core/errors.ts';
 import { accepts, checkOptions, checkValue, isRecord, type OptionChecks, string } from '../../../core/options.ts';
 import { SETTINGS } from '../../config/config-schema.ts';
-import { type Problem, problemsError } from '../../config/problem.ts';
+import { problemsError } from '../../config/problem.ts';
 import { checkSchema } from '../../config/schema-problems.ts';
 import { dataSource, type ProblemSource, yamlSource, yamlText } from '../../config/yaml-source.ts';
 import { headerSchema, type WorkflowDefinition } from './definition-schema.ts';
 import { checkGraph, orderSteps } from './graph-check.ts';
 import { StepReader } from './read-steps.ts';
-import { parseTemplate } from './template.ts';
 import type { Workflow } from './workflow.ts';
 
 /** Where a workflow comes from, for messages and for its name if it has none. */
@@ -30,6 +28,9 @@ export function parseWorkflow(text: string, options: WorkflowSource = {}): Workf
   return readWorkflow(yamlSource(text), options.source ?? 'workflow.yaml');
 }
 
+/** Where a workflow says what it returns. */
+const OUTPUT = ['workflow', 'output'];
+
 const definitionObject = accepts('an object: { workflow, steps }', isRecord);
 
 /** Makes a workflow from a definition in code; the keys are those of the YAML. */
@@ -45,21 +46,17 @@ function readWorkflow(source: ProblemSource, name: string): Workflow {
   const { steps, header } = looseParts(source.data);
   if (steps.length === 0) throw problemsError(what, outline.problems);
   const reader = new StepReader(source, steps, { checkpoint: header.checkpoint === true });
-  const output = readOutput(source, header.output);
+  const output = header.output === undefined ? undefined : reader.template(header.output, OUTPUT);
   const { read, ids } = reader;
-  const problems = [
-    ...outline.problems,
-    ...reader.problems,
-    ...output.problems,
-    ...checkGraph({ source, read, ids, output: output.found }),
-  ];
+  const references = output && { template: output, path: OUTPUT };
+  const problems = [...outline.problems, ...reader.problems, ...checkGraph({ source, read, ids, output: references })];
   if (problems.length > 0) throw problemsError(what, problems);
   return Object.freeze({
     name: outline.value?.workflow.name ?? nameFrom(name),
     description: outline.value?.workflow.description,
     steps: orderSteps(read.flatMap(({ step }) => step ?? [])),
     order: read.map(({ id }) => id),
-    output: output.found?.template,
+    output,
   });
 }
 
@@ -67,19 +64,6 @@ function readWorkflow(source: ProblemSource, name: string): Workflow {
 function looseParts(data: unknown): { steps: readonly unknown[]; header: { checkpoint?: unknown; output?: unknown } } {
   const { steps, workflow } = isRecord(data) ? data : {};
   return { steps: Array.isArray(steps) ? steps : [], header: isRecord(workflow) ? workflow : {} };
-}
-
-type Output = NonNullable<Parameters<typeof checkGraph>[0]['output']>;
-
-function readOutput(source: ProblemSource, output: unknown): { found: Output | undefined; problems: Problem[] } {
-  const path = ['workflow', 'output'];
-  if (output === undefined) return { found: undefined, problems: [] };
-  try {
-    const template = parseTemplate(output);
-    return { found: { template, path }, problems: [] };
-  } catch (error) {
-    return { found: undefined, problems: [source.place(path, messageOf(error))] };
-  }
 }
 
 /** `flows/refund.yaml` is called `refund`. */

@@ -132,7 +132,7 @@ export class StepReader {
     }
     if (kind === 'approval') return this.#approval(definition.approval, [...path, 'approval']);
     if (kind === 'wait') return this.#wait(definition.wait, [...path, 'wait']);
-    const input = 'input' in definition ? this.#template(definition.input, [...path, 'input']) : undefined;
+    const input = 'input' in definition ? this.template(definition.input, [...path, 'input']) : undefined;
     return { kind, name: definition[kind] ?? '', input };
   }
 
@@ -140,12 +140,12 @@ export class StepReader {
     const { message = '', options = DEFAULT_OPTIONS, timeout, on_timeout: onTimeout = 'wait' } = approval ?? {};
     if (onTimeout !== 'wait' && timeout === undefined) this.#complain([...path, 'on_timeout'], 'needs a timeout.');
     const timeoutMs = parseDuration(timeout);
-    return { kind: 'approval', message: this.#template(message, [...path, 'message']), options, timeoutMs, onTimeout };
+    return { kind: 'approval', message: this.template(message, [...path, 'message']), options, timeoutMs, onTimeout };
   }
 
   #wait(wait: StepDefinition['wait'], path: KeyPath): Action {
     if (typeof wait !== 'object') return { kind: 'wait', durationMs: parseDuration(wait) ?? 0 };
-    return { kind: 'wait_until', time: this.#template(wait.until, [...path, 'until']) };
+    return { kind: 'wait_until', time: this.template(wait.until, [...path, 'until']) };
   }
 
   #loop({ for_each: forEach, repeat }: StepDefinition, path: KeyPath): Loop | undefined {
@@ -157,7 +157,7 @@ export class StepReader {
     }
     if (forEach === undefined) return undefined;
     const { items, concurrency = 1 } = toItems(forEach);
-    return { kind: 'for_each', items: this.#template(items, [...path, 'for_each']), concurrency };
+    return { kind: 'for_each', items: this.template(items, [...path, 'for_each']), concurrency };
   }
 
   /** What only makes sense where code runs, or where there is an input. */
@@ -170,7 +170,8 @@ export class StepReader {
     for (const key of misplaced) this.#complain([...path, key], `does not apply to ${KINDS[action.kind]}.`);
   }
 
-  #template(value: unknown, path: KeyPath): Template {
+  /** What cannot be understood is a problem, and stands for nothing. */
+  template(value: unknown, path: KeyPath): Template {
     return this.#understand(path, () => parseTemplate(value)) ?? { kind: 'constant', value: undefined };
   }
 

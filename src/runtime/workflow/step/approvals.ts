@@ -1,8 +1,15 @@
 import { findOwn, REJECT, type RequestAnswers, type RequestForm } from '../../run/request-answers.ts';
 import type { ApprovalAction } from '../definition/workflow.ts';
-import { failed, OPEN, type Outcome } from './outcome.ts';
 import type { RunRecord } from './run-record.ts';
-import { type ApprovalAnswer, type ApprovalRequest, parseRunState, type RunState } from './run-state.ts';
+import {
+  type ApprovalAnswer,
+  type ApprovalRequest,
+  failed,
+  OPEN,
+  type Outcome,
+  parseRunState,
+  type RunState,
+} from './run-state.ts';
 import type { RunParts } from './workflow-run.ts';
 
 /** Where answers to what a run asks are left and found, once each. */

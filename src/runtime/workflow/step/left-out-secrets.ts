@@ -4,30 +4,25 @@ import { formatPath } from '../../../core/path.ts';
 import { findLeftOut, marksIn, visitLeftOut } from '../../../core/secret/left-out.ts';
 import { SecretRef } from '../../../core/value/secret-ref.ts';
 import { hasMarks } from '../../../manager/effect/input-digest.ts';
-import { failed, type Outcome } from './outcome.ts';
-import type { RunState } from './run-state.ts';
+import { type Failed, failed, type Outcome, type RunState } from './run-state.ts';
 
 const ERROR_NAME = 'SecretLeftOutError';
 
-type Failure = Outcome & { readonly status: 'failed' };
-
 /** Finds where a step of a resumed run would act with what stands for a secret: secrets are not stored. */
 export class LeftOutSecrets {
-  readonly #state: Pick<RunState, 'input' | 'inputDigest' | 'ends'>;
-  /** What may stand in a string in place of a secret. */
-  #marks: ReadonlySet<string> | undefined;
+  readonly #state: RunState;
+  #known: ReadonlySet<string> | undefined;
 
-  constructor(state: Pick<RunState, 'input' | 'inputDigest' | 'ends'>) {
+  constructor(state: RunState) {
     this.#state = state;
   }
 
   /** The failure of a step that looks at a secret which was left out, or gets one in its input; undefined if there is none. */
-  refuse(looksAt: readonly Expression[], lookup: Lookup, input?: unknown): Failure | undefined {
-    const place =
-      looksAt
-        .flatMap(pathsOf)
-        .map((path) => secretOn(path, lookup))
-        .find(Boolean) ?? this.#placeIn(input);
+  refuse(looksAt: readonly Expression[], lookup: Lookup, input?: unknown): Failed | undefined {
+    const marks = { has: (mark: string) => this.#marks.has(mark) };
+    const looked = looksAt.flatMap(pathsOf).flatMap((path) => secretOn(path, lookup) ?? []);
+    const inInput = looked.length > 0 ? undefined : findLeftOut(input, marks);
+    const place = inInput === undefined ? looked[0] : `${inInput} of its input`;
     if (place === undefined) return undefined;
     return failed(
       ERROR_NAME,
@@ -35,15 +30,17 @@ export class LeftOutSecrets {
     );
   }
 
-  #placeIn(input: unknown): string | undefined {
-    const place = findLeftOut(input, { has: (mark) => this.#known.has(mark) });
-    return place === undefined ? undefined : `${place} of its input`;
-  }
-
-  /** Collected from what was restored, so that a string which only looks like a mark is let through in a run that was not resumed. */
-  get #known(): ReadonlySet<string> {
-    this.#marks ??= knownMarks(this.#state);
-    return this.#marks;
+  /**
+   * What may stand in a string in place of a secret. Collected from what was restored, so that a string which only looks like a mark
+   * is let through in a run that was not resumed.
+   */
+  get #marks(): ReadonlySet<string> {
+    if (this.#known !== undefined) return this.#known;
+    const { input, inputDigest = '', ends } = this.#state;
+    const marks = marksIn([ends.map(({ output }) => output), hasMarks(inputDigest) ? input : undefined]);
+    visitLeftOut(input, { secret: (_, ref) => void marks.add(String(ref)) });
+    this.#known = marks;
+    return marks;
   }
 }
 
@@ -52,24 +49,14 @@ export function isSecretLeftOut(outcome: Outcome): boolean {
   return outcome.status === 'failed' && outcome.error.name === ERROR_NAME;
 }
 
-function knownMarks({ input, inputDigest = '', ends }: Pick<RunState, 'input' | 'inputDigest' | 'ends'>): Set<string> {
-  const marks = marksIn([ends.map(({ output }) => output), hasMarks(inputDigest) ? input : undefined]);
-  visitLeftOut(input, { secret: (_, ref) => void marks.add(String(ref)) });
-  return marks;
-}
-
 /** Where a path comes upon a secret that was left out. */
-function secretOn(path: Path, lookup: Lookup): string | undefined {
-  const [root, ...keys] = path;
+function secretOn([root, ...keys]: Path, lookup: Lookup): string | undefined {
   for (let length = 0; length <= keys.length; length++) {
     const part: Path = [root, ...keys.slice(0, length)];
     const value = evaluate({ kind: 'path', keys: part }, lookup);
     const values = part.includes(EVERY) && Array.isArray(value) ? value : [value];
-    if (values.some((one) => one instanceof SecretRef)) return nameOf(part);
+    if (!values.some((one) => one instanceof SecretRef)) continue;
+    return formatPath(part.map((key) => (key === EVERY ? '<every item>' : key))).slice('$.'.length);
   }
   return undefined;
-}
-
-function nameOf(path: Path): string {
-  return formatPath(path.map((key) => (key === EVERY ? '<every item>' : key))).slice('$.'.length);
 }

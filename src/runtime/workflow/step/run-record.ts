@@ -114,22 +114,18 @@ export class RunRecord {
   }
 
   /** Saves how the run ended, or where it waits, unless nothing came of it. */
-  async finish(status: RunStatus, output?: unknown): Promise<CheckpointId> {
-    const { head } = this.#session;
-    if (!this.#isChanged && status === this.#statusBefore && head !== undefined && this.#isDefinedAsSaved()) {
+  async finish(status: RunStatus, output?: unknown): Promise<void> {
+    const saved = parseRunState(this.#session.state, this.#session.id);
+    // A definition that was accepted counts from now on.
+    const isDefinedAsSaved = saved.fingerprint.digest === this.#state.fingerprint.digest;
+    if (!this.#isChanged && status === this.#statusBefore && isDefinedAsSaved) {
       this.#state = { ...this.#state, status };
-      return head.id;
+      return;
     }
     const timers = this.#unended(this.#state.timers);
     const tries = this.#unended(this.#state.tries);
     this.#change({ status, timers, tries, ...(output !== undefined && { output }) });
-    return this.save(`workflow_${status}`);
-  }
-
-  /** A definition that was accepted counts from now on. */
-  #isDefinedAsSaved(): boolean {
-    const { fingerprint } = parseRunState(this.#session.state, this.#session.id);
-    return fingerprint.digest === this.#state.fingerprint.digest;
+    await this.save(`workflow_${status}`);
   }
 
   /** What is not needed any more is left out at the end rather than step by step. */
@@ -142,7 +138,6 @@ export class RunRecord {
     this.#state = { ...this.#state, ...part };
   }
 
-  /** Saves the state as it is now. */
   async save(trigger: string, about?: { readonly step: string }): Promise<CheckpointId> {
     const { workflow, fingerprint, status } = this.#state;
     this.#change({ ends: Object.freeze([...this.#ends]) });

@@ -104,6 +104,25 @@ export function parseRunState(state: unknown, sessionId: string): RunState {
   });
 }
 
+/** What came of a step's action, or of a workflow. `open`: it waits for a person or a time, and nothing else is left to do. */
+export type Outcome =
+  | { readonly status: 'done'; readonly output: unknown; readonly attempts?: number }
+  | Failed
+  | { readonly status: 'open' };
+
+/** An action that failed; `isFinal` if running it again cannot help. */
+export type Failed = Pick<StepEnd, 'output' | 'attempts' | 'isFinal'> & {
+  readonly status: 'failed';
+  readonly error: StepError;
+};
+
+export const OPEN: Outcome = Object.freeze({ status: 'open' });
+
+/** A failure that comes from the workflow itself rather than from code it calls. */
+export function failed(name: string, message: string): Failed {
+  return { status: 'failed', error: toStepError(Object.assign(new Error(message), { name })) };
+}
+
 /** An error as data. */
 export function toStepError(error: unknown): StepError {
   const { name, message } = error instanceof Error ? error : { name: 'Error', message: messageOf(error) };

@@ -63,7 +63,6 @@ export class Scope {
     return another === undefined ? this.outputOf(only) : this.outputsOf(needs);
   }
 
-  /** What the workflow returns. */
   output(): unknown {
     const { output, order } = this.workflow;
     return output === undefined ? this.outputOf(order.at(-1) ?? '') : render(output, this.lookup);

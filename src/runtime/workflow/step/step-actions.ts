@@ -8,11 +8,11 @@ import { REJECT } from '../../run/request-answers.ts';
 import { findOperation } from '../../run/run-options.ts';
 import type { StepContext, WorkflowAgent } from '../definition/registry.ts';
 import { expressionsOf, formatValue, render } from '../definition/template.ts';
-import type { ApprovalAction, NamedAction, WorkflowStep } from '../definition/workflow.ts';
+import type { NamedAction, WorkflowStep } from '../definition/workflow.ts';
 import { askPerson, POLL_MS } from './approvals.ts';
-import { failed, OPEN, type Outcome } from './outcome.ts';
+import { type Failed, failed, OPEN, type Outcome } from './run-state.ts';
 import type { Scope } from './scope.ts';
-import { StepAttempts } from './step-attempts.ts';
+import { attemptStep } from './step-attempts.ts';
 import type { RunParts } from './workflow-run.ts';
 
 /** Where an action is done: for which step, or turn of its loop, and what names mean there. */
@@ -23,89 +23,87 @@ export type ActionSite = {
   readonly lookup: Lookup;
 };
 
-/** Runs a sub-workflow. */
-type RunSub = (name: string, input: unknown, path: string) => Promise<Outcome>;
-
-/** Does what steps say: calls code, asks people, waits, and runs other workflows. */
-export class StepActions {
-  readonly #parts: RunParts;
-  readonly #runSub: RunSub;
-  readonly #attempts: StepAttempts;
-
-  constructor(parts: RunParts, runSub: RunSub) {
-    this.#parts = parts;
-    this.#runSub = runSub;
-    this.#attempts = new StepAttempts(parts);
-  }
-
-  async act(place: ActionSite): Promise<Outcome> {
-    const { step, path, scope, lookup } = place;
-    const { action } = step;
-    const refusal = this.#leftOut(place) ?? (await this.#askFor(step, path));
-    if (refusal !== undefined) return refusal;
-    switch (action.kind) {
-      case 'function':
-      case 'agent':
-        return this.#attempts.run({
-          step,
-          path,
-          run: this.#call(action, place),
-          isStopped: () => scope.failure !== undefined,
-        });
-      case 'workflow':
-        return this.#runSub(action.name, this.#inputOf(action, place), path);
-      case 'approval':
-        return this.#ask(action, place);
-      case 'wait':
-        return waitUntil(this.#parts, path, this.#parts.ports.now() + action.durationMs);
-      case 'wait_until':
-        return waitUntil(this.#parts, path, render(action.time, lookup));
-      case 'join':
-        return { status: 'done', output: scope.outputsOf(action.of) };
+/** Does what a step says: calls code, asks people, waits, or runs another workflow. */
+export async function act(parts: RunParts, place: ActionSite): Promise<Outcome> {
+  const { step, path, scope, lookup } = place;
+  const { action } = step;
+  const refusal = refuseLeftOut(parts, place) ?? (await askFor(parts, step, path));
+  if (refusal !== undefined) return refusal;
+  switch (action.kind) {
+    case 'function':
+    case 'agent': {
+      const run = callOf(parts, action, inputOf(action, place));
+      return attemptStep(parts, { step, path, run, isStopped: () => scope.failure !== undefined });
     }
+    case 'workflow':
+      return parts.runSub(action.name, inputOf(action, place), path);
+    case 'approval': {
+      const { options, timeoutMs, onTimeout } = action;
+      const message = formatValue(render(action.message, lookup));
+      return askPerson(parts, { id: path, path, message, options, timeoutMs, onTimeout });
+    }
+    case 'wait':
+      return waitUntil(parts, path, parts.ports.now() + action.durationMs);
+    case 'wait_until':
+      return waitUntil(parts, path, render(action.time, lookup));
+    case 'join':
+      return { status: 'done', output: scope.outputsOf(action.of) };
   }
+}
 
-  #ask({ options, timeoutMs, onTimeout, ...action }: ApprovalAction, { path, lookup }: ActionSite): Promise<Outcome> {
-    const message = formatValue(render(action.message, lookup));
-    return askPerson(this.#parts, { id: path, path, message, options, timeoutMs, onTimeout });
-  }
+/** Asks before an operation that needs it; undefined if it may go on. */
+async function askFor(parts: RunParts, { operation, title }: WorkflowStep, path: string): Promise<Outcome | undefined> {
+  const { policy } = parts;
+  if (operation === undefined || findOperation(policy, { kind: 'tool', name: operation }) === undefined)
+    return undefined;
+  const outcome = await askPerson(parts, {
+    id: `${path}?${operation}`,
+    path,
+    message: `May "${title}" do ${operation}?`,
+    options: ['approve', REJECT],
+    timeoutMs: policy.approvalTimeoutMs ?? undefined,
+    onTimeout: policy.autoRejectOnTimeout ? 'reject' : 'wait',
+  });
+  return outcome.status === 'done' ? undefined : outcome;
+}
 
-  /** Asks before an operation that needs it; undefined if it may go on. */
-  async #askFor({ operation, title }: WorkflowStep, path: string): Promise<Outcome | undefined> {
-    const { policy } = this.#parts;
-    if (operation === undefined || findOperation(policy, { kind: 'tool', name: operation }) === undefined)
-      return undefined;
-    const outcome = await askPerson(this.#parts, {
-      id: `${path}?${operation}`,
-      path,
-      message: `May "${title}" do ${operation}?`,
-      options: ['approve', REJECT],
-      timeoutMs: policy.approvalTimeoutMs ?? undefined,
-      onTimeout: policy.autoRejectOnTimeout ? 'reject' : 'wait',
-    });
-    return outcome.status === 'done' ? undefined : outcome;
-  }
+function callOf({ registry }: RunParts, { kind, name }: NamedAction, input: unknown) {
+  const { functions, agents } = registry;
+  return kind === 'function'
+    ? (context: StepContext) => functions?.[name]?.(input as never, context)
+    : (context: StepContext) => ask(agents?.[name], formatValue(input), context);
+}
 
-  #call(action: NamedAction, place: ActionSite): (context: StepContext) => unknown {
-    const { functions, agents } = this.#parts.registry;
-    const input = this.#inputOf(action, place);
-    if (action.kind === 'function') return (context) => functions?.[action.name]?.(input as never, context);
-    return (context) => ask(agents?.[action.name], formatValue(input), context);
-  }
+/** The failure of a call that would get what stands for a secret. A sub-workflow's own steps are looked at. */
+function refuseLeftOut({ leftOut }: RunParts, place: ActionSite): Failed | undefined {
+  const { action } = place.step;
+  if (action.kind !== 'function' && action.kind !== 'agent') return undefined;
+  const looksAt = action.input === undefined ? [] : expressionsOf(action.input);
+  return leftOut.refuse(looksAt, place.lookup, inputOf(action, place));
+}
 
-  /** The failure of a call that would get what stands for a secret. A sub-workflow's own steps are looked at. */
-  #leftOut(place: ActionSite): Outcome | undefined {
-    const { action } = place.step;
-    if (action.kind !== 'function' && action.kind !== 'agent') return undefined;
-    const looksAt = action.input === undefined ? [] : expressionsOf(action.input);
-    return this.#parts.leftOut.refuse(looksAt, place.lookup, this.#inputOf(action, place));
+/** Waits for a time: a number of milliseconds since 1970, a date, or its text. It is saved before anything waits for it. */
+async function waitUntil(
+  { record, activity, ports, signal, timers }: RunParts,
+  path: string,
+  time: unknown,
+): Promise<Outcome> {
+  const dateMs = () => Date.parse(time instanceof Date ? time.toISOString() : `${time}`);
+  const wantedMs = typeof time === 'number' ? time : dateMs();
+  if (!Number.isFinite(wantedMs))
+    return failed('InvalidInputError', `"${path}" cannot wait until ${JSON.stringify(time)}: that is not a time.`);
+  const deadlineMs = record.timer(path) ?? (await activity.during(() => record.setTimer(path, wantedMs)));
+  for (let leftMs = deadlineMs - ports.now(); leftMs > 0; leftMs = deadlineMs - ports.now()) {
+    const napMs = Math.min(leftMs, MAX_DELAY_MS);
+    if (timers === 'sleep') await activity.during(() => sleep(ports, napMs, signal));
+    else if (await activity.rest(Math.min(napMs, POLL_MS))) return OPEN;
   }
+  return { status: 'done', output: { atMs: deadlineMs } };
+}
 
-  #inputOf(action: NamedAction, { step, scope, lookup }: ActionSite): unknown {
-    const input = action.input === undefined ? scope.defaultInput(step) : render(action.input, lookup);
-    freezeState(input); // it may be part of what others ended with
-    return input;
-  }
+/** It may be part of what others ended with, so it is frozen. */
+function inputOf(action: NamedAction, { step, scope, lookup }: ActionSite): unknown {
+  return freezeState(action.input === undefined ? scope.defaultInput(step) : render(action.input, lookup));
 }
 
 /** What a StandardAgent knows of earlier steps would be lost in another process, so it is not to know it in this one. */
@@ -122,19 +120,4 @@ async function ask(agent: WorkflowAgent | StandardAgent | undefined, prompt: str
     `reply() of the agent of step "${context.step}" must return a string, or an object with one as text or content; found ${describeValue(reply)}.`,
     { details: { step: context.step } },
   );
-}
-
-/** Waits for a time: a number of milliseconds since 1970, a date, or its text. It is saved before anything waits for it. */
-async function waitUntil(parts: RunParts, path: string, time: unknown): Promise<Outcome> {
-  const { record, activity, ports, signal, timers } = parts;
-  const wantedMs = typeof time === 'number' ? time : Date.parse(time instanceof Date ? time.toISOString() : `${time}`);
-  if (!Number.isFinite(wantedMs))
-    return failed('InvalidInputError', `"${path}" cannot wait until ${JSON.stringify(time)}: that is not a time.`);
-  const deadlineMs = record.timer(path) ?? (await activity.during(() => record.setTimer(path, wantedMs)));
-  for (let leftMs = deadlineMs - ports.now(); leftMs > 0; leftMs = deadlineMs - ports.now()) {
-    const napMs = Math.min(leftMs, MAX_DELAY_MS);
-    if (timers === 'sleep') await activity.during(() => sleep(ports, napMs, signal));
-    else if (await activity.rest(Math.min(napMs, POLL_MS))) return OPEN;
-  }
-  return { status: 'done', output: { atMs: deadlineMs } };
 }

@@ -10,11 +10,10 @@ import type { Loop, Workflow, WorkflowStep } from '../definition/workflow.ts';
 import { Activity } from './activity.ts';
 import type { Answers } from './approvals.ts';
 import { isSecretLeftOut, type LeftOutSecrets } from './left-out-secrets.ts';
-import { failed, type Outcome } from './outcome.ts';
 import type { RunRecord } from './run-record.ts';
-import type { StepEnd, StepFailure } from './run-state.ts';
+import { type Failed, failed, OPEN, type Outcome, type StepEnd } from './run-state.ts';
 import { Scope } from './scope.ts';
-import { type ActionSite, StepActions } from './step-actions.ts';
+import { type ActionSite, act } from './step-actions.ts';
 
 /** What a run needs. */
 export type RunParts = {
@@ -32,40 +31,41 @@ export type RunParts = {
   readonly timers: 'sleep' | 'return';
   readonly activity: Activity;
   readonly workflow: string;
+  readonly runSub: (name: string, input: unknown, path: string) => Promise<Outcome>;
 };
 
 /** How far a step got: it has ended, or cannot end yet, or stopped the workflow. */
 type Verdict = 'ended' | 'open' | 'stopped';
 
-/** How a workflow ended. */
-export type ScopeEnd =
-  | { readonly status: 'done'; readonly output: unknown }
-  | { readonly status: 'open' }
-  | { readonly status: 'failed'; readonly failure: StepFailure };
-
 /** One run of a workflow: every step as soon as what it needs has ended, and none that has ended before. */
 export class WorkflowRun {
   readonly #parts: RunParts;
-  readonly #actions: StepActions;
   /** Stops everything when the storage fails: what cannot be recorded must not begin. */
   readonly #broken = new AbortController();
 
-  constructor(given: Omit<RunParts, 'activity'>, { maxConcurrency }: { readonly maxConcurrency: number }) {
+  constructor(given: Omit<RunParts, 'activity' | 'runSub'>, { maxConcurrency }: { readonly maxConcurrency: number }) {
     const signal = AbortSignal.any([given.signal, this.#broken.signal]);
     setMaxListeners(0, signal); // every step that runs listens, and there may be many
-    this.#parts = { ...given, signal, activity: new Activity(given.ports, { limit: maxConcurrency }) };
-    this.#actions = new StepActions(this.#parts, this.#runSub.bind(this));
+    const activity = new Activity(given.ports, { limit: maxConcurrency });
+    const runSub: RunParts['runSub'] = (name, input, path) => {
+      const workflow = given.registry.workflows?.[name] as Workflow;
+      return this.run(new Scope(workflow, { input, prefix: `${path}/` }));
+    };
+    this.#parts = { ...given, signal, activity, runSub };
   }
 
-  async run(scope: Scope): Promise<ScopeEnd> {
+  async run(scope: Scope): Promise<Outcome> {
     const verdicts = new Map<string, Promise<Verdict>>();
     for (const step of scope.workflow.steps) {
       const needs = step.needs.flatMap((id) => verdicts.get(id) ?? []);
       verdicts.set(step.id, this.#runAfter(needs, step, scope));
     }
     const all = await settle(verdicts.values());
-    if (scope.failure !== undefined) return { status: 'failed', failure: scope.failure };
-    return all.includes('open') ? { status: 'open' } : { status: 'done', output: scope.output() };
+    if (scope.failure !== undefined) {
+      const { path: _, ...failure } = scope.failure;
+      return { status: 'failed', ...failure };
+    }
+    return all.includes('open') ? OPEN : { status: 'done', output: scope.output() };
   }
 
   async #runAfter(needs: readonly Promise<Verdict>[], step: WorkflowStep, scope: Scope): Promise<Verdict> {
@@ -95,22 +95,20 @@ export class WorkflowRun {
     return scope.end(step, await this.#record(step, { path, ...outcome }));
   }
 
-  /** Does what the step says: once, or turn by turn. */
+  /** Does what the step says: once, or turn by turn; a turn that has ended is not done again. */
   #perform(place: ActionSite): Promise<Outcome> {
-    const { path, lookup } = place;
-    const { loop } = place.step;
-    if (loop === undefined) return this.#actions.act(place);
-    const doTurn = (turn: Turn) => this.#takeTurn({ ...place, path: `${path}[${turn.index}]`, lookup: turn.lookup });
+    const { step, lookup } = place;
+    const { loop } = step;
+    if (loop === undefined) return act(this.#parts, place);
+    const doTurn: DoTurn = async (index, names) => {
+      const path = `${place.path}[${index}]`;
+      const known = this.#parts.record.find(path);
+      if (known !== undefined) return { status: 'done', output: known.output };
+      const outcome = await act(this.#parts, { ...place, path, lookup: extend(lookup, names) });
+      if (outcome.status === 'done') await this.#record(step, { path, ...outcome });
+      return outcome;
+    };
     return loop.kind === 'for_each' ? forEach(loop, lookup, doTurn) : repeat(loop, lookup, doTurn);
-  }
-
-  async #takeTurn(place: ActionSite): Promise<Outcome> {
-    const { step, path } = place;
-    const known = this.#parts.record.find(path);
-    if (known !== undefined) return { status: 'done', output: known.output };
-    const outcome = await this.#actions.act(place);
-    if (outcome.status === 'done') await this.#record(step, { path, ...outcome });
-    return outcome;
   }
 
   async #record(step: WorkflowStep, end: Omit<StepEnd, 'endedAtMs'>): Promise<StepEnd> {
@@ -121,28 +119,15 @@ export class WorkflowRun {
   }
 
   /** A step that stops the workflow is not recorded as ended: it runs again on resume. */
-  #stop(scope: Scope, path: string, outcome: Outcome & { readonly status: 'failed' }): Verdict {
-    const { error, attempts = 1, isFinal = false } = outcome;
+  #stop(scope: Scope, path: string, { error, attempts = 1, isFinal = false }: Failed): Verdict {
     const failure = { path, error, attempts, isFinal };
     this.#parts.record.fail(failure);
     scope.failure ??= failure;
     return 'stopped';
   }
-
-  async #runSub(name: string, input: unknown, path: string): Promise<Outcome> {
-    const workflow = this.#parts.registry.workflows?.[name] as Workflow;
-    const end = await this.run(new Scope(workflow, { input, prefix: `${path}/` }));
-    if (end.status !== 'failed') return end;
-    const { error, attempts, isFinal } = end.failure;
-    return { status: 'failed', error, attempts, isFinal };
-  }
 }
 
-/** One turn of a loop: its number, and what its names mean. */
-type Turn = { readonly index: number; readonly lookup: Lookup };
-
-/** How turns are done; each is done once, whatever happens to the process. */
-type DoTurn = (turn: Turn) => Promise<Outcome>;
+type DoTurn = (index: number, names: { readonly [name: string]: unknown }) => Promise<Outcome>;
 
 /** Does something for every item of a list, a few at a time. After a turn that failed or is open no new one begins. */
 async function forEach(loop: Loop & { readonly kind: 'for_each' }, lookup: Lookup, doTurn: DoTurn): Promise<Outcome> {
@@ -154,7 +139,7 @@ async function forEach(loop: Loop & { readonly kind: 'for_each' }, lookup: Looku
   const worker = async (): Promise<void> => {
     while (next < items.length) {
       const index = next++;
-      const outcome = await doTurn({ index, lookup: extend(lookup, { item: items[index], index }) });
+      const outcome = await doTurn(index, { item: items[index], index });
       outcomes[index] = outcome;
       if (outcome.status !== 'done') next = items.length;
     }
@@ -170,7 +155,7 @@ async function repeat(loop: Loop & { readonly kind: 'repeat' }, lookup: Lookup, 
   let previous: unknown = null;
   for (let iteration = 1; iteration <= loop.limit; iteration++) {
     const names = { iteration, previous };
-    const outcome = await doTurn({ index: iteration, lookup: extend(lookup, names) });
+    const outcome = await doTurn(iteration, names);
     if (outcome.status !== 'done') return outcome;
     const { output } = outcome;
     if (isTrue(evaluate(loop.until, extend(lookup, { ...names, output })))) return outcome;

@@ -1,11 +1,10 @@
 import type pg from 'pg';
-import { withoutUndefined } from '../../../core/defined.ts';
 import { filledString, flag, type OptionChecks, oneOf, wholeFrom } from '../../../core/options.ts';
 import { PostgresDatabase, type Row } from '../../database/postgres-database.ts';
 import type { Doubt } from '../../database/retry.ts';
 import { SERVER_CHECKS, type ServerOptions } from '../../database/server-options.ts';
+import { openSchema } from './migration.ts';
 import { TENANT_SETTING } from './postgres-schema.ts';
-import { openSchema } from './schema-opening.ts';
 
 /** How a PostgresCheckpointStorage is opened. */
 export type PostgresStorageOptions = ServerOptions & {
@@ -32,6 +31,9 @@ export const POSTGRES_CHECKS = {
   prepare: flag,
 } satisfies OptionChecks<PostgresStorageOptions>;
 
+/** What a statement is sent as, but for its values. */
+type Prepared = { readonly name?: string; readonly text: string };
+
 /**
  * Connections to one schema as one tenant. Every statement runs in a transaction that says which tenant it is for, and, where the
  * login could see more than that, as the role of the application. What is said to a connection never outlives its transaction.
@@ -39,6 +41,7 @@ export const POSTGRES_CHECKS = {
 export class PostgresConnection extends PostgresDatabase {
   readonly tenant: string;
   readonly #options: PostgresStorageOptions;
+  readonly #prepared = new Map<string, Prepared>();
   #role: string | undefined;
 
   constructor(options: PostgresStorageOptions) {
@@ -50,7 +53,7 @@ export class PostgresConnection extends PostgresDatabase {
   /** @internal */
   protected async setUp(client: pg.PoolClient): Promise<void> {
     const { schema, place } = this;
-    this.#role = await openSchema(client, { ...withoutUndefined(this.#options), schema, place });
+    this.#role = await openSchema(client, { ...this.#options, schema, place });
   }
 
   protected override get settings(): readonly (readonly [string, string])[] {
@@ -59,15 +62,21 @@ export class PostgresConnection extends PostgresDatabase {
 
   /** Calls a function that is a transaction of its own; its first arguments are tenant and role. */
   async call<Result extends Row>(
-    { name, sql }: { readonly name: string; readonly sql: string },
+    statement: { readonly name: string; readonly sql: string },
     values: readonly unknown[],
     doubt: Doubt,
   ): Promise<Result[]> {
-    const statement = () => ({
-      ...(this.#options.prepare !== false && { name: `${name} ${this.schema}` }),
-      text: this.sql(sql),
-      values: [this.tenant, this.#role ?? null, ...values],
-    });
-    return this.send<Result>(statement, doubt);
+    const query = () => ({ ...this.#prepare(statement), values: [this.tenant, this.#role ?? null, ...values] });
+    return this.send<Result>(query, doubt);
+  }
+
+  /** Written once: every save sends it again. */
+  #prepare({ name, sql }: { readonly name: string; readonly sql: string }): Prepared {
+    const known = this.#prepared.get(name);
+    if (known !== undefined) return known;
+    const isNamed = this.#options.prepare !== false;
+    const prepared = { ...(isNamed && { name: `${name} ${this.schema}` }), text: this.sql(sql) };
+    this.#prepared.set(name, prepared);
+    return prepared;
   }
 }

@@ -11,6 +11,7 @@ import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import { PostgresCheckpointStorage } from '../postgres-storage.ts';
 import { migratePostgres } from './migration.ts';
 import type { PostgresStorageOptions } from './postgres-connection.ts';
+import { SCHEMA_VERSION } from './postgres-schema.ts';
 
 const SESSION = 's' as SessionId;
 
@@ -28,7 +29,7 @@ describe('the tables', () => {
     await Promise.all(storages.map((storage) => storage.open()));
     const admin = await adminClient();
     const { rows } = await admin.query(`SELECT version FROM "${schema}".version`);
-    expect(rows).toEqual([{ version: 1 }, { version: 2 }, { version: 3 }, { version: 4 }]);
+    expect(rows).toEqual(Array.from({ length: SCHEMA_VERSION }, (_, at) => ({ version: at + 1 })));
     await Promise.all(storages.map((storage, at) => storage.commit({ sessionId: `s-${at}` as SessionId })));
     expect(await storages[0]?.listSessions({ limit: 20 })).toHaveLength(10);
   });
@@ -60,7 +61,10 @@ describe('the tables', () => {
     await open({ schema }).open();
     const admin = await adminClient();
     await admin.query(`INSERT INTO "${schema}".version(version) VALUES (99)`);
-    const refused = { code: 'UNSUPPORTED', message: expect.stringMatching(/version 99.*up to 4.*Update savestate/) };
+    const refused = {
+      code: 'UNSUPPORTED',
+      message: expect.stringMatching(new RegExp(`version 99.*up to ${SCHEMA_VERSION}.*Update savestate`)),
+    };
     await expect(open({ schema }).open()).rejects.toMatchObject(refused);
     await expect(migratePostgres({ connectionString: postgresUrl(), schema })).rejects.toMatchObject(refused);
   });
@@ -72,8 +76,11 @@ describe('the tables', () => {
       code: 'NOT_FOUND',
       message: expect.stringMatching(/migratePostgres/),
     });
-    expect(await migratePostgres({ connectionString: postgresUrl(), schema })).toEqual({ from: 0, to: 4 });
-    expect(await migratePostgres({ connectionString: postgresUrl(), schema })).toEqual({ from: 4, to: 4 });
+    expect(await migratePostgres({ connectionString: postgresUrl(), schema })).toEqual({ from: 0, to: SCHEMA_VERSION });
+    expect(await migratePostgres({ connectionString: postgresUrl(), schema })).toEqual({
+      from: SCHEMA_VERSION,
+      to: SCHEMA_VERSION,
+    });
     await storage.open(); // the same object: a failure to open is not remembered
   });
 

@@ -159,7 +159,7 @@ test('[postgres.9] no call of one tenant reads, changes or counts anything of an
     digests: await theirs.listChunks({ limit: 100 }),
     session: 'session of theirs' as SessionId,
   };
-  const trials = IS_FULL ? 5_000 : 500;
+  const trials = IS_FULL ? 10_000 : 500;
   const failures: string[] = [];
   for (let trial = 0; trial < trials; trial++) {
     const calls = Object.entries(crossTenantCalls(mine, known, random));

@@ -1,3 +1,12 @@
+import { MAX_STUB_BYTES, STUB_START } from '../../../core/tree/object-stub.ts';
+
+/** Whether the text of a chunk lies in an object store. Long texts are not read for it. */
+export const isStub = (row: string): string =>
+  `(octet_length(${row}.text) < ${MAX_STUB_BYTES} AND ${row}.text LIKE '${STUB_START}%')`;
+
+/** The text of a chunk that is brought again. What lies in an object store is stored here, too, if it is brought whole. */
+const WHOLE_TEXT = `CASE WHEN ${isStub('chunk')} AND excluded.text NOT LIKE '${STUB_START}%' THEN excluded.text ELSE chunk.text END`;
+
 /** What `commit_batch` throws when it undoes a batch because one commit was refused. */
 const BATCH_REFUSED = 'SV001';
 
@@ -13,9 +22,12 @@ const BATCH_REFUSED = 'SV001';
  * UPDATE half of one that is fed by a set. So the usual commit is one UPDATE of its branch and two INSERTs.
  */
 
-/** Returns `stored`, or why this commit is refused. Nothing is written before everything was checked. */
+/**
+ * Returns `stored`, or why this commit is refused. Nothing is written before everything was checked: also whether the parent that a
+ * checkpoint builds on is that very one, and not a rewritten one with its id.
+ */
 const COMMIT_ONE = `
-CREATE FUNCTION {s}.commit_one(p_tenant text, p_commit jsonb) RETURNS jsonb LANGUAGE plpgsql AS $body$
+CREATE OR REPLACE FUNCTION {s}.commit_one(p_tenant text, p_commit jsonb) RETURNS jsonb LANGUAGE plpgsql AS $body$
 DECLARE
   v_session text := p_commit->>'session';
   v_checkpoint jsonb := p_commit->'checkpoint';
@@ -36,6 +48,13 @@ BEGIN
       WHERE NOT EXISTS (SELECT FROM {s}.checkpoint WHERE tenant = p_tenant AND id = wanted AND NOT deleted) LIMIT 1;
     IF FOUND THEN RETURN jsonb_build_object('status', 'missing', 'id', v_found); END IF;
   END IF;
+  IF p_commit ? 'parent' THEN
+    SELECT encode(digest, 'hex') INTO v_found FROM {s}.checkpoint
+      WHERE tenant = p_tenant AND id = p_commit->'parent'->>'id' AND NOT deleted;
+    IF v_found IS DISTINCT FROM p_commit->'parent'->>'digest' THEN
+      RETURN jsonb_build_object('status', CASE WHEN v_found IS NULL THEN 'missing' ELSE 'rewritten' END, 'id', p_commit->'parent'->>'id');
+    END IF;
+  END IF;
   FOR v_at IN 0 .. jsonb_array_length(v_refs) - 1 LOOP
     v_change := v_refs->v_at;
     SELECT target INTO v_found FROM {s}.ref
@@ -44,6 +63,14 @@ BEGIN
       RETURN jsonb_build_object('status', 'moved', 'ref', v_at, 'found', v_found);
     END IF;
     v_is_known := v_is_known OR v_found IS NOT NULL;
+  END LOOP;
+  FOR v_at IN 0 .. coalesce(jsonb_array_length(p_commit->'expects'), 0) - 1 LOOP
+    v_change := p_commit->'expects'->v_at;
+    SELECT encode(digest, 'hex') INTO v_found FROM {s}.effect WHERE tenant = p_tenant AND session = v_session
+      AND branch = v_change->>'branch' AND ordinal = (v_change->>'ordinal')::bigint;
+    IF v_change->>'digest' IS DISTINCT FROM v_found THEN
+      RETURN jsonb_build_object('status', 'replaced', 'effect', v_change->'at');
+    END IF;
   END LOOP;
   IF v_checkpoint IS NOT NULL THEN
     INSERT INTO {s}.checkpoint(tenant, id, session, timestamp_ms, branch, type, status, agent, user_id, idempotency, digest, root_refs, body, root_text)
@@ -72,39 +99,12 @@ BEGIN
   RETURN '{"status": "stored"}';
 END $body$`;
 
-/** The same with a look at the effects that a commit expects. */
-export const COMMIT_CHECKED = COMMIT_ONE.replace('CREATE FUNCTION', 'CREATE OR REPLACE FUNCTION').replace(
-  '  IF v_checkpoint IS NOT NULL THEN',
-  `  FOR v_at IN 0 .. coalesce(jsonb_array_length(p_commit->'expects'), 0) - 1 LOOP
-    v_change := p_commit->'expects'->v_at;
-    SELECT encode(digest, 'hex') INTO v_found FROM {s}.effect WHERE tenant = p_tenant AND session = v_session
-      AND branch = v_change->>'branch' AND ordinal = (v_change->>'ordinal')::bigint;
-    IF v_change->>'digest' IS DISTINCT FROM v_found THEN
-      RETURN jsonb_build_object('status', 'replaced', 'effect', v_change->'at');
-    END IF;
-  END LOOP;
-  IF v_checkpoint IS NOT NULL THEN`,
-);
-
-/** The same with a look at the parent that a checkpoint builds on: whether it is that very one, and not a rewritten one with its id. */
-export const COMMIT_BUILT = COMMIT_CHECKED.replace(
-  '  FOR v_at',
-  `  IF p_commit ? 'parent' THEN
-    SELECT encode(digest, 'hex') INTO v_found FROM {s}.checkpoint
-      WHERE tenant = p_tenant AND id = p_commit->'parent'->>'id' AND NOT deleted;
-    IF v_found IS DISTINCT FROM p_commit->'parent'->>'digest' THEN
-      RETURN jsonb_build_object('status', CASE WHEN v_found IS NULL THEN 'missing' ELSE 'rewritten' END, 'id', p_commit->'parent'->>'id');
-    END IF;
-  END IF;
-  FOR v_at`,
-);
-
 /**
  * Applies a batch in order, as a whole. A single commit gets its verdict; if one of several is refused, all are undone by an error, and
  * the caller sends each alone. Chunks and effects come sorted and without repeats.
  */
 const COMMIT_BATCH = `
-CREATE FUNCTION {s}.commit_batch(p_tenant text, p_role text, p_commits jsonb, p_digests text[], p_refs text[], p_texts text[], p_effects jsonb) RETURNS jsonb LANGUAGE plpgsql AS $body$
+CREATE OR REPLACE FUNCTION {s}.commit_batch(p_tenant text, p_role text, p_commits jsonb, p_digests text[], p_refs text[], p_texts text[], p_effects jsonb) RETURNS jsonb LANGUAGE plpgsql AS $body$
 DECLARE
   v_done text;
   v_verdict jsonb;
@@ -126,7 +126,7 @@ BEGIN
     INSERT INTO {s}.chunk(tenant, digest, refs, text)
       SELECT p_tenant, decode(c.digest, 'hex'), decode(c.refs, 'hex'), c.text
         FROM unnest(p_digests, p_refs, p_texts) AS c(digest, refs, text)
-      ON CONFLICT (tenant, digest) DO UPDATE SET stored = excluded.stored;
+      ON CONFLICT (tenant, digest) DO UPDATE SET stored = excluded.stored, text = ${WHOLE_TEXT};
   END IF;
   IF p_effects IS NOT NULL THEN
     INSERT INTO {s}.effect(tenant, session, branch, ordinal, mark, digest, refs, body, text)
@@ -141,7 +141,7 @@ END $body$`;
 
 /** The lock of a session. Two names that share a number only wait for each other. */
 const LOCK_KEY = `
-CREATE FUNCTION {s}.lock_key(p_tenant text, p_session text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $body$
+CREATE OR REPLACE FUNCTION {s}.lock_key(p_tenant text, p_session text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $body$
   SELECT hashtextextended('{raw}' || chr(31) || p_tenant || chr(31) || p_session, 0)
 $body$`;
 
@@ -150,7 +150,7 @@ $body$`;
  * No commit is relaxed: the server may crash while the process goes on, which then relies on what it was told.
  */
 const BEGIN_COMMIT = `
-CREATE FUNCTION {s}.begin_commit(p_tenant text, p_role text) RETURNS text LANGUAGE plpgsql AS $body$
+CREATE OR REPLACE FUNCTION {s}.begin_commit(p_tenant text, p_role text) RETURNS text LANGUAGE plpgsql AS $body$
 DECLARE
   v_done text;
 BEGIN
@@ -166,7 +166,7 @@ END $body$`;
  * they are connected; who can have it alone knows that there are none.
  */
 const TELL_LISTENERS = `
-CREATE FUNCTION {s}.tell_listeners(p_tenant text) RETURNS text LANGUAGE plpgsql AS $body$
+CREATE OR REPLACE FUNCTION {s}.tell_listeners(p_tenant text) RETURNS text LANGUAGE plpgsql AS $body$
 DECLARE
   v_key bigint := {s}.listen_key(p_tenant);
 BEGIN
@@ -175,16 +175,17 @@ BEGIN
 END $body$`;
 
 const LISTEN_KEY = `
-CREATE FUNCTION {s}.listen_key(p_tenant text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $body$
+CREATE OR REPLACE FUNCTION {s}.listen_key(p_tenant text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $body$
   SELECT hashtextextended('{raw}' || chr(31) || p_tenant, 1)
 $body$`;
 
 /**
  * The usual commit: a new checkpoint on top of the branch's head. False if it is not as expected; then nothing was written, and
- * `commit_batch` finds out why.
+ * `commit_batch` finds out why. `p_log` is how far the log of the branch goes, empty if it has none; `p_parent` is the digest of the head.
+ * Null means that it does not matter.
  */
 const SAVE_ONE = `
-CREATE FUNCTION {s}.save_one(p_tenant text, p_role text, p_session text, p_branch text, p_expect text, p_mark text, p_lease text,
+CREATE OR REPLACE FUNCTION {s}.save_one(p_tenant text, p_role text, p_session text, p_branch text, p_expect text, p_mark text, p_lease text, p_log text, p_parent text,
   p_id text, p_timestamp double precision, p_type text, p_status text, p_agent text, p_user text, p_key text, p_digest text,
   p_root_refs text, p_body text, p_root_text text, p_digests text[], p_refs text[], p_texts text[]) RETURNS boolean LANGUAGE plpgsql AS $body$
 DECLARE
@@ -195,8 +196,14 @@ BEGIN
     PERFORM FROM {s}.ref WHERE tenant = p_tenant AND session = p_session AND kind = 'lease' AND name = p_branch AND target = p_lease;
     IF NOT FOUND THEN RETURN false; END IF;
   END IF;
+  IF p_log IS NOT NULL AND p_log <> coalesce((SELECT target FROM {s}.ref
+      WHERE tenant = p_tenant AND session = p_session AND kind = 'log' AND name = p_branch), '') THEN
+    RETURN false;
+  END IF;
   UPDATE {s}.ref SET target = p_id, mark = p_mark
-    WHERE tenant = p_tenant AND session = p_session AND kind = 'branch' AND name = p_branch AND target = p_expect;
+    WHERE tenant = p_tenant AND session = p_session AND kind = 'branch' AND name = p_branch AND target = p_expect
+      AND (p_parent IS NULL OR EXISTS (SELECT FROM {s}.checkpoint AS head
+        WHERE head.tenant = p_tenant AND head.id = p_expect AND head.digest = decode(p_parent, 'hex')));
   IF NOT FOUND THEN RETURN false; END IF;
   INSERT INTO {s}.checkpoint(tenant, id, session, timestamp_ms, branch, type, status, agent, user_id, idempotency, digest, root_refs, body, root_text)
     VALUES (p_tenant, p_id, p_session, p_timestamp, p_branch, p_type, p_status, p_agent, p_user, p_key,
@@ -204,33 +211,15 @@ BEGIN
   FOR v_at IN 1 .. cardinality(p_digests) LOOP
     INSERT INTO {s}.chunk(tenant, digest, refs, text)
       VALUES (p_tenant, decode(p_digests[v_at], 'hex'), decode(p_refs[v_at], 'hex'), p_texts[v_at])
-      ON CONFLICT (tenant, digest) DO UPDATE SET stored = excluded.stored;
+      ON CONFLICT (tenant, digest) DO UPDATE SET stored = excluded.stored, text = ${WHOLE_TEXT};
   END LOOP;
   v_done := {s}.tell_listeners(p_tenant);
   RETURN true;
 END $body$`;
 
-/** The same with a look at how far the log of the branch goes: `p_log` is its mark, empty if it has none, null if that does not matter. */
-export const SAVE_CHECKED = SAVE_ONE.replace('p_lease text,', 'p_lease text, p_log text,').replace(
-  '  UPDATE',
-  `  IF p_log IS NOT NULL AND p_log <> coalesce((SELECT target FROM {s}.ref
-      WHERE tenant = p_tenant AND session = p_session AND kind = 'log' AND name = p_branch), '') THEN
-    RETURN false;
-  END IF;
-  UPDATE`,
-);
-
-/** The same with a look at the head: `p_parent` is the digest that it must have, null if that does not matter. */
-export const SAVE_BUILT = SAVE_CHECKED.replace('p_log text,', 'p_log text, p_parent text,').replace(
-  'target = p_expect;',
-  `target = p_expect
-      AND (p_parent IS NULL OR EXISTS (SELECT FROM {s}.checkpoint AS head
-        WHERE head.tenant = p_tenant AND head.id = p_expect AND head.digest = decode(p_parent, 'hex')));`,
-);
-
 /** In the order of their keys, whoever asks. */
 const LOCK_SESSIONS = `
-CREATE FUNCTION {s}.lock_sessions(p_tenant text, p_sessions text[]) RETURNS void LANGUAGE plpgsql AS $body$
+CREATE OR REPLACE FUNCTION {s}.lock_sessions(p_tenant text, p_sessions text[]) RETURNS void LANGUAGE plpgsql AS $body$
 DECLARE
   v_key bigint;
 BEGIN
@@ -241,11 +230,11 @@ END $body$`;
 
 /** Where listeners of a tenant are told that there is something new. */
 const CHANNEL = `
-CREATE FUNCTION {s}.channel(p_tenant text) RETURNS text LANGUAGE sql IMMUTABLE AS $body$
+CREATE OR REPLACE FUNCTION {s}.channel(p_tenant text) RETURNS text LANGUAGE sql IMMUTABLE AS $body$
   SELECT 'savestate_' || md5('{raw}' || chr(31) || p_tenant)
 $body$`;
 
-/** In the order of creation. `{s}` stands for the schema's quoted name, `{raw}` for its name as a text. */
+/** As they are now, in the order of creation. `{s}` stands for the schema's quoted name, `{raw}` for its name as a text. */
 export const FUNCTIONS: readonly string[] = [
   LOCK_KEY,
   LISTEN_KEY,
