@@ -7,6 +7,20 @@ export class Report {
   /** Points of plots: plot, series, `[x, y]`. */
   plots = {};
 
+  /** All of it, to be sent to another process. */
+  get found() {
+    const { met, missed, sections, plots } = this;
+    return { met, missed, sections, plots };
+  }
+
+  /** Adds what was found in another process. Each plot is drawn by one row. */
+  add({ met, missed, sections, plots }) {
+    this.met += met;
+    this.missed.push(...missed);
+    this.sections.push(...sections);
+    Object.assign(this.plots, plots);
+  }
+
   heading(title) {
     this.sections.push({ title: title.trim(), lines: [], notes: [] });
     console.log(`\n${title}`);

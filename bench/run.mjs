@@ -1,87 +1,52 @@
-import { cpus, loadavg } from 'node:os';
-import { fileURLToPath } from 'node:url';
+import { fork } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { cpus, loadavg, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { writeDocument } from './document.mjs';
 import { createFsyncProbe, interleave } from './measure.mjs';
-import { recall } from './memory/recall.mjs';
 import { formatMs, Report } from './report.mjs';
-import { row1 } from './rows/1-flat-saves.mjs';
-import { row2 } from './rows/2-unchanged-walk.mjs';
-import { row3 } from './rows/3-save-over-insert.mjs';
-import { row4 } from './rows/4-bytes-on-disk.mjs';
-import { row5 } from './rows/5-restore.mjs';
-import { row6 } from './rows/6-compare.mjs';
-import { row7 } from './rows/7-fork.mjs';
-import { row8 } from './rows/8-many-sessions.mjs';
-import { adapters } from './rows/adapters.mjs';
-import { commandLine } from './rows/command-line.mjs';
-import { documents } from './rows/documents.mjs';
-import { edits } from './rows/edits.mjs';
-import { encryption } from './rows/encryption.mjs';
-import { imports } from './rows/imports.mjs';
-import { memory } from './rows/memory.mjs';
-import { naiveSaves } from './rows/naive-saves.mjs';
-import { postgres } from './rows/postgres.mjs';
-import { studio } from './rows/studio.mjs';
-import { workflowSteps } from './rows/workflow.mjs';
+import { ROWS } from './rows.mjs';
 import { readWords } from './words.mjs';
-import { Workbench } from './workbench.mjs';
 
-const ROWS = [
-  row1,
-  row2,
-  row3,
-  row4,
-  row5,
-  row6,
-  row7,
-  row8,
-  naiveSaves,
-  documents,
-  edits,
-  encryption,
-  memory,
-  postgres,
-  recall,
-  workflowSteps,
-  adapters,
-  commandLine,
-  imports,
-  studio,
-];
-
-const ids = ROWS.map(({ id }) => id);
-const { isQuick, isReported, wanted, said, exitCode } = readWords(process.argv.slice(2), ids);
+const { isQuick, isReported, wanted, said, exitCode } = readWords(process.argv.slice(2), ROWS);
 if (said !== undefined) {
   process.stdout.write(said);
   process.exit(exitCode);
 }
 const report = new Report();
-const workbench = new Workbench({ isQuick, report });
-process.once('SIGINT', () => {
-  workbench.remove();
-  process.exit(130);
-});
+const folder = mkdtempSync(join(tmpdir(), 'savestate-bench-'));
+process.on('SIGINT', () => undefined); // the row is interrupted, too, and ends the run
 
 try {
   const conditions = await readConditions();
   console.log(`savestate bench: ${conditions.join(', ')}`);
   console.log('what, target, measured ratio of medians (of tenth percentiles), verdict; below it the raw figures');
-  for (const { id, title, run } of ROWS) {
-    if (wanted.length > 0 && !wanted.some((word) => id.includes(word))) continue;
-    report.heading(`${id}  ${title}`);
-    const start = performance.now();
-    await run(workbench);
-    report.note(`(${((performance.now() - start) / 1000).toFixed(1)} s)`);
-  }
+  for (const id of wanted) report.add(await runRow(id));
   report.summary();
-  if (isReported) writeDocument(fileURLToPath(new URL('../docs', import.meta.url)), { report, conditions });
+  if (isReported) writeDocument(join(import.meta.dirname, '../docs'), { report, conditions });
+} catch (error) {
+  console.error(error.message);
+  process.exitCode = 1;
 } finally {
-  workbench.remove();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** A row has a process of its own, so that what one taught the engine about our code does not change the next. Returns what it found. */
+async function runRow(id) {
+  const job = JSON.stringify({ id, isQuick, folder });
+  const child = fork(join(import.meta.dirname, 'row.mjs'), [job], { execArgv: ['--expose-gc'] });
+  let found;
+  child.once('message', (message) => {
+    found = message;
+  });
+  const code = await new Promise((resolve) => child.once('close', resolve));
+  if (code !== 0 || found === undefined) throw new Error(`The row ${id} ended with ${code}.`);
+  return found;
 }
 
 /** The machine a run met. Its load counts the run itself, but not at the beginning. */
 async function readConditions() {
-  const probe = createFsyncProbe(workbench.folder);
+  const probe = createFsyncProbe(folder);
   const { fsync } = await interleave({ fsync: probe }, { rounds: 30 });
   probe.close();
   return [

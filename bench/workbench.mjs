@@ -1,5 +1,4 @@
-import { copyFileSync, mkdtempSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, existsSync, mkdtempSync, renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { create } from 'mutative';
 import { CheckpointManager, SqliteCheckpointStorage } from '../dist/index.js';
@@ -12,19 +11,17 @@ export const DURABILITIES = [
   { durability: 'process', synchronous: 'NORMAL', label: 'process-safe' },
 ];
 
-/** What rows share: a temporary folder, the size of the run, and databases that are made once and copied. */
+/** What a row works with: a folder of its own, the size of the run, and databases that the first row to need them makes and all copy. */
 export class Workbench {
-  #folder = mkdtempSync(join(tmpdir(), 'savestate-bench-'));
-  #built = new Map();
+  #shared;
   #files = 0;
 
-  constructor({ isQuick, report }) {
+  /** `folder` is the run's. */
+  constructor({ isQuick, report, folder }) {
     this.isQuick = isQuick;
     this.report = report;
-  }
-
-  get folder() {
-    return this.#folder;
+    this.#shared = folder;
+    this.folder = mkdtempSync(join(folder, 'row-'));
   }
 
   /** A tenth in a quick run, but never below what a median needs. */
@@ -39,24 +36,20 @@ export class Workbench {
 
   newPath(extension = 'db') {
     this.#files++;
-    return join(this.#folder, `${this.#files}.${extension}`);
+    return join(this.folder, `${this.#files}.${extension}`);
   }
 
   /** A closed database with one session, `long`, of this many messages, one checkpoint each. Do not write to it: copy it. */
   async builtDatabase({ count = LONG, compress = false } = {}) {
-    const key = `${count}${compress}`;
-    if (!this.#built.has(key)) this.#built.set(key, await buildDatabase(this.newPath(), { count, compress }));
-    return this.#built.get(key);
+    const path = join(this.#shared, `long-${count}${compress ? '-compressed' : ''}.db`);
+    if (!existsSync(path)) renameSync(await buildDatabase(this.newPath(), { count, compress }), path);
+    return path;
   }
 
   async copyOfDatabase(options) {
     const path = this.newPath();
     copyFileSync(await this.builtDatabase(options), path);
     return path;
-  }
-
-  remove() {
-    rmSync(this.#folder, { recursive: true, force: true });
   }
 }
 

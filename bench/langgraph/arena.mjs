@@ -8,8 +8,21 @@ import { fileBytes } from '../workbench.mjs';
 const run = promisify(execFile);
 const MAX_ANSWER_BYTES = 1_000_000;
 
+/** A row whose measurement is given an arena. */
+export function inArena(measure) {
+  return async ({ folder, report, isQuick }) => {
+    const arena = new Arena(folder);
+    try {
+      await arena.start();
+      await measure({ arena, report, isQuick });
+    } finally {
+      await arena.stop();
+    }
+  };
+}
+
 /** Runs every measurement in a process and a place of its own, one after the other. */
-export class Arena {
+class Arena {
   #folder;
   #server;
   #emptyBytes = 0;

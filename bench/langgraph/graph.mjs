@@ -1,9 +1,10 @@
 import { ratioOf, summarise } from '../measure.mjs';
+import { inArena } from './arena.mjs';
 
 export const graph = {
-  id: 'graph',
+  id: 'langgraph-graph',
   title: 'a real StateGraph of one node, default durability: the run with a checkpointer ÷ the run without',
-  run,
+  run: inArena(measureRuns),
 };
 
 const BARE = 'no checkpointer';
@@ -16,13 +17,13 @@ const JUDGED = 'our SQLite, process-safe';
 /** How long a node waits for its model: a twentieth of what the fastest take. LangGraph saves meanwhile; that is its default durability. */
 const MODEL_MS = 5;
 
-async function run({ arena, report, isQuick }) {
+async function measureRuns({ arena, report, isQuick }) {
   const rounds = isQuick ? 1 : 5;
   const steps = isQuick ? 300 : 2_000;
   const names = [BARE, FLOOR, ...OURS];
-  report.heading(`  nodes that wait ${MODEL_MS} ms for a model`);
+  report.heading(`langgraph-graph  nodes that wait ${MODEL_MS} ms for a model`);
   await compare({ arena, report, rounds: isQuick ? 1 : 3, steps, waitMs: MODEL_MS, names, target: LIMIT });
-  report.heading('  nodes that wait for nothing, so that every save is on top');
+  report.heading('langgraph-graph  nodes that wait for nothing, so that every save is on top');
   await compare({ arena, report, rounds, steps, names });
   await compare({
     arena,

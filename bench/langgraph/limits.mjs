@@ -2,21 +2,28 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ratioOf, summarise } from '../measure.mjs';
+import { inArena } from './arena.mjs';
 import { openContestant } from './contestants.mjs';
 import { GrowingThread } from './conversation.mjs';
 
 const run = promisify(execFile);
 
-const PARTS = { steps: stepsBesideSaves, delta: deltaChannels, cold: coldReads };
+export const steps = {
+  id: 'langgraph-steps',
+  title: 'putWrites + put ÷ a bare save, process-safe',
+  run: inArena(stepsBesideSaves),
+};
 
-export const limits = {
-  id: 'limits',
-  title: 'a step beside a bare save, delta channels, and the first getTuple of a process',
-  parts: Object.keys(PARTS),
-  run: async (bench) => {
-    const named = Object.keys(PARTS).filter((part) => bench.wanted.includes(part));
-    for (const part of named.length > 0 ? named : Object.keys(PARTS)) await PARTS[part](bench);
-  },
+export const delta = {
+  id: 'langgraph-delta',
+  title: 'a graph with a delta channel, durability sync',
+  run: inArena(deltaChannels),
+};
+
+export const cold = {
+  id: 'langgraph-cold',
+  title: 'the first getTuple of a process, with the opening of the saver',
+  run: inArena(coldReads),
 };
 
 const OURS = 'our SQLite, process-safe';

@@ -1,10 +1,11 @@
 import { summarise } from '../measure.mjs';
 import { formatBytes, formatMs } from '../report.mjs';
+import { inArena } from './arena.mjs';
 
 export const put = {
-  id: 'put',
+  id: 'langgraph-put',
   title: 'putWrites + put after every message, as the loop of LangGraph calls them',
-  run,
+  run: inArena(measureSaves),
 };
 
 const OFFICIAL = ['official memory', 'official SQLite', 'official SQLite, FULL', 'official PostgreSQL'];
@@ -34,7 +35,7 @@ const QUICK_SIZES = { short: 30, judged: 200, long: 500 };
 const LIMIT_MS = { judged: 240_000, long: 60_000 };
 const MAX_STORED_BYTES = 3_500_000;
 
-async function run({ arena, report, isQuick }) {
+async function measureSaves({ arena, report, isQuick }) {
   const sizes = isQuick ? QUICK_SIZES : SIZES;
   const rounds = isQuick ? 1 : 3;
   const everyone = [...OFFICIAL, ...OURS];
@@ -48,7 +49,7 @@ async function run({ arena, report, isQuick }) {
     ...(await measure(arena, OURS, { count: sizes.long, rounds, limitMs: LIMIT_MS.long })),
   };
   printTable(report, sizes.long, atLong);
-  report.heading('  how flat');
+  report.heading('langgraph-put  how flat');
   judgeFlatness(report, { count: sizes.long, results: atLong, atMost: 4 });
 }
 
@@ -78,7 +79,8 @@ function mergeRounds(rounds) {
 
 function printTable(report, count, results) {
   const columns = ['saves', 'one, first to last tenth', 'stored', 'getTuple, reopened', 'list(20), reopened'];
-  report.heading(`      ${cells(`${count.toLocaleString('en')} messages`, columns)}`);
+  report.heading(`langgraph-put  ${count.toLocaleString('en')} messages`);
+  report.note(cells('', columns));
   for (const [name, result] of Object.entries(results)) report.note(cells(name, columnsOf(result, count)));
 }
 
@@ -107,7 +109,7 @@ function judge(report, count, results) {
 }
 
 function judgeSaves(report, results) {
-  report.heading('  how many times faster, how flat, how small');
+  report.heading('langgraph-put  how many times faster, how flat, how small');
   for (const { ours, theirs, atLeast } of SAVE_PAIRS) {
     const sides = { theirs: results[theirs].total, ours: results[ours].total };
     report.line({

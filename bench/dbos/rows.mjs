@@ -1,41 +1,47 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createFsyncProbe, interleave, ratioOf, summarise } from '../measure.mjs';
-import { installPeers } from '../peers.mjs';
 import { startPostgres } from '../postgres-server.mjs';
-import { formatMs, Report } from '../report.mjs';
+import { formatMs } from '../report.mjs';
+import { DBOS_STEP, SESSION_STEP, SIDES, WORKFLOW_STEP } from './sides.mjs';
 
-installPeers(import.meta.dirname);
-const { DBOS_STEP, SESSION_STEP, SIDES, WORKFLOW_STEP } = await import('./sides.mjs');
+export const steps = {
+  id: 'dbos-steps',
+  title: 'one recorded step of a loop, PostgreSQL, fsync on',
+  run: onServer(measureSteps),
+};
 
-const isQuick = process.argv.includes('--quick');
+export const resume = {
+  id: 'dbos-resume',
+  title: 'killed in a late step: a new process from its start until its first new step',
+  run: onServer(measureResumes),
+};
+
 /** Steps of one turn, after so many that are not timed. */
 const STEPS = 60;
 const WARMUP_STEPS = 10;
 const MAX_RESUME_MS = 1_000;
 
-const report = new Report();
-const folder = mkdtempSync(join(tmpdir(), 'savestate-bench-dbos-'));
-const server = await startPostgres();
-let databases = 0;
-try {
-  console.log(
-    `savestate bench beside DBOS (${isQuick ? 'quick; do not quote these figures' : 'full'}): Node ${process.version}`,
-  );
-  await measureSteps();
-  await measureResumes();
-  report.summary();
-} finally {
-  await server.stop();
-  rmSync(folder, { recursive: true, force: true });
+/** A row whose measurement is given `createDatabase`, on a server that stops at its end. */
+function onServer(measure) {
+  return async ({ report, isQuick, folder }) => {
+    const server = await startPostgres();
+    let databases = 0;
+    const createDatabase = async () => {
+      const name = `bench_${++databases}`;
+      await server.createDatabase(name);
+      return server.url.replace(/[^/]+$/, name);
+    };
+    try {
+      await measure({ report, isQuick, folder, createDatabase });
+    } finally {
+      await server.stop();
+    }
+  };
 }
-process.exit(0);
 
 /** One server with its default durability, the sides in turns, steps that do nothing. */
-async function measureSteps() {
-  report.heading('steps  one recorded step of a loop, PostgreSQL, fsync on');
+async function measureSteps({ report, isQuick, folder, createDatabase }) {
   const open = {};
   for (const name of Object.keys(SIDES)) open[name] = await SIDES[name](await createDatabase());
   const probe = createFsyncProbe(folder);
@@ -61,9 +67,9 @@ async function measureSteps() {
 }
 
 /** A process that was killed in a late step; measured is the next one, from its start until it runs that step. */
-async function measureResumes() {
+async function measureResumes({ report, isQuick, createDatabase }) {
   const [count, diesAt] = isQuick ? [300, 280] : [5_000, 4_900];
-  report.heading(`resume  killed at step ${diesAt}: a new process from its start until its first new step`);
+  report.note(`killed in step ${diesAt} of ${count}`);
   for (const name of Object.keys(SIDES)) {
     const samples = [];
     for (let round = 0; round < (isQuick ? 1 : 3); round++) {
@@ -92,10 +98,4 @@ async function runChild(job) {
   });
   await new Promise((resolve) => child.once('close', resolve));
   return { said, tookMs };
-}
-
-async function createDatabase() {
-  const name = `bench_${++databases}`;
-  await server.createDatabase(name);
-  return server.url.replace(/[^/]+$/, name);
 }
