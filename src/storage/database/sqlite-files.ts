@@ -19,14 +19,14 @@ export function checkOneByte(path: string): void {
 }
 
 /**
- * Throws if a file has no bytes and its log has some: SQLite would take it for a new database and drop the log. Who makes a database
+ * Throws if a file is gone or has no bytes and its log has some: SQLite would make a new database and drop the log. Who makes a database
  * fills the file first, so the log is looked at first.
  */
 export function checkNotEmptied(path: string): void {
   const log = lookAt(path + LOG);
-  if (log === undefined || log.size === 0 || lookAt(path)?.size !== 0) return;
+  if (log === undefined || log.size === 0 || (lookAt(path)?.size ?? 0) !== 0) return;
   throw new CorruptError(
-    `The file ${path} is empty, and its log ${path}${LOG} is not: the file was cut or replaced. Restore both from a backup; to begin anew, move the log away.`,
+    `The file ${path} is empty or gone, and its log ${path}${LOG} is not: the file was cut, moved or replaced. Restore both from a backup; to begin anew, move the log away.`,
     { details: { path } },
   );
 }

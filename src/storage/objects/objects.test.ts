@@ -175,6 +175,15 @@ test('[objects.2] gc deletes objects that nothing needs, and no others, and none
   expect(await young.get('abc-1', { from: 0, to: 3 })).toEqual(image(3).subarray(0, 3));
 });
 
+test('[objects.2] gc leaves alone what was not named by it: files of others, and objects below a longer prefix', async () => {
+  const objects = new OldObjects();
+  const name = `${'ab'.repeat(32)}-00000000-0000-4000-8000-000000000000`;
+  for (const other of ['photo.jpg', 'abc', `eu/${name}`]) await objects.put(other, image(1));
+  await objects.put(name, image(1));
+  await withObjects(new InMemoryCheckpointStorage(), objects).collect();
+  expect([...objects.all.keys()]).toEqual(['photo.jpg', 'abc', `eu/${name}`]);
+});
+
 test('[objects.2] a crash between the object and the commit leaves an object that gc deletes', async () => {
   const objects = new OldObjects();
   const storage = withObjects(new InMemoryCheckpointStorage(), objects);
@@ -292,6 +301,8 @@ test('[objects.2] a put that meets an earlier attempt of its own is repeated; on
   faults.push(409); // two conditional requests at once: the first one timed out here, and is still under way there
   await new S3Objects(place).put('abc-1', image(1));
   expect([...objects.keys()]).toEqual(['abc-1']);
+  faults.push(412);
+  await expect(new S3Objects(place).put('abc-2', image(1))).rejects.toThrow('and has none');
   const none = new S3Objects({ ...place, credentials: () => Promise.reject('signed out') });
   await expect(none.put('abc-2', image(1))).rejects.toMatchObject({
     code: 'STORAGE',

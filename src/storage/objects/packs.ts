@@ -17,6 +17,11 @@ const PARALLEL_READS = 8;
 /** Objects are not made larger than this by joining chunks. */
 const PACK_BYTES = 8 * 1024 * 1024;
 
+const OBJECT_NAME = /^[0-9a-f]{64}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Whether an object was named here: beside ours, and below a prefix, may be what others keep. */
+export const isObjectName = (name: string): boolean => OBJECT_NAME.test(name);
+
 /** Some chunks as one object, and the chunks that stand for them in the storage. */
 export type Pack = { readonly name: string; readonly bytes: Uint8Array; readonly stubs: readonly Chunk[] };
 

@@ -80,7 +80,11 @@ export class S3Objects implements ObjectStore {
 
   /** Never overwrites. A name that is there was put by an attempt whose reply was lost: names are used once. */
   async put(name: string, body: Uint8Array): Promise<void> {
-    await this.#send('PUT', { name, body, headers: { 'if-none-match': '*' }, statuses: [200, 412] });
+    const { status } = await this.#send('PUT', { name, body, headers: { 'if-none-match': '*' }, statuses: [200, 412] });
+    if (status === 412 && (await this.get(name, { from: body.length - 1, to: body.length })) === undefined)
+      throw new StorageError(
+        `The server says that there is an object ${name}, and has none. Check what is in between.`,
+      );
   }
 
   async replace(name: string, body: Uint8Array): Promise<void> {

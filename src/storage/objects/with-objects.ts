@@ -6,7 +6,7 @@ import { OBJECTS_FINDING, readStub } from '../../core/tree/object-stub.ts';
 import type { ChunkStorage, CollectResult, Commit, CommitResult } from '../contract.ts';
 import { EncryptedStorage } from '../encryption/encrypted-storage.ts';
 import type { ObjectStore, StoredObject } from './object-store.ts';
-import { blankUnused, packChunks, type Span, unpackChunks } from './packs.ts';
+import { blankUnused, isObjectName, packChunks, type Span, unpackChunks } from './packs.ts';
 
 /** Which values live in objects. */
 export type ObjectsOptions = {
@@ -145,7 +145,8 @@ class ObjectTier
   async #findOld(): Promise<Map<string, StoredObject>> {
     const old = new Map<string, StoredObject>();
     const beforeMs = Date.now() - this.#graceMs;
-    for await (const object of this.#objects.list()) if (object.modifiedMs <= beforeMs) old.set(object.name, object);
+    for await (const object of this.#objects.list())
+      if (object.modifiedMs <= beforeMs && isObjectName(object.name)) old.set(object.name, object);
     return old;
   }
 

@@ -69,12 +69,15 @@ test('a folder that does not exist is named and not created', () => {
   expect(existsSync(join(folder, 'missing'))).toBe(false);
 });
 
-test('[durability.2] a file that was emptied beside its log is refused, and the log left as it is', async () => {
+test.each([
+  ['emptied', (file: string) => writeFileSync(file, '')],
+  ['moved away', (file: string) => rmSync(file)],
+])('[durability.2] a file that was %s beside its log is refused, and the log left as it is', async (_, damage) => {
   const storage = await filled(path, new Builders());
   const copy = join(folder, 'copy.db');
   for (const part of ['', '-wal']) copyFileSync(`${path}${part}`, `${copy}${part}`);
   await storage.close();
-  writeFileSync(copy, '');
+  damage(copy);
   const log = readFileSync(`${copy}-wal`);
   expect(log.length).toBeGreaterThan(0);
   expect(openError({ path: copy })).toMatchObject({ code: 'CORRUPT', message: expect.stringContaining('its log') });
