@@ -1,4 +1,5 @@
 import { withoutUndefined } from '../core/defined.ts';
+import { keepRecent } from '../core/keep-recent.ts';
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import type { CheckpointId } from '../core/record/id.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
@@ -12,7 +13,7 @@ const MAX_REMEMBERED = 100_000;
 export class Tail {
   readonly #manager: CheckpointManager;
   readonly #filter: { readonly sessionId?: string };
-  readonly #told = new Set<CheckpointId>();
+  readonly #told = new Map<CheckpointId, true>();
   #hasRead = false;
 
   constructor(manager: CheckpointManager, filter: { readonly sessionId?: string }) {
@@ -32,20 +33,12 @@ export class Tail {
       fresh.push(...unknown);
       cursor = unknown.length === page.checkpoints.length && !isFirst ? page.nextCursor : undefined;
     } while (cursor !== undefined);
-    for (const { id } of fresh) this.#remember(id);
+    for (const { id } of fresh) this.note(id);
     return fresh.reverse();
   }
 
   /** Notes that a checkpoint is known; returns whether it was not. */
   note(id: CheckpointId): boolean {
-    const isNew = !this.#told.has(id);
-    if (isNew) this.#remember(id);
-    return isNew;
-  }
-
-  #remember(id: CheckpointId): void {
-    this.#told.add(id);
-    const [oldest] = this.#told;
-    if (this.#told.size > MAX_REMEMBERED && oldest !== undefined) this.#told.delete(oldest);
+    return keepRecent(this.#told, [id, true], MAX_REMEMBERED);
   }
 }

@@ -1,3 +1,4 @@
+import { keepRecent } from '../keep-recent.ts';
 import { Shadow } from '../tree/shadow.ts';
 import { isUntouched } from '../value/field-trace.ts';
 import type { CapturedState } from './state-codec.ts';
@@ -20,9 +21,8 @@ export class CapturedValues {
     if (!(list.shadow instanceof Shadow)) return;
     for (const shadow of list.shadow.children) {
       if (shadow instanceof Shadow && shadow.trace !== undefined)
-        this.#known.set(shadow.source, { shadow, within: list });
+        keepRecent(this.#known, [shadow.source, { shadow, within: list }], MAX_INSTANCES);
     }
-    for (const oldest of this.#known.keys()) if (this.#known.size > MAX_INSTANCES) this.#known.delete(oldest);
   }
 
   /** Takes an instance out, if it is still as it was captured. */

@@ -1,6 +1,7 @@
 import type { FindChunk } from '../../core/codec/decode.ts';
 import { findIn } from '../../core/codec/state-codec.ts';
 import { CorruptError, NotFoundError } from '../../core/errors.ts';
+import { keepRecent } from '../../core/keep-recent.ts';
 import { checkValue, string } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, isCheckpointId, isCheckpointIdPart } from '../../core/record/id.ts';
@@ -51,11 +52,7 @@ export class Repository {
   /** Remembers that retention ended what has these names: nothing of it is left in the storage. */
   noteEnded(names: readonly string[], { atMs, reason }: { readonly atMs: number; readonly reason: string }): void {
     for (const name of names)
-      this.#ended.set(name, ` Retention ended it on ${new Date(atMs).toISOString()}: ${reason}.`);
-    for (const [oldest] of this.#ended) {
-      if (this.#ended.size <= MAX_ENDED) return;
-      this.#ended.delete(oldest);
-    }
+      keepRecent(this.#ended, [name, ` Retention ended it on ${new Date(atMs).toISOString()}: ${reason}.`], MAX_ENDED);
   }
 
   /** A sentence for errors about what is not there, if retention ended it here; else nothing. */

@@ -1,4 +1,5 @@
 import { ConflictError, isLost } from '../../core/errors.ts';
+import { keepRecent } from '../../core/keep-recent.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader } from '../../core/record/checkpoint-header.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
@@ -139,11 +140,7 @@ export class SessionNeeds {
       if (needsParent === true) return true;
       last = id;
     }
-    if (last === undefined) return false;
-    this.#quietUntil.delete(sessionId);
-    this.#quietUntil.set(sessionId, last);
-    const [oldest] = this.#quietUntil.keys();
-    if (oldest !== undefined && this.#quietUntil.size > MAX_QUIET_SESSIONS) this.#quietUntil.delete(oldest);
+    if (last !== undefined) keepRecent(this.#quietUntil, [sessionId, last], MAX_QUIET_SESSIONS);
     return false;
   }
 

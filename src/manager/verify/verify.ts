@@ -1,5 +1,6 @@
 import { hasErrorCode, isForgotten } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
+import { keepRecent } from '../../core/keep-recent.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
 import { type ChunkContent, createChunk, type Digest } from '../../core/tree/chunk.ts';
@@ -106,7 +107,8 @@ class Verification {
 
   async #checkRow(row: CheckpointRow): Promise<void> {
     await this.#breather.breathe();
-    this.#remember(row);
+    const { id, digest, sessionId, isDeleted } = row;
+    keepRecent(this.#recent, [id, { digest, sessionId, isDeleted }], MAX_RECENT);
     if (row.isDeleted) {
       this.#counts.tombstones++;
       await this.#findings.attempt(`tombstone ${row.id}`, () => parseTombstone(row));
@@ -119,12 +121,6 @@ class Verification {
     if (checkpoint?.header.needsParent === true) await this.#checkNeed(checkpoint);
     if (this.#findings.all.length > length) this.#damaged.add(row.id);
     if (checkpoint !== undefined) await this.#checkChain(checkpoint); // a broken chain is damage, but the state can be restored
-  }
-
-  #remember({ id, digest, sessionId, isDeleted }: CheckpointRow): void {
-    this.#recent.set(id, { digest, sessionId, isDeleted });
-    const [oldest] = this.#recent.keys();
-    if (this.#recent.size > MAX_RECENT && oldest !== undefined) this.#recent.delete(oldest);
   }
 
   /** Of a session; whether it is there at all, also if its key was removed. */

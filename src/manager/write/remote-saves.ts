@@ -1,4 +1,5 @@
 import { UnsupportedError } from '../../core/errors.ts';
+import { keepRecent } from '../../core/keep-recent.ts';
 import { checkValue, oneOf } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointRow } from '../../storage/contract.ts';
@@ -25,8 +26,9 @@ export function watchSaves(
       `The ${storage.kind} storage cannot tell what other processes save. Use PostgreSQL, or leave out { from: 'everywhere' }.`,
     );
   }
-  const told = new Told();
-  const tell = (checkpoint: Checkpoint) => (told.isNew(checkpoint.id) ? handler(checkpoint) : undefined);
+  const told = new Map<string, true>();
+  const tell = (checkpoint: Checkpoint) =>
+    keepRecent(told, [checkpoint.id, true], MAX_REMEMBERED) ? handler(checkpoint) : undefined;
   const tellRow = (row: CheckpointRow) => {
     const checkpoint = parseRow(row);
     // What members of a group tell each other during a cut is nobody's save.
@@ -47,16 +49,4 @@ export function watchSaves(
     watching.then((watch) => watch.close()).catch(report);
   };
   return Object.assign(stop, { ready: watching.then(() => undefined) });
-}
-
-class Told {
-  readonly #ids = new Set<string>();
-
-  isNew(id: string): boolean {
-    if (this.#ids.has(id)) return false;
-    this.#ids.add(id);
-    const [oldest] = this.#ids;
-    if (this.#ids.size > MAX_REMEMBERED && oldest !== undefined) this.#ids.delete(oldest);
-    return true;
-  }
 }

@@ -1,5 +1,6 @@
 import { ConflictError, ModelError, messageOf } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
+import { keepRecent } from '../../core/keep-recent.ts';
 import { withDeadline } from '../../core/time/deadline.ts';
 import { Serial } from '../../core/time/serial.ts';
 import { redactText } from '../../manager/engine/save-options.ts';
@@ -8,7 +9,6 @@ import { rank } from '../find/ranking.ts';
 import { currentAt } from '../log/current.ts';
 import { checkExtraction, type MemoryExtractor, type MemoryMessage } from '../log/extractor.ts';
 import { foldMemory, toRecord } from '../log/fold.ts';
-import { keepRecent } from '../log/keep-recent.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
 import { digest, type MemoryInput, parseMessages, parseScope, refuseSecrets } from '../log/memory-input.ts';
 import { counterpartOf } from '../log/slots.ts';

@@ -1,5 +1,6 @@
 import { NotFoundError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
+import { keepRecent } from '../../core/keep-recent.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { isCheckpointId, type SessionId } from '../../core/record/id.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -7,7 +8,6 @@ import { type Engine, engineOf } from '../../manager/engine/engine.ts';
 import { findCurrentBranch, type LineageEntry, readPath, toEntry } from '../../manager/engine/records.ts';
 import type { Ref } from '../../storage/contract.ts';
 import type { LineageSegment } from '../storage/memory-storage.ts';
-import { keepRecent } from './keep-recent.ts';
 
 /** Sorts after every checkpoint id: the end of a branch that goes on. */
 export const OPEN_END = '~';

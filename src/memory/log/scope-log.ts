@@ -1,10 +1,10 @@
+import { keepRecent } from '../../core/keep-recent.ts';
 import { Serial } from '../../core/time/serial.ts';
 import { scopeKey } from '../storage/event-row.ts';
 import type { MemoryFields, MemoryScope } from '../storage/memory-record.ts';
 import type { MemoryEvent, MemoryStorage } from '../storage/memory-storage.ts';
 import { termsOfWord, wordsOf } from '../text/terms.ts';
 import { applyEvent, type FoldedMemory } from './fold.ts';
-import { keepRecent } from './keep-recent.ts';
 import { TaughtSessions, type View } from './views.ts';
 
 /** Memories by their ids. */

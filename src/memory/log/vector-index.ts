@@ -1,9 +1,9 @@
 import { messageOf } from '../../core/errors.ts';
+import { keepRecent } from '../../core/keep-recent.ts';
 import { scopeKey } from '../storage/event-row.ts';
 import type { MemoryScope } from '../storage/memory-record.ts';
 import type { EventVector, MemoryEvent, MemoryStorage } from '../storage/memory-storage.ts';
 import { cosine, type Embedder, normaliseVector } from './embedder.ts';
-import { keepRecent } from './keep-recent.ts';
 import type { Visible } from './scope-log.ts';
 
 /** How vectors took part: not asked for, used, or not to be had just now, and why. */

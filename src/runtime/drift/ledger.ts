@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { count, DRIFT_KINDS, type DriftEvidence, type DriftKind, remember } from './step/signal.ts';
+import { keepRecent } from '../../core/keep-recent.ts';
+import { count, DRIFT_KINDS, type DriftEvidence, type DriftKind } from './step/signal.ts';
 
 const evidence = z.object({
   signal: z.string(),
@@ -93,7 +94,7 @@ export class Ledger {
   #open(key: string, { kind, agent, nats, steps: [onset = 0] }: DriftEvidence): Account | undefined {
     if (nats <= 0) return undefined;
     const account = { kind, agent, nats: 0, onset };
-    remember(this.#accounts, [key, account], MAX_ACCOUNTS);
+    keepRecent(this.#accounts, [key, account], MAX_ACCOUNTS);
     return account;
   }
 }

@@ -1,4 +1,5 @@
 import { ConflictError, messageOf, NotFoundError, UnsupportedError } from '../../core/errors.ts';
+import { keepRecent } from '../../core/keep-recent.ts';
 import type { EffectMode } from '../../manager/effect/step.ts';
 import type { ReplyOf } from '../client/types.ts';
 
@@ -113,10 +114,7 @@ export class TeamRuns {
   }
 
   #note(sessionId: string, run: TeamRun): void {
-    this.#runs.delete(sessionId);
-    this.#runs.set(sessionId, run);
-    const [oldest] = this.#runs.keys();
-    if (this.#runs.size > MAX_KNOWN && oldest !== undefined) this.#runs.delete(oldest);
+    keepRecent(this.#runs, [sessionId, run], MAX_KNOWN);
     this.#tell(sessionId);
   }
 }

@@ -1,7 +1,9 @@
 import { ConflictError } from '../../core/errors.ts';
+import { keepRecent } from '../../core/keep-recent.ts';
 import { Serial } from '../../core/time/serial.ts';
 import type { ChunkStorage, Commit, RefChange } from '../../storage/contract.ts';
 import { isRefused } from '../../storage/refusal.ts';
+import { wrapStorage } from '../../storage/wrap.ts';
 import { type SessionRefs, taggedRefs } from '../handlers/session-refs.ts';
 import { HttpError } from './problem.ts';
 
@@ -33,16 +35,11 @@ export class Changes {
       throw new ConflictError(`The Idempotency-Key "${key}" was used for another request. Use a new one.`);
     if (known !== undefined) return (await known.response).clone();
     const response = isApart ? change() : this.#line.run(change);
-    if (key !== undefined) this.#remember(key, { fingerprint, response });
+    if (key !== undefined) {
+      keepRecent(this.#known, [key, { fingerprint, response }], MAX_KEYS);
+      response.catch(() => this.#known.delete(key)); // what failed may be tried again with the same key
+    }
     return (await response).clone();
-  }
-
-  /** What failed may be tried again with the same key. */
-  #remember(key: string, known: Known): void {
-    this.#known.set(key, known);
-    known.response.catch(() => this.#known.delete(key));
-    const [oldest] = this.#known.keys();
-    if (this.#known.size > MAX_KEYS && oldest !== undefined) this.#known.delete(oldest);
   }
 }
 
@@ -73,13 +70,7 @@ export function expecting(storage: ChunkStorage, session: SessionRefs): ChunkSto
       throw isRefused(error, 'moved') && typeof error.details.expected === 'string' ? staleError() : error;
     }
   };
-  return new Proxy(storage, {
-    get(target, key) {
-      const value: unknown = Reflect.get(target, key);
-      if (key === 'commit') return commit;
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
+  return wrapStorage(storage, { commit });
 }
 
 /** What the commit sets without a word about what was there is expected to be what it was, too. */

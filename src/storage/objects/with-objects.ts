@@ -5,6 +5,7 @@ import type { Chunk, Digest } from '../../core/tree/chunk.ts';
 import { OBJECTS_FINDING, readStub } from '../../core/tree/object-stub.ts';
 import type { ChunkStorage, CollectResult, Commit, CommitResult } from '../contract.ts';
 import { EncryptedStorage } from '../encryption/encrypted-storage.ts';
+import { wrapStorage } from '../wrap.ts';
 import type { ObjectStore, StoredObject } from './object-store.ts';
 import { blankUnused, isObjectName, packChunks, type Span, unpackChunks } from './packs.ts';
 
@@ -21,16 +22,6 @@ const DAY_MS = 86_400_000;
 /** Shorter chunks stay in the storage: each would cost more as a piece of an object than it saves. */
 const MIN_CHUNK_CHARS = 2_048;
 const PAGE = 500;
-/** What is not the storage's own. */
-const OWN: ReadonlySet<string | symbol> = new Set([
-  'commit',
-  'readChunks',
-  'readReachable',
-  'collect',
-  'checkIntegrity',
-  'close',
-  Symbol.asyncDispose,
-]);
 
 /**
  * Keeps large values in an object store, and everything else in the storage: an object is put before the commit that refers to it, so a
@@ -44,14 +35,7 @@ export function withObjects(storage: ChunkStorage, objects: ObjectStore, options
     throw new UnsupportedError(
       'Objects would not be encrypted. Write encrypted(withObjects(storage, objects), { keys }).',
     );
-  const tier = new ObjectTier(storage, objects, options);
-  return new Proxy(storage, {
-    get: (inner, key) => {
-      const from = OWN.has(key) ? tier : inner;
-      const value: unknown = Reflect.get(from, key, from);
-      return typeof value === 'function' ? (value.bind(from) as unknown) : value;
-    },
-  });
+  return wrapStorage(storage, new ObjectTier(storage, objects, options));
 }
 
 /** What a commit brings, once its objects are stored, and when that was begun. */

@@ -1,6 +1,7 @@
 import { CapturedValues } from '../../../core/codec/captured-values.ts';
 import type { NearState } from '../../../core/codec/near-state.ts';
 import type { EncodedState, StateCodec } from '../../../core/codec/state-codec.ts';
+import { keepRecent } from '../../../core/keep-recent.ts';
 import type { Checkpoint } from '../../../core/record/checkpoint.ts';
 import type { SessionId } from '../../../core/record/id.ts';
 import type { Engine, SessionKeeper, ShadowBudget, ShadowHolder } from '../../../manager/engine/engine.ts';
@@ -114,8 +115,8 @@ export class SessionLane implements ShadowHolder {
   }
 
   keepTip(graphId: string, tip: Tip): void {
-    keepNewest(this.#tips, MAX_TIPS, [graphId, tip]);
-    keepNewest(this.branches, MAX_TIPS, [tip.checkpoint.branch, true]);
+    keepRecent(this.#tips, [graphId, tip], MAX_TIPS);
+    keepRecent(this.branches, [tip.checkpoint.branch, true], MAX_TIPS);
     const sizeBytes = [...this.#tips.values()].reduce((sum, { encoded }) => sum + encoded.sizeBytes, 0);
     this.#shadows.touch(this, sizeBytes);
   }
@@ -136,7 +137,7 @@ export class SessionLane implements ShadowHolder {
   }
 
   keepBucket(graphId: string, bucket: WriteBucket): WriteBucket {
-    keepNewest(this.#buckets, MAX_BUCKETS, [graphId, bucket]);
+    keepRecent(this.#buckets, [graphId, bucket], MAX_BUCKETS);
     return bucket;
   }
 
@@ -220,10 +221,4 @@ export class SessionLanes implements SessionKeeper {
 
 async function waitPatiently(): Promise<void> {
   for (let hop = 0; hop < PATIENT_HOPS; hop++) await undefined;
-}
-
-function keepNewest<Value>(map: Map<string, Value>, max: number, [key, value]: [key: string, value: Value]): void {
-  map.delete(key);
-  map.set(key, value);
-  for (const oldest of map.keys()) if (map.size > max) map.delete(oldest);
 }

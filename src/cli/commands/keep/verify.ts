@@ -4,6 +4,7 @@ import { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import type { VerifyReport } from '../../../manager/verify/verify.ts';
 import type { ChunkStorage } from '../../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storage.ts';
+import { wrapStorage } from '../../../storage/wrap.ts';
 import { closing } from '../../base/closing.ts';
 import { type Command, type Context, EXIT, type ExitCode } from '../../base/command.ts';
 import { formatCount } from '../../terminal/format.ts';
@@ -93,15 +94,10 @@ function format({ status, findings, ...counts }: VerifyReport, hasReadData: bool
 /** A storage that tells how many checkpoints were read: how far a check is that tells nothing itself. */
 function countReads(storage: ChunkStorage, onRead: (count: number) => Promise<void>): ChunkStorage {
   let count = 0;
-  return new Proxy(storage, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name, target);
-      if (typeof value !== 'function') return value;
-      if (name !== 'readCheckpoint') return value.bind(target);
-      return async (...args: unknown[]): Promise<unknown> => {
-        await onRead(++count);
-        return Reflect.apply(value, target, args);
-      };
+  return wrapStorage(storage, {
+    readCheckpoint: async (id) => {
+      await onRead(++count);
+      return storage.readCheckpoint(id);
     },
   });
 }

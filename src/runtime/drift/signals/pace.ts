@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { count, mapOf, remember, signal, text } from '../step/signal.ts';
+import { keepRecent } from '../../../core/keep-recent.ts';
+import { count, mapOf, signal, text } from '../step/signal.ts';
 import type { Step, StepReading } from '../step/step.ts';
 
 /** Agents whose last failures are remembered. */
@@ -34,7 +35,7 @@ export const errorRate = signal({
     // Calls made at once fail at once: only a failure after a known failure shows that nothing was learnt from it.
     if (isError && index >= before.index) {
       const failures = [...before.failures, failureOf(reading.step)].slice(-MAX_FAILURES);
-      remember(lastErrors, [agent, { index: event.index, kind, failures }], MAX_AGENTS);
+      keepRecent(lastErrors, [agent, { index: event.index, kind, failures }], MAX_AGENTS);
     }
     const reason = `The step of ${agent} ${isError ? 'failed' : 'succeeded'}.`;
     return isNews ? { agent, nats: natsOf(reading), steps: [index], reason } : undefined;

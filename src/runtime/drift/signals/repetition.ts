@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { keepRecent } from '../../../core/keep-recent.ts';
 import { boundedJson, shortDigest, sortFields } from '../step/bounded.ts';
 import type { ReadEvent } from '../step/drift-event.ts';
-import { count, mapOf, remember, signal } from '../step/signal.ts';
+import { count, mapOf, signal } from '../step/signal.ts';
 import { differInNumbers, FULL_SIMILARITY, hasOtherTarget, type Step, type StepReading } from '../step/step.ts';
 
 /** What one full repetition is worth: about 9 to 1, so that three of them pass the odds of 100 to 1. */
@@ -125,7 +126,7 @@ export const stateRecurrence = signal({
     const key = reading?.step.isWait ? undefined : keyOf(event);
     if (key === undefined) return undefined;
     const before = visits.get(key);
-    remember(visits, [key, event.index], MAX_VISITS);
+    keepRecent(visits, [key, event.index], MAX_VISITS);
     if (before === undefined) return undefined;
     const reason = `The state is exactly what it was at event ${before}, and so is what ${event.agent} does in it: nothing in between changed anything.`;
     return { agent: event.agent, nats: RECURRENCE_NATS, steps: [before, event.index], reason };

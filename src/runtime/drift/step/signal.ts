@@ -86,13 +86,6 @@ function plainOf(state: unknown): unknown {
   return Object.fromEntries(fields);
 }
 
-/** Puts an entry at the end of a map that holds no more than so many; the one that was put there longest ago is forgotten. */
-export function remember<Value>(map: Map<string, Value>, [key, value]: readonly [string, Value], max: number): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size > max) map.delete(map.keys().next().value ?? '');
-}
-
 /** Forms that many signals remember things in: counts of events and their numbers are whole. */
 export const count = z.int().nonnegative();
 export const text = z.string();

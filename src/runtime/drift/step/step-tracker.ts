@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { keepRecent } from '../../../core/keep-recent.ts';
 import { leavesOf, type ReadEvent } from './drift-event.ts';
 import { Knowledge, knowledgeState } from './knowledge.ts';
-import { count, remember } from './signal.ts';
+import { count } from './signal.ts';
 import {
   type BareStep,
   SHORT_WORDS,
@@ -126,7 +127,7 @@ export class StepTracker {
 
   #memoryOf(agent: string): StepMemory {
     const memory = this.#agents.get(agent) ?? new StepMemory();
-    remember(this.#agents, [agent, memory], MAX_AGENTS);
+    keepRecent(this.#agents, [agent, memory], MAX_AGENTS);
     return memory;
   }
 
