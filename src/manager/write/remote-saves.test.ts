@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { postgresUrl } from '../../../test/support/postgres.ts';
+import type { CheckpointWatcher } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { PostgresCheckpointStorage } from '../../storage/postgres/postgres-storage.ts';
+import { wrapStorage } from '../../storage/wrap.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 
 function openManager(tenant: string, onHandlerError?: (error: unknown) => void): CheckpointManager {
@@ -28,6 +30,25 @@ test('[save.9] a handler for everywhere is told of own and foreign saves, each o
   await own.save({ last: true });
   await expect.poll(async () => (await here.list({}, { limit: 50 })).checkpoints.length).toBe(22);
   expect(told).toHaveLength(20);
+});
+
+test('[save.9] what a storage tells of after the stop is not passed on', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const watchers: CheckpointWatcher[] = [];
+  const watch = async (watcher: CheckpointWatcher) => {
+    watchers.push(watcher);
+    return { close: async () => undefined };
+  };
+  const manager = new CheckpointManager({ storage: wrapStorage(storage, { watch }) });
+  const told: string[] = [];
+  const stop = manager.on('checkpoint_saved', ({ id }) => void told.push(id), { from: 'everywhere' });
+  await stop.ready;
+  await (await new CheckpointManager({ storage }).session('foreign')).save({ turn: 1 });
+  const rows = await storage.listCheckpoints({ limit: 1 });
+  stop();
+  for (const { onCheckpoints } of watchers) onCheckpoints(rows);
+  await manager.close();
+  expect(told).toEqual([]);
 });
 
 test('[save.9] only saves are told of from everywhere', async () => {

@@ -27,8 +27,9 @@ export function watchSaves(
     );
   }
   const told = new Map<string, true>();
+  let isStopped = false; // the storage may tell of what it had read by then
   const tell = (checkpoint: Checkpoint) =>
-    keepRecent(told, [checkpoint.id, true], MAX_REMEMBERED) ? handler(checkpoint) : undefined;
+    !isStopped && keepRecent(told, [checkpoint.id, true], MAX_REMEMBERED) ? handler(checkpoint) : undefined;
   const tellRow = (row: CheckpointRow) => {
     const checkpoint = parseRow(row);
     // What members of a group tell each other during a cut is nobody's save.
@@ -45,6 +46,7 @@ export function watchSaves(
     onError: report,
   });
   const stop = () => {
+    isStopped = true;
     stopLocal();
     watching.then((watch) => watch.close()).catch(report);
   };
