@@ -18,6 +18,8 @@ export class ChunkReader {
   readonly #inner: ChunkStorage;
   /** Which lock a chunk was referred to under. */
   readonly #homes = new Recent<Digest, string>(MAX_HOMES);
+  /** Names of chunks that can be read with all below them, by the keys of this vault. */
+  #kept: { readonly vault: Vault; readonly names: Recent<Digest, true> } | undefined;
   #lastListed: { readonly digest: Digest; readonly name: Digest } | undefined;
 
   constructor(inner: ChunkStorage) {
@@ -75,6 +77,22 @@ export class ChunkReader {
         found.set(chunk.digest, chunk);
     }
     return [...found.values()];
+  }
+
+  /** A chunk that is there is not stored again: refuses what would be made of chunks whose key was removed since. */
+  async checkKept(
+    vault: Vault,
+    lock: Lock,
+    { digests, what }: { readonly digests: readonly Digest[]; readonly what: string },
+  ): Promise<void> {
+    if (!vault.hasForgotten(lock.name)) return;
+    if (this.#kept?.vault !== vault) this.#kept = { vault, names: new Recent(MAX_HOMES) };
+    const { names } = this.#kept;
+    const read = (wanted: readonly Digest[]) =>
+      this.#inner.readChunks(wanted.filter((name) => names.find(name) === undefined));
+    const found = await readReachableByLevel(read, lock.chunks.hide([...new Set(digests)]));
+    for (const { text } of found) vault.lockOf(text, what);
+    for (const { digest } of found) names.set(digest, true);
   }
 
   /** In the order of the names below. */

@@ -96,6 +96,7 @@ export class EncryptedStorage implements ChunkStorage {
     const lock = this.#locks.single(vault) ?? (await this.#locks.find(vault, sessionId, keyOf));
     const foreign = vault.onlyLock === lock ? [] : await this.#readForeign(vault, lock, commit);
     const what = `What was saved to session "${sessionId}"`;
+    await this.#chunks.checkKept(vault, lock, { digests: contentOf(commit, foreign), what });
     (await this.#door.current()).checkKept(lock, what);
     const result = await this.#inner.commit({
       ...sealed,
@@ -109,12 +110,11 @@ export class EncryptedStorage implements ChunkStorage {
 
   /** What a commit refers to below a checkpoint that is locked otherwise: it has no name under this lock, so it is brought along. */
   async #readForeign(vault: Vault, lock: Lock, commit: Commit): Promise<Chunk[]> {
-    const { checkpoint, chunks = [], effects = [], requires = [] } = commit;
+    const { checkpoint, chunks = [], requires = [] } = commit;
     const isForeign = await this.#locks.hasForeign(vault, lock, { requires, own: checkpoint?.header.id });
     if (!isForeign) return [];
     const brought = new Set(chunks.map(({ digest }) => digest));
-    const contents = [checkpoint?.root, ...effects.map(({ result }) => result), ...chunks];
-    const missing = contents.flatMap((content) => content?.refs ?? []).filter((digest) => !brought.has(digest));
+    const missing = contentOf(commit).filter((digest) => !brought.has(digest));
     return missing.length === 0 ? [] : this.#chunks.readReachable(vault, missing);
   }
 
@@ -291,6 +291,12 @@ export class EncryptedStorage implements ChunkStorage {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+/** Every chunk that a commit brings or refers to. */
+function contentOf({ checkpoint, chunks = [], effects = [] }: Commit, more: readonly Chunk[] = []): Digest[] {
+  const contents = [checkpoint?.root, ...effects.map(({ result }) => result), ...chunks];
+  return [...[...chunks, ...more].map(({ digest }) => digest), ...contents.flatMap((content) => content?.refs ?? [])];
 }
 
 /**

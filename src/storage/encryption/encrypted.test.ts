@@ -145,6 +145,34 @@ test('[encryption.2] what was changed, cut off, swapped or planted below is foun
   await last.close();
 });
 
+/** Says that a checkpoint was deleted, or changes the name of a session or branch, which is sealed. */
+const FILED = {
+  'marked as deleted': `UPDATE checkpoint SET deleted=1 WHERE n=1`,
+  'of a session whose name was changed': `UPDATE session SET name=substr(name, 1, 30) || 'AAAA' || substr(name, 35) WHERE n=1`,
+  'with an effect on another branch': `UPDATE effect SET branch=substr(branch, 1, 30) || 'AAAA' || substr(branch, 35)`,
+};
+
+test.each(Object.entries(FILED))(
+  '[encryption.2] what is %s is damage that keeps nothing else from being read',
+  async (_, sql) => {
+    const keys = Keyring.create();
+    const { folder, manager } = openPair(keys);
+    await fill(manager);
+    const kept = await manager.save({ n: 1 }, { sessionId: 'other' });
+    await manager.close();
+    const db = openDatabase(join(folder, 'test.db'));
+    db.exec(sql);
+    db.close();
+    const { manager: reader } = openPair(keys, folder);
+    const report = await reader.verify();
+    expect(report).toMatchObject({ status: 'damaged' });
+    expect(report.damagedCheckpoints).not.toContain(kept);
+    expect((await reader.list()).checkpoints.map(({ id }) => id)).toContain(kept);
+    expect(await reader.load(kept)).toEqual({ n: 1 });
+    await reader.close();
+  },
+);
+
 test('[encryption.3] keys of another storage, missing keys and no keys are errors that say so', async () => {
   const keys = Keyring.create();
   const { folder, below, manager } = openPair(keys);

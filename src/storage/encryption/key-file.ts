@@ -86,7 +86,12 @@ export class KeyFile implements Keys {
   async #change(change: (ring: Keyring) => Keyring): Promise<Keyring> {
     const unlock = await this.#lock();
     try {
-      const ring = Keyring.from(change(await this.read()), 'What the function given to KeyFile.update() returns');
+      const before = await this.read();
+      const ring = Keyring.from(change(before), 'What the function given to KeyFile.update() returns');
+      if (ring.content.names !== before.content.names)
+        throw new InvalidInputError(
+          'KeyFile.update() would replace the keyring by another one, and nothing could be read any more. Return what add() or remove() of the given one returns.',
+        );
       this.#write(ring);
       return ring;
     } finally {

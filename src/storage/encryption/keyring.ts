@@ -9,6 +9,7 @@ export const MAIN_KEY = 'main';
 const FORMAT = 'savestate-keys/1';
 const SECRET_BYTES = 32;
 const MAX_KEY_NAME_CHARS = 512;
+export const KEY_ID = /^k_[0-9a-f]{16}$/;
 
 /** One key as it may be shown. A name's newest key encrypts what is written; the others only read. */
 export type KeyInfo = {
@@ -151,6 +152,9 @@ export function checkKeyName(name: string, what: string): void {
   checkValue(name, string, what);
   if (name === '' || name.length > MAX_KEY_NAME_CHARS)
     throw new InvalidInputError(`${what} has 1 to ${MAX_KEY_NAME_CHARS} characters; found ${name.length}.`);
+  if (KEY_ID.test(name))
+    // who removes the one would remove the other
+    throw new InvalidInputError(`${what} is not written as the id of a key is; found ${name}.`);
 }
 
 const newSecret = (): string => randomBytes(SECRET_BYTES).toString('base64');

@@ -17,7 +17,7 @@ async function newFile(): Promise<KeyFile> {
   return file;
 }
 
-test.each([42, {}, undefined, null, true, '', Promise.resolve('ann'), 'x'.repeat(513)])(
+test.each([42, {}, undefined, null, true, '', Promise.resolve('ann'), 'x'.repeat(513), `k_${'0a'.repeat(8)}`])(
   '[encryption.5] a keyFor that returns %s is refused by name, before anything is written',
   async (name) => {
     const below = new InMemoryCheckpointStorage();
@@ -27,7 +27,7 @@ test.each([42, {}, undefined, null, true, '', Promise.resolve('ann'), 'x'.repeat
     const saving = manager.save({ n: 1 }, { sessionId: 'ann/chat' });
     await expect(saving).rejects.toMatchObject(INVALID);
     await expect(saving).rejects.toThrow(
-      /name of a key that keyFor returned for session "ann\/chat" (must be a string|has 1)/,
+      /name of a key that keyFor returned for session "ann\/chat" (must be a string|has 1|is not written as the id)/,
     );
     expect(readFileSync(keys.path, 'utf8')).toBe(before);
     expect(await below.stats()).toMatchObject({ checkpoints: 0 });
@@ -50,6 +50,13 @@ test('[encryption.5] names that are no strings, which older versions wrote, are 
   expect(read.list().map(({ name }) => name)).toEqual(['main', '7', '(7)', 'true']);
   expect(read.list().map(({ id }) => id)).toEqual(ring.list().map(({ id }) => id));
   expect(Keyring.parse(read.remove('(7)').format()).list()[2]?.removedAt).toBeInstanceOf(Date);
+});
+
+test('[encryption.5] a change never puts another keyring in place of the one that is there', async () => {
+  const keys = await newFile();
+  const before = readFileSync(keys.path, 'utf8');
+  await expect(keys.update(() => Keyring.create())).rejects.toMatchObject(INVALID);
+  expect(readFileSync(keys.path, 'utf8')).toBe(before);
 });
 
 test('[encryption.5] what a change returns is checked before the file is replaced', async () => {

@@ -53,6 +53,28 @@ function setTwo(state: { n: number }): void {
   state.n = 2;
 }
 
+test('[encryption.4] nothing is acknowledged that is made of what an older, removed key protects', async () => {
+  const { keys, open } = await openPlace();
+  const text = Array.from({ length: 200 }, (_, n) => `line ${n} of a long text `.repeat(20));
+  const before = await open().save({ text, n: 1 }, { sessionId: 'u1/a' });
+  const [old] = (await keys.read()).list().filter(({ name }) => name === 'u1');
+  await keys.update((ring) => ring.add('u1'));
+  await open().save({ text, n: 2 }, { sessionId: 'u1/a' });
+  await keys.update((ring) => ring.remove(old?.id ?? ''));
+  const manager = open();
+  for (const sessionId of ['u1/a', 'u1/b'])
+    await expect(manager.save({ text, n: 3 }, { sessionId })).rejects.toMatchObject(REMOVED);
+  const session = await manager.session('u1/c', { initial: { n: 3 } });
+  await expect(session.step('read', () => text)).rejects.toMatchObject(REMOVED);
+  const other = await manager.save({ n: 4, text: text.map((line) => line.toUpperCase()) }, { sessionId: 'u1/e' });
+  expect(await open().load(other)).toMatchObject({ n: 4 });
+  await expect(open().load(before)).rejects.toMatchObject(REMOVED);
+  await manager.deleteSession('u1/a');
+  await manager.gc();
+  const after = await manager.save({ text, n: 5 }, { sessionId: 'u1/d' });
+  expect(await open().load(after)).toEqual({ text, n: 5 });
+});
+
 /** Waits before a commit or a read of a checkpoint is returned. */
 class SlowStorage extends InMemoryCheckpointStorage {
   gate: Promise<unknown> = Promise.resolve();

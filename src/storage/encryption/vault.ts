@@ -3,11 +3,12 @@ import { isCheckpointId } from '../../core/record/id.ts';
 import { NAME_START, SEALED_NAMES } from '../../core/record/sealed-name.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
 import { DigestCipher, KeyedHash, NameSealer, Sealer } from './cipher.ts';
-import type { Keyring, NamedKeys } from './keyring.ts';
+import { KEY_ID, type Keyring, type NamedKeys } from './keyring.ts';
 import { Recent } from './recent.ts';
 
 const MAX_RECENT = 10_000;
 const BLIND_BYTES = 16;
+const KEYRING_ID = /^[0-9a-f]{8}$/;
 
 /** What the keys of one name do: seal texts, and name chunks. */
 export class Lock {
@@ -123,7 +124,7 @@ export class Vault {
 
   #find(sealed: string, what: string): HeldKey {
     const id = keyIdOf(sealed);
-    if (!/^k_[0-9a-f]{16}$/.test(id)) throw notSealed(what);
+    if (!KEY_ID.test(id)) throw notSealed(what);
     const held = this.#keys.get(id);
     if (held !== undefined) return held;
     const removed = this.#removed.get(id);
@@ -138,6 +139,7 @@ export class Vault {
 
   openTombstone(sealed: string, place: string, what: string): string {
     const id = keyIdOf(sealed);
+    if (!KEYRING_ID.test(id)) throw notSealed(what); // such as what is marked as deleted and is not
     if (id !== this.#id) throw missingKey(id, what);
     return checkOpened(this.#tombstones.open(contentOf(sealed), place), what);
   }
@@ -161,9 +163,15 @@ export class Vault {
     return this.#openNames.get(sealed, () => checkOpened(this.#names.open(text), 'A name'));
   }
 
-  /** A message of the storage below, with its names in the clear. */
+  /** A message of the storage below, with its names in the clear. One that is damaged, as the message may say, stays as it is. */
   openText(text: string): string {
-    return text.replace(SEALED_NAMES, (name) => this.openName(name));
+    return text.replace(SEALED_NAMES, (name) => {
+      try {
+        return this.openName(name);
+      } catch {
+        return name;
+      }
+    });
   }
 
   /** What a field is looked up by. It cannot be undone. */
