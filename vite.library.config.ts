@@ -28,7 +28,7 @@ const entries = Object.values(exports)
 const CHUNKS: readonly (readonly [name: string, sources: RegExp])[] = [
   ['client', /^server\/client\/index\.ts$/], // runs in browsers, too
   ['base', /^core\/(errors|error-outcomes|defined|safe-json|suggestion)\.ts$/], // all that --help needs of it
-  ['core', /^(core\/(?!diff\/(?!align)|expression\/|index\.ts)|storage\/index\.ts$)/], // what a storage needs is small
+  ['core', /^(core\/(?!diff\/(?!align)|expression\/|index\.ts)|storage\/(index|wrap)\.ts$)/], // what a storage needs is small
   ['diff', /^core\/diff\//],
   ['expression', /^core\/expression\//],
   ['manager', /^(index|runtime\/config\/operation-name)\.ts$/],
