@@ -193,6 +193,39 @@ describeOn(STORAGES)('a session in %s', (_, create) => {
   });
 });
 
+test('an approved run that dies and is resumed again adds what its tools returned once', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const { ran, lookUp, refund } = shop();
+  const attempt = async (script: ConstructorParameters<typeof ScriptedModel>[0], input?: string) => {
+    const session = new SavestateSession(storage, 'order-7');
+    const model = session.recordedModel(new ScriptedModel(script));
+    const agent = new Agent({ name: 'desk', model, tools: [lookUp, refund].map((one) => session.recordedTool(one)) });
+    const run = runner.run(agent, input ?? (await session.resume(agent)), { session });
+    return { session, result: await run.catch((error: unknown) => error) };
+  };
+  const asked = [functionCall('refund', { order: '7' }, { callId: 'call-7' })];
+  const { session, result } = await attempt([asked], 'I want my money back');
+  await session.suspend((result as Awaited<ReturnType<typeof runner.run>>).state as never);
+  await session.answer('call-7', { approve: true });
+
+  await attempt([modelError(new Error('cut'))]);
+  await session.addItems([user('And my shipping costs.')]); // somebody else's items stay where they came
+  await attempt([[functionCall('look_up', { order: '7' }, { callId: 'call-8' })], modelError(new Error('cut'))]);
+  await attempt([[assistantMessage('Paid back.')]]);
+
+  const items = await session.getItems();
+  expect(items.map((item) => ('callId' in item ? `${item.type} ${item.callId}` : item.type))).toEqual([
+    'message',
+    'function_call call-7',
+    'function_call_result call-7',
+    'message',
+    'function_call call-8',
+    'function_call_result call-8',
+    'message',
+  ]);
+  expect(ran).toEqual(['refund 7', 'look_up 7']);
+});
+
 test('a streamed run passes on what arrives, and goes on like any other', async () => {
   const storage = new InMemoryCheckpointStorage();
   const { ran, lookUp } = shop();

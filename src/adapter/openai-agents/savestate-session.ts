@@ -22,11 +22,11 @@ import {
   answerCall,
   changeSuspended,
   type PendingApproval,
-  readSuspended,
+  suspendedIn,
 } from '../transcript/approvals.ts';
 import { CallLog } from '../transcript/call-log.ts';
 import type { OperationOptions, Transcript } from '../transcript/transcript.ts';
-import type { TranscriptView } from '../transcript/transcript-state.ts';
+import { isSameItems, type TranscriptView } from '../transcript/transcript-state.ts';
 import { Transcripts } from '../transcript/transcripts.ts';
 import { importAgents, recordModel, recordTool } from './run-recorder.ts';
 
@@ -50,6 +50,8 @@ export class SavestateSession implements Session {
   readonly #id: string;
   readonly #transcript: Transcript<AgentInputItem>;
   readonly #calls: CallLog;
+  /** What the resumed run added before it died: it adds the same again. */
+  #left: AgentInputItem[] = [];
 
   constructor(storageOrOptions: ChunkStorage | SavestateSessionOptions, sessionId?: string) {
     const checks = { sessionId: name, branch: name };
@@ -74,17 +76,23 @@ export class SavestateSession implements Session {
   }
 
   async addItems(items: AgentInputItem[]): Promise<void> {
-    await this.#append(checkItems(items, 'addItems()'), {});
+    const left = [...this.#left];
+    const isNew = (item: AgentInputItem): boolean => {
+      const at = left.findIndex((one) => isSameItems([one], [item]));
+      return at < 0 || left.splice(at, 1).length === 0;
+    };
+    await this.#append(checkItems(items, 'addItems()').filter(isNew), {});
+    if (this.#left.length > 0) this.#left = left;
   }
 
   async popItem(): Promise<AgentInputItem | undefined> {
-    await this.#calls.settle(); // what is asked again is answered anew
+    await this.#settle(); // what is asked again is answered anew
     return this.#transcript.pop();
   }
 
   /** Removes all items; those before stay in the session's history of checkpoints. */
   async clearSession(): Promise<void> {
-    await this.#calls.settle();
+    await this.#settle();
     await this.#transcript.clear();
   }
 
@@ -100,7 +108,8 @@ export class SavestateSession implements Session {
     const replacement = checkItems(transaction.replacement, type);
     const isEnd = isOutcome(replacement);
     await this.#transcript.replaceSuffix({ expected, replacement }, { operationId, ...(isEnd && { extra: null }) });
-    if (isEnd) await this.#calls.settle();
+    if (isEnd) await this.#settle();
+    this.#left = [];
   }
 
   /** Replaces function calls by their ids, all in one step. */
@@ -119,6 +128,7 @@ export class SavestateSession implements Session {
   /** Puts a compacted history in the place of all items; those before stay in the session's history of checkpoints. */
   async replaceHistoryWithCompaction(items: AgentInputItem[]): Promise<void> {
     const add = this.#transcript.take(checkItems(items, 'replaceHistoryWithCompaction()'));
+    this.#left = [];
     await this.#transcript.change({
       trigger: 'items_compacted',
       about: ['compact', add],
@@ -157,13 +167,13 @@ export class SavestateSession implements Session {
     if (approvals.length === 0)
       throw new InvalidInputError('This run waits for nobody. Give the state of an interrupted run.');
     const runState: unknown = JSON.parse(state.toString());
-    await changeSuspended(this.#transcript, 'approval_requested', () => ({ runState, approvals }));
+    await changeSuspended(this.#transcript, 'approval_requested', (_, length) => ({ runState, approvals, length }));
     return approvals;
   }
 
   /** The tool calls that wait for an answer. */
   async pending(): Promise<readonly PendingApproval[]> {
-    const suspended = await readSuspended(this.#transcript);
+    const suspended = suspendedIn(await this.#transcript.read());
     return (suspended?.approvals ?? []).filter(({ answer }) => answer === undefined);
   }
 
@@ -174,7 +184,8 @@ export class SavestateSession implements Session {
 
   /** The suspended run with its answers: pass it to `run` in the place of an input. */
   async resume<Given extends AnyAgent>(agent: Given): Promise<RunState<unknown, Given>> {
-    const suspended = await readSuspended(this.#transcript);
+    const view = await this.#transcript.read();
+    const suspended = suspendedIn(view);
     const details = { sessionId: this.#id };
     if (suspended === null)
       throw new NotFoundError(`Session "${this.#id}" has no suspended run. Begin one with run().`, { details });
@@ -187,6 +198,7 @@ export class SavestateSession implements Session {
       else if (answer !== undefined)
         state.reject(item, answer.message === undefined ? {} : { message: answer.message });
     }
+    this.#left = view.itemsFrom(suspended.length ?? view.length).filter((item) => !isInput(item));
     return state;
   }
 
@@ -199,7 +211,12 @@ export class SavestateSession implements Session {
   async #append(items: AgentInputItem[], options: OperationOptions): Promise<void> {
     const isEnd = isOutcome(items);
     await this.#transcript.append(items, { ...options, ...(isEnd && { extra: null }) });
-    if (isEnd) await this.#calls.settle();
+    if (isEnd) await this.#settle();
+  }
+
+  #settle(): Promise<void> {
+    this.#left = [];
+    return this.#calls.settle();
   }
 }
 
@@ -210,6 +227,11 @@ function checkItems(items: AgentInputItem[], of: string): AgentInputItem[] {
 
 function isTool(value: unknown): boolean {
   return isRecord(value) && typeof value.type === 'string' && typeof value.name === 'string';
+}
+
+/** Whether an item is what somebody says to the agent, not what comes of its run. */
+function isInput(item: AgentInputItem): boolean {
+  return 'role' in item && item.role !== 'assistant';
 }
 
 /** Whether items end with what a run came to: the assistant's words. Calls and results are followed by more. */

@@ -15,22 +15,26 @@ export type PendingApproval = {
 /** What a person says to a tool call. */
 export type ApprovalAnswer = { readonly approve: boolean; readonly message?: string; readonly by?: string };
 
-/** A run that waits for a person, as its framework saves it. */
-export type SuspendedRun = { readonly runState: unknown; readonly approvals: readonly PendingApproval[] };
+/** A run that waits for a person, as its framework saves it, and how many items there were then. */
+export type SuspendedRun = {
+  readonly runState: unknown;
+  readonly approvals: readonly PendingApproval[];
+  readonly length?: number;
+};
 
 /** The run that waits for a person beside the items of a transcript, until items end it; null if none does. */
-export async function readSuspended(transcript: Transcript): Promise<SuspendedRun | null> {
-  return (await transcript.read()).extra as SuspendedRun | null;
+export function suspendedIn({ extra }: TranscriptView<unknown>): SuspendedRun | null {
+  return extra as SuspendedRun | null;
 }
 
 /** Changes what waits, in a checkpoint; undefined changes nothing. */
 export async function changeSuspended(
   transcript: Transcript,
   trigger: string,
-  update: (before: SuspendedRun | null) => SuspendedRun | undefined,
+  update: (before: SuspendedRun | null, length: number) => SuspendedRun | undefined,
 ): Promise<void> {
   const edit = ({ length, extra: before }: TranscriptView<unknown>) => {
-    const extra = update(before as SuspendedRun | null);
+    const extra = update(before as SuspendedRun | null, length);
     return extra === undefined ? undefined : { keep: length, add: [], extra };
   };
   await transcript.change({ trigger, edit });
