@@ -1,13 +1,15 @@
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { describeOn } from '../../../test/support/later.ts';
 import { STORAGES, temporaryFolder } from '../../../test/support/storages.ts';
 import type { Digest } from '../../core/tree/chunk.ts';
 import type { ChunkStorage, Commit } from '../../storage/contract.ts';
+import { openDatabase } from '../../storage/database/sqlite-driver.ts';
 import { encrypted } from '../../storage/encryption/encrypted.ts';
 import { Keyring } from '../../storage/encryption/keyring.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
+import { SqliteCheckpointStorage } from '../../storage/sqlite/sqlite-storage.ts';
 import { faultyStorage } from '../../testing/faulty-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 import { formatTombstone, parseRow } from '../engine/records.ts';
@@ -275,4 +277,44 @@ test('[backup.2] a target that is of another storage is not changed', async () =
   await expect(restoreBackup(from, foreign)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   await expect(backup(from, from)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   await expect(backup(from, to, { miror: true } as never)).rejects.toThrow('mirror');
+});
+
+const LOST = {
+  'the root of a state': 'UPDATE checkpoint SET root_refs=NULL, root_text=NULL WHERE n=1',
+  'a checkpoint that others were saved on': 'DELETE FROM checkpoint WHERE n=1',
+  'a head': 'DELETE FROM checkpoint WHERE n=(SELECT max(n) FROM checkpoint)',
+};
+
+describe.each(Object.entries(LOST))('without %s', (_, sql) => {
+  test.each(['plain', 'sealed'])(
+    '[backup.2] a backup of a %s storage is partial, and mirrors no loss',
+    async (kind) => {
+      const path = join(temporaryFolder(), 'lost.db');
+      const inner = new SqliteCheckpointStorage({ path });
+      const keys = Keyring.create();
+      const wrap = (storage: ChunkStorage) => (kind === 'sealed' ? encrypted(storage, { keys }) : storage);
+      const manager = new CheckpointManager({ storage: wrap(inner) });
+      for (const n of [1, 2, 3]) await manager.save({ n }, { sessionId: 'trip' });
+      await manager.save({ n: 4 }, { sessionId: 'whole' });
+      const to = memory();
+      expect(await backup(inner, to)).toMatchObject({ status: 'complete', checkpoints: 4 });
+      await manager.close();
+      const db = openDatabase(path);
+      db.exec(sql.replace('checkpoint)', 'checkpoint WHERE session=1)'));
+      db.close();
+      const damaged = new SqliteCheckpointStorage({ path });
+      const fresh = memory();
+      expect(await backup(damaged, fresh)).toMatchObject({
+        status: 'partial',
+        sessions: expect.arrayContaining([expect.objectContaining({ problem: expect.stringMatching(/missing/) })]),
+      });
+      expect((await new CheckpointManager({ storage: wrap(fresh) }).list()).checkpoints).toHaveLength(3);
+      await backup(damaged, to, { mirror: true });
+      expect(await new CheckpointManager({ storage: wrap(to) }).verify()).toMatchObject({
+        status: 'clean',
+        checkpoints: 4,
+      });
+      await damaged.close();
+    },
+  );
 });

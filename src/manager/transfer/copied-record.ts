@@ -29,7 +29,8 @@ export function readFold(row: CheckpointRow): Tombstone[] {
 function readHeader(row: CheckpointRow): CheckpointHeader {
   if (!isSealedRow(row)) return parseRow(row).header;
   const { sealed: _, ...clear } = parseObject(row.body);
-  if (clear.id === row.id && clear.sessionId === row.sessionId) return clear as CheckpointHeader;
+  const isFiled = clear.id === row.id && clear.sessionId === row.sessionId && 'deletedAtMs' in clear === row.isDeleted;
+  if (isFiled) return clear as CheckpointHeader;
   throw new CorruptError(`The record stored as ${row.id} is damaged.`, { details: { id: row.id } });
 }
 

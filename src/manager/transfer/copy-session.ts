@@ -1,4 +1,4 @@
-import { ConflictError, isLost, messageOf } from '../../core/errors.ts';
+import { ConflictError, CorruptError, isLost, messageOf } from '../../core/errors.ts';
 import { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointHeader, Tombstone } from '../../core/record/checkpoint-header.ts';
 import { type CheckpointId, isCheckpointId, type SessionId } from '../../core/record/id.ts';
@@ -123,14 +123,26 @@ export class SessionCopier {
     const record = isPlaceholder(row)
       ? new Checkpoint(JSON.parse(row.body) as CheckpointHeader, row.digest)
       : parseRow(row);
-    if (!this.#ended.has(record.branch))
-      this.#deletions.push({ id, body: formatTombstone(record, Date.now(), 'deleted where it came from') });
+    if (this.#ended.has(record.branch)) return;
+    if (!isPlaceholder(row) && !(await this.#isForgone(record)))
+      this.problems.push(`Checkpoint ${id} is gone, and nothing says that it was deleted: it is left there.`);
+    else this.#deletions.push({ id, body: formatTombstone(record, Date.now(), 'deleted where it came from') });
+  }
+
+  /** Whether a record that is not here was deleted, and not lost. */
+  async #isForgone(record: Pick<Tombstone, 'id' | 'branch' | 'sequence'>): Promise<boolean> {
+    const { from } = this.#chunks;
+    const ended = findEnded(await from.readRefs({ sessionId: this.sessionId })) ?? '';
+    const { folds } = await readRows(from, this.sessionId);
+    return endedTarget(record.id) <= ended || folds.some((fold) => isFoldedInto(fold, record));
   }
 
   async #copyNew(listed: CheckpointRow): Promise<void> {
     const row = await this.#chunks.from.readCheckpoint(listed.id);
     if (row === undefined) return; // deleted since, and folded
     if (!row.isDeleted && row.root !== undefined) return this.#copyLive({ ...row, root: row.root });
+    if (!row.isDeleted)
+      throw new CorruptError(`The root of the state of checkpoint ${row.id} is missing.`, { details: { id: row.id } });
     const { to } = this.#chunks;
     readParent(row); // which checks it
     await this.#way.sealed?.checkRow(row);
@@ -164,6 +176,8 @@ export class SessionCopier {
     const id = readParent(row);
     if (id === undefined || this.#chunks.knows(id)) return undefined;
     const parent = await this.#chunks.to.readCheckpoint(id);
+    if (parent === undefined && !this.#failed.has(id) && (await this.#chunks.from.readCheckpoint(id)) === undefined)
+      this.problems.push(`The parent ${id} of checkpoint ${row.id} is missing.`);
     return parent?.root === undefined || parent.isDeleted ? undefined : { id, root: parent.root };
   }
 
@@ -251,12 +265,23 @@ export class SessionCopier {
   async #canName(ref: Ref): Promise<boolean> {
     const { kind, name } = ref;
     const id = ref.target as CheckpointId;
-    if (!isPointing(ref) || (await this.#chunks.to.readCheckpoint(id))?.isDeleted === false) return true;
+    const there = await this.#chunks.to.readCheckpoint(id);
+    if (!isPointing(ref) || there?.isDeleted === false) return true;
+    if (there === undefined && !this.#failed.has(id) && (await this.#isDangling(ref)))
+      this.problems.push(`The ${kind} "${name}" was not copied: ${id}, which it names, is missing.`);
     if (this.#brought.has(id))
       this.problems.push(
         `The ${kind} "${name}" was not copied: ${id} was deleted there meanwhile. Stop the program that prunes there, or raise its limits, and copy to a storage without the session.`,
       );
     return false;
+  }
+
+  /** Whether what a name is for was lost here, and not deleted meanwhile with the name. */
+  async #isDangling({ kind, name, target }: Ref): Promise<boolean> {
+    const { from } = this.#chunks;
+    if ((await from.readCheckpoint(target as CheckpointId)) !== undefined) return false;
+    const refs = await from.readRefs({ sessionId: this.sessionId, kind, name });
+    return refs.some((ref) => ref.target === target);
   }
 
   #wentOn(branch: string, where: string): ConflictError {
