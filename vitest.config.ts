@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config';
-import { MODULE_CACHE, WORKERS } from './test/support/workers.ts';
+import { MODULE_CACHE, POLLS, WORKERS } from './test/support/workers.ts';
 import { FAULT_LOOPS } from './vitest.faults.config.ts';
 
 /** Folders whose tests leave nothing running. */
@@ -13,6 +13,7 @@ const env: Record<string, string> = isWhole ? { TEST_STORAGES: 'shared' } : {};
 const shared = {
   testTimeout: 300_000,
   hookTimeout: 60_000,
+  expect: POLLS,
   pool: 'forks',
   maxWorkers: WORKERS,
   setupFiles,

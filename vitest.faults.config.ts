@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { MODULE_CACHE, WORKERS } from './test/support/workers.ts';
+import { MODULE_CACHE, POLLS, WORKERS } from './test/support/workers.ts';
 
 /** Files that kill, damage, cut or draw at random, again and again. */
 export const FAULT_LOOPS = [
@@ -69,6 +69,7 @@ const shared = {
   // Nothing fails because the machine is busy with other things.
   testTimeout: isFull ? 3_600_000 : 1_200_000,
   hookTimeout: 600_000,
+  expect: POLLS,
   globalSetup: ['test/support/on-demand-global.ts'],
   setupFiles: ['test/support/end-of-file.ts'],
   pool: 'forks' as const,

@@ -1,5 +1,5 @@
 import { defineConfig } from 'vitest/config';
-import { WORKERS } from './test/support/workers.ts';
+import { POLLS, WORKERS } from './test/support/workers.ts';
 import { FAULT_LOOPS } from './vitest.faults.config.ts';
 
 /** Files that measure, race or fill storages: most of the time, and seldom what a change breaks first. */
@@ -17,6 +17,7 @@ export default defineConfig({
     globalSetup: ['test/support/on-demand-global.ts'],
     setupFiles: ['test/support/end-of-file.ts'],
     testTimeout: 60_000,
+    expect: POLLS,
     pool: 'forks',
     maxWorkers: WORKERS,
     isolate: false,

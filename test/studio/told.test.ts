@@ -200,5 +200,5 @@ test('[studio.1] keys go where they are meant: into the search that was just ope
   await page.keyboard.press('k');
   await page.keyboard.press('Escape');
   await page.getByRole('dialog', { name: 'Keys' }).waitFor({ state: 'hidden' });
-  await page.getByRole('heading', { name: 'Fork main #34' }).waitFor({ timeout: 1_000 });
+  await page.getByRole('heading', { name: 'Fork main #34' }).waitFor();
 });

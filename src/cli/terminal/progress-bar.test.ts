@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { ProgressBar } from './progress-bar.ts';
+import { ProgressBar, type ProgressMode } from './progress-bar.ts';
 import { createTerminal } from './terminal.ts';
 
 /** A bar on a screen of 80 columns whose clock the test moves, and what it wrote. */
-function openBar(isTTY = true) {
+function openBar(isTTY = true, mode: ProgressMode = 'always') {
   const written: string[] = [];
   const stderr = { isTTY, columns: 80, write: (text: string) => written.push(text) > 0 };
   const stdout = { ...stderr, rows: 24 };
@@ -12,7 +12,7 @@ function openBar(isTTY = true) {
     { color: false },
   );
   const clock = { ms: 0 };
-  const bar = new ProgressBar({ ...terminal, columns: 80, now: () => clock.ms }, 'always', {
+  const bar = new ProgressBar({ ...terminal, columns: 80, now: () => clock.ms }, mode, {
     noun: 'checkpoints',
     total: 1200,
   });
@@ -43,4 +43,16 @@ test('[cli.20] where nothing can be overwritten it is a line every five seconds'
   bar.show(900);
   bar.end();
   expect(written).toEqual(['0 %  0/1200 checkpoints\n', '75 %  900/1200 checkpoints  150/s  2 s left\n']);
+});
+
+test('[cli.20] unless it is asked for, there is none for what takes less than a second', () => {
+  const { bar, clock, written } = openBar(true, 'auto');
+  bar.show(0);
+  clock.ms = 999;
+  bar.show(1_199);
+  bar.end();
+  expect(written).toEqual([]);
+  clock.ms = 1_000;
+  bar.show(1_200);
+  expect(written).toHaveLength(1);
 });

@@ -50,7 +50,7 @@ function transcript(messages: readonly { name: string; content: string }[]) {
 }
 
 describe('turns', () => {
-  test('[agent.1] a model that calls tools although it may not any more ends its turn', { timeout: 5000 }, async () => {
+  test('[agent.1] a model that calls tools although it may not any more ends its turn', async () => {
     const tool = defineTool({ name: 'dig', description: 'Digs.', input: z.object({}), run: () => 'deeper' });
     const model = scriptedModel(() => ({ text: 'On.', toolCalls: [{ name: 'dig', input: {} }] }), { id: 'digger' });
     let calls = 0;

@@ -26,7 +26,7 @@ test('[postgres.2] one call after another has the connection of the one before, 
   expect(pool.idleCount).toBe(0); // it is held back
   const admin = await adminClient();
   await admin.query('SELECT pg_terminate_backend($1)', [first]);
-  await vi.waitFor(() => expect(pool.totalCount).toBe(0));
+  await vi.waitFor(() => expect(pool.totalCount).toBe(0), { timeout: 10_000 });
   expect(await connections.use(pidOf)).not.toBe(first);
 });
 
