@@ -1,4 +1,6 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, lstatSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readNotes, setNote } from '../../src/manager/branch/notes.ts';
@@ -267,6 +269,22 @@ describe.concurrent('export and import', () => {
     expect((await run(['import', '-', '--storage', 'new.db'], { folder, input: 'hello' })).code).toBe(4);
     expect(await json('sessions', ['--storage', 'new.db'], { folder })).toEqual([]);
     expect((await run(['import', 'missing'], { folder })).code).toBe(13);
+  });
+
+  test('[cli.17] a pipe and the end of a link are written, and neither is replaced', async () => {
+    const { folder } = await chat.copy();
+    execFileSync('mkfifo', [join(folder, 'pipe')]);
+    const read = readFile(join(folder, 'pipe'), 'utf8');
+    await ok(['export', '-o', 'pipe'], { folder });
+    expect(await read).toBe(await ok(['export'], { folder }));
+    expect(lstatSync(join(folder, 'pipe')).isFIFO()).toBe(true);
+
+    writeFileSync(join(folder, 'kept.jsonl'), '', { mode: 0o600 });
+    symlinkSync('kept.jsonl', join(folder, 'link.jsonl'));
+    await ok(['export', '-o', 'link.jsonl', '--force'], { folder });
+    expect(lstatSync(join(folder, 'link.jsonl')).isSymbolicLink()).toBe(true);
+    expect(statSync(join(folder, 'kept.jsonl')).mode & 0o777).toBe(0o600);
+    expect(readFileSync(join(folder, 'kept.jsonl'), 'utf8')).toBe(await ok(['export'], { folder }));
   });
 
   test('[cli.17] one checkpoint is exported as JSON for people', async () => {

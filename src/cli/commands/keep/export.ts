@@ -1,4 +1,4 @@
-import { createWriteStream, existsSync, statSync } from 'node:fs';
+import { createWriteStream, realpathSync, statSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -54,7 +54,7 @@ async function write(context: Context, input: CommandInput, { sessionId, text }:
     }
     return undefined;
   }
-  if (existsSync(file) && !input.flag('force'))
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() === true && !input.flag('force'))
     throw new ConflictError(`The file ${file} already exists. Pass --force to replace it.`);
   const bytes = await writeWhole(context, file, text);
   return context.answer({ file, sessionId, bytes }, () => `${file}: session "${sessionId}", ${formatSize(bytes)}\n`);
@@ -70,14 +70,16 @@ async function* oneBehind(lines: Content['text']): AsyncGenerator<string> {
   if (before !== undefined) yield before;
 }
 
-/** The file appears when it is whole: a command that was stopped leaves none. */
+/** The file appears when it is whole: a command that was stopped leaves none. A pipe or a device is written, never replaced. */
 async function writeWhole(context: Context, file: string, text: Content['text']): Promise<number> {
   const folder = dirname(file);
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory())
     throw new InvalidInputError(
       `${file} cannot be written: ${folder} is not a folder. Create it or choose another path.`,
     );
-  const draft = `${file}.part`;
+  const there = statSync(file, { throwIfNoEntry: false });
+  const target = there === undefined ? file : realpathSync(file);
+  const draft = there === undefined || there.isFile() ? `${target}.part` : target;
   let bytes = 0;
   const counted = async function* () {
     for await (const part of context.watch(text, { noun: 'lines', total: undefined })) {
@@ -86,10 +88,10 @@ async function writeWhole(context: Context, file: string, text: Content['text'])
     }
   };
   try {
-    await pipeline(counted, createWriteStream(draft), { signal: context.signal });
-    await rename(draft, file);
+    await pipeline(counted, createWriteStream(draft, { mode: there?.mode }), { signal: context.signal });
+    if (draft !== target) await rename(draft, target);
     return bytes;
   } finally {
-    await rm(draft, { force: true });
+    if (draft !== target) await rm(draft, { force: true });
   }
 }
