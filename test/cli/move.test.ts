@@ -37,6 +37,8 @@ describe.concurrent('fork', () => {
     );
     expect(await json('show', ['v1:tone'], { folder })).toMatchObject({ value: 'dry and to the point, mostly' });
     expect((await run(['fork', '-b', 'plain'], { folder })).code).toBe(14);
+    const odd = await run(['fork', '-b', 'a; touch $(id)'], { folder });
+    expect(odd.stderr).toContain("savestate switch 'a; touch $(id)'");
   });
 
   test('[restore.5] an edited state keeps its version, so that its program does not migrate it again', async () => {
@@ -181,6 +183,16 @@ describe.concurrent('undo', () => {
       Array.from({ length: 7 }, () => expect.objectContaining({ isUndone: true })),
     );
     expect((await run(['undo'], { folder })).code).toBe(13);
+  });
+
+  test('[cli.11] a deleted branch comes back with the steps it recorded', async () => {
+    const { folder } = await chat.copy();
+    const steps = await ok(['log', '--steps'], { folder });
+    await ok(['switch', 'what-if'], { folder });
+    await ok(['branch', '-d', 'main'], { folder });
+    for (let count = 0; count < 2; count++) await ok(['undo'], { folder });
+    expect(await ok(['log', '--steps'], { folder })).toBe(steps);
+    expect(await ok(['log', '-n', '1', '--oneline'], { folder })).toContain('(main)');
   });
 
   test('[cli.11] refuses if a name was changed since, and undoes a certain one if asked', async () => {

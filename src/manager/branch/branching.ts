@@ -185,6 +185,12 @@ export async function deleteBranch(engine: Engine, sessionId: string, branch: st
   await removeName(engine, { sessionId: id, kind: 'branch', name }, [isOther, ...end]);
 }
 
+/** Takes `deleteBranch` back: the branch goes on with what it recorded. */
+export async function restoreBranch(engine: Engine, id: CheckpointId, branch: string): Promise<void> {
+  const change = { kind: 'branch', name: branch, expect: null } as const;
+  await addName(engine, await engine.open(id), change, [checkFree('tag', branch)]);
+}
+
 /** Names a checkpoint; tags do not move and protect what they name. */
 export async function tag(engine: Engine, idOrPrefix: string, name: string): Promise<CheckpointId> {
   const checkpoint = await engine.open(idOrPrefix);

@@ -1,5 +1,6 @@
 import { ConflictError, NotFoundError } from '../../../core/errors.ts';
 import { parseSessionId } from '../../../core/record/id.ts';
+import { restoreBranch } from '../../../manager/branch/branching.ts';
 import type { Command, Context, OpenStorage } from '../../base/command.ts';
 import { noteUndone, type Operation, readOperations, type UndoStep } from '../../place/own-files.ts';
 import { formatRows, formatTime } from '../../terminal/format.ts';
@@ -76,5 +77,5 @@ async function takeBack({ manager }: OpenStorage, { sessionId }: Operation, step
   if (step.step === 'switch') return manager.switchBranch(sessionId, name);
   if (step.step === 'delete')
     return kind === 'tag' ? manager.untag(sessionId, name) : manager.deleteBranch(sessionId, name);
-  await (kind === 'tag' ? manager.tag(step.target, name) : manager.fork(step.target, { branch: name }));
+  await (kind === 'tag' ? manager.tag(step.target, name) : restoreBranch(manager.engine, step.target, name));
 }
