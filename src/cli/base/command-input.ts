@@ -89,15 +89,15 @@ export function flagOf(name: string): string {
   return `${words.length === 1 ? '-' : '--'}${words}`;
 }
 
-/** Options with values as they are typed, each after a space; a password or token is not repeated. */
+/** Options with values as they are typed, each after a space. */
 export function formatFlags(given: Readonly<Record<string, string | undefined>>): string {
   return Object.entries(withoutUndefined(given))
-    .map(([name, value]) => ` --${name} ${quote(value ?? '')}`)
+    .map(([name, value]) => ` --${name} ${quoteArgument(value ?? '')}`)
     .join('');
 }
 
-/** As a shell takes it. */
-function quote(value: string): string {
+/** As a shell takes it; a password or token is not repeated. */
+export function quoteArgument(value: string): string {
   const shown = value.replace(/^(\w+:\/\/[^:/@]+):[^@]*@/, '$1:***@').replace(/^(https?:[^#]*?)\/?#.*/is, '$1');
   return /^[\w@%+=:,./~-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -6,6 +6,7 @@ import { fieldsOf } from '../../manager/revision/transcript.ts';
 import type { Session } from '../../manager/session/session.ts';
 import { Workers } from '../../manager/workers/workers.ts';
 import type { CheckpointingSettings } from '../../runtime/config/config-schema.ts';
+import { formatFlags } from '../base/command-input.ts';
 import type { Context } from '../base/context.ts';
 import type { Team } from './open-team.ts';
 import { follow } from './run-output.ts';
@@ -143,7 +144,9 @@ async function goOn(context: Context, { settings, mine, recover, ...options }: G
 /** What differs from its checkpoint goes on only if a person decides about it. */
 function describeRetry(sessionId: string, error: unknown, next: CutOffOptions['goOn']): string {
   const isDifference = error instanceof SavestateError && error.details.option === 'onDifference';
-  return isDifference ? `savestate continue --session ${sessionId} --on-difference warn` : next(sessionId);
+  return isDifference
+    ? `savestate continue${formatFlags({ session: sessionId })} --on-difference warn`
+    : next(sessionId);
 }
 
 /** What is said there is no answer of this command, and nobody is asked. */

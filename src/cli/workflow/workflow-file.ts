@@ -13,6 +13,7 @@ import type { WorkflowRegistry } from '../../runtime/workflow/definition/registr
 import type { Workflow } from '../../runtime/workflow/definition/workflow.ts';
 import { closing } from '../base/closing.ts';
 import type { CommandInput, Context, OpenStorage } from '../base/command.ts';
+import { formatFlags } from '../base/command-input.ts';
 import { addressExists } from '../place/address.ts';
 import { BegunRuns, type WorkflowPlace } from '../place/own-files.ts';
 import { type FoundSettings, readSettings } from '../place/project.ts';
@@ -121,7 +122,7 @@ export async function findWorkflowPlace(
   if (begun !== undefined) return { ...begun, ...(registry !== undefined && { registry }) };
   const hint = typeof metadata?.workflowFile === 'string' ? `, from a file "${metadata.workflowFile}"` : '';
   throw new NotFoundError(
-    `Session "${sessionId}" is a run of the workflow "${agentId}"${hint}, which was not begun here, and files that a checkpoint names are not loaded. Name the file yourself: savestate run <file> --session ${sessionId}, or --workflow <file> with --registry <module> for its code.`,
+    `Session "${sessionId}" is a run of the workflow "${agentId}"${hint}, which was not begun here, and files that a checkpoint names are not loaded. Name the file yourself: savestate run <file>${formatFlags({ session: sessionId })}, or --workflow <file> with --registry <module> for its code.`,
     { details: { sessionId } },
   );
 }

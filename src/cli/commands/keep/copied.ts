@@ -6,6 +6,7 @@ import type { Keys } from '../../../storage/encryption/keys.ts';
 import type { StorageAddress } from '../../../storage/open/address.ts';
 import { closing } from '../../base/closing.ts';
 import { type Context, EXIT, type ExitCode } from '../../base/command.ts';
+import { formatFlags } from '../../base/command-input.ts';
 import { type Address, checkApart, formatAddress, openAddress, parseAddress } from '../../place/address.ts';
 import { findKeys } from '../../place/key-source.ts';
 import { formatCount } from '../../terminal/format.ts';
@@ -94,7 +95,7 @@ export async function tellCopied(
   const [from, to] = [formatAddress(copied.from), formatAddress(copied.to)];
   await context.answer({ from, to, ...report }, () => {
     const notes = [
-      ...(present === 0 ? [] : [`${present} were there already`]),
+      ...(present === 0 ? [] : [`${present.toLocaleString('en')} were there already`]),
       ...(deleted === 0 ? [] : [`${formatCount(deleted, 'checkpoint')} deleted there`]),
       ...(deletedSessions.length === 0 ? [] : [`${formatCount(deletedSessions.length, 'session')} deleted there`]),
     ];
@@ -103,7 +104,7 @@ export async function tellCopied(
     const rest =
       unchecked === 0
         ? ''
-        : `${formatCount(unchecked, 'encrypted record')} could not be checked without the keys. Where they are: savestate verify --read-data --storage ${to}\n`;
+        : `${formatCount(unchecked, 'encrypted record')} could not be checked without the keys. Where they are: savestate verify --read-data${formatFlags({ storage: to })}\n`;
     return `${[first, ...notes].join('; ')}.\n${rest}${problems.join('')}`;
   });
   return status === 'partial' ? EXIT.partial : undefined;

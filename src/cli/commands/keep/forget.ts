@@ -7,6 +7,7 @@ import type { ChunkStorage } from '../../../storage/contract.ts';
 import { readProtecting } from '../../../view/checkpoint-output.ts';
 import { closing } from '../../base/closing.ts';
 import type { Command, CommandInput, Context } from '../../base/command.ts';
+import { formatFlags } from '../../base/command-input.ts';
 import { findNamedSession, type OpenStorage, withSubgraphs } from '../../base/open-storage.ts';
 import { findFollowing, findMemory } from '../../memory/open-memory.ts';
 import { parseRange, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
@@ -72,7 +73,7 @@ async function forget(context: Context, input: CommandInput, opened: OpenStorage
   for (const left of user?.left ?? []) sayLeft(context, left);
   for (const sessionId of user?.unreadable ?? [])
     context.say(
-      `Session "${sessionId}" holds checkpoints of this user that nobody can read: their key was removed. It stays; to delete the rest of it: ${context.command(`forget --whole-session ${sessionId}`)}`,
+      `Session "${sessionId}" holds checkpoints of this user that nobody can read: their key was removed. It stays; to delete the rest of it: ${context.command(`forget${formatFlags({ 'whole-session': sessionId })}`)}`,
     );
 }
 
@@ -81,8 +82,9 @@ function sayLeft(context: Context, { sessionId, checkpoints, steps }: ForgottenU
     ...(checkpoints.length > 0 ? [`${formatCount(checkpoints.length, 'checkpoint')} that others saved later`] : []),
     ...(steps > 0 ? [formatCount(steps, 'recorded step')] : []),
   ];
+  const whole = formatFlags({ 'whole-session': sessionId });
   context.say(
-    `Session "${sessionId}" is shared. Left in it: ${what.join(' and ')}, which may hold words of this user. To remove words: ${context.command(`redact -s ${sessionId} --text-from <file>`)}; to delete it whole: ${context.command(`forget --whole-session ${sessionId}`)}`,
+    `Session "${sessionId}" is shared. Left in it: ${what.join(' and ')}, which may hold words of this user. To remove words: ${context.command('redact --text-from <file>', sessionId)}; to delete it whole: ${context.command(`forget${whole}`)}`,
   );
 }
 

@@ -7,6 +7,7 @@ import { InMemoryCheckpointStorage } from '../../../storage/memory/memory-storag
 import { wrapStorage } from '../../../storage/wrap.ts';
 import { closing } from '../../base/closing.ts';
 import { type Command, type Context, EXIT, type ExitCode } from '../../base/command.ts';
+import { formatFlags } from '../../base/command-input.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 /** Findings that are printed; more are counted, and all are in the JSON. */
@@ -69,7 +70,7 @@ async function tell(context: Context, report: VerifyReport, hasReadData: boolean
   );
   for (const { sessionId, checkpoints: lost } of forgotten.slice(0, MAX_FINDINGS))
     context.say(
-      `Session "${sessionId}" was forgotten: a key was removed, and ${formatCount(lost, 'checkpoint')} cannot be read. To delete the rest of it: ${context.command(`forget --whole-session ${sessionId}`)}`,
+      `Session "${sessionId}" was forgotten: a key was removed, and ${formatCount(lost, 'checkpoint')} cannot be read. To delete the rest of it: ${context.command(`forget${formatFlags({ 'whole-session': sessionId })}`)}`,
     );
   if (status !== 'damaged') return undefined;
   context.say(`Everything not named here can be read. Save it with: ${context.command('export')}, or with copy`);

@@ -2,7 +2,7 @@ import type { LinearPattern } from '../../../core/pattern/linear-pattern.ts';
 import { eachHead } from '../../../view/list-sessions.ts';
 import { excerptOf, findTexts, type Match, patternOf, searchHistory, searchState } from '../../../view/search.ts';
 import type { Command } from '../../base/command.ts';
-import type { CommandInput } from '../../base/command-input.ts';
+import { type CommandInput, formatFlags, quoteArgument } from '../../base/command-input.ts';
 import type { Context } from '../../base/context.ts';
 import { EXIT } from '../../base/exit-code.ts';
 import { parseRange, readRange, resolveRevision } from '../../revision/resolve-revision.ts';
@@ -65,7 +65,7 @@ async function describeNothing(context: Context, pattern: LinearPattern): Promis
   const { manager } = opened;
   const sessionId = await opened.session();
   const branch = await manager.currentBranch(sessionId);
-  const lines = [`Nothing matches in session "${sessionId}", branch "${branch}".`];
+  const lines = new Set([`Nothing matches in session "${sessionId}", branch "${branch}".`]);
   let left = MAX_OTHERS;
   for await (const { sessionId: other, branch: name, id } of eachHead(manager)) {
     const isHere = other === sessionId;
@@ -74,11 +74,13 @@ async function describeNothing(context: Context, pattern: LinearPattern): Promis
     await context.checkStop();
     const state = await manager.load(id).catch(() => undefined); // a damaged one is for verify to tell
     if (findTexts(state, pattern).next().done === true) continue;
-    lines.push(
-      isHere ? `It is in branch "${name}": ${name} as revision` : `It is in session "${other}": --session ${other}`,
+    lines.add(
+      isHere
+        ? `It is in branch "${name}": ${quoteArgument(name)} as revision`
+        : `It is in session "${other}":${formatFlags({ session: other })}`,
     );
   }
-  return lines;
+  return [...lines];
 }
 
 /** A field of a message, which stands for the message. */

@@ -1,6 +1,7 @@
 import { InvalidInputError } from '../../../core/errors.ts';
 import { fieldsOf } from '../../../manager/revision/transcript.ts';
 import type { Command, OpenStorage } from '../../base/command.ts';
+import { formatFlags } from '../../base/command-input.ts';
 import { parseAnswers, TALK_OPTIONS, WORKFLOW_OPTION } from '../../team/talk-options.ts';
 import { refuseThread } from '../../thread/thread-step.ts';
 
@@ -55,7 +56,7 @@ async function refuseAmbiguous({ manager }: OpenStorage, last: string, ids: read
   if (asking.size < 2) return;
   const names = [...asking].toSorted().join(', ');
   throw new InvalidInputError(
-    `Several sessions wait for an answer to "${ids.join('", "')}": ${names}. The one used last is ${last}. Name the one you mean: --session ${last}.`,
+    `Several sessions wait for an answer to "${ids.join('", "')}": ${names}. The one used last is ${last}. Name the one you mean:${formatFlags({ session: last })}`,
     { details: { sessions: [...asking], requests: ids } },
   );
 }

@@ -16,6 +16,7 @@ import type { StateEdit } from '../../../manager/branch/edit-state.ts';
 import { parseJsonOrText } from '../../../view/json-form.ts';
 import { findAt, parseStatePath, setAt } from '../../../view/state-path.ts';
 import type { Command, CommandInput, Context } from '../../base/command.ts';
+import { quoteArgument } from '../../base/command-input.ts';
 import { noteOperation } from '../../place/own-files.ts';
 import { readText } from '../../place/read-text.ts';
 import { resolveRevision } from '../../revision/resolve-revision.ts';
@@ -60,8 +61,8 @@ export const command: Command = {
     });
     await tellBranch(context, head, `began at #${origin.sequence} ${origin.id}${isEdited ? ' with an edit' : ''}`);
     tellGraphMove(context, origin, { isEdited });
-    const next = isSwitched ? '' : `    Go on in it: ${context.command(`switch ${branch}`)}`;
-    context.say(`See it with: ${context.command(`diff ${origin.id} ${branch}`)}${next}`);
+    const next = isSwitched ? '' : `    Go on in it: ${context.command(`switch ${quoteArgument(branch)}`)}`;
+    context.say(`See it with: ${context.command(`diff ${origin.id} ${quoteArgument(branch)}`)}${next}`);
   },
 };
 
