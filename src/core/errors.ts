@@ -84,7 +84,12 @@ export class KeyError extends errorWith('KEY') {}
 
 /** Whether a value is an error of this package, also when two copies of it are loaded. */
 export function hasErrorCode(error: unknown, code: ErrorCode): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
+  return codeOf(error) === code;
+}
+
+/** The code of an error of this package, the system or a driver; undefined if it has none. */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
 /** Whether what was asked for is lost, which must not hold up the rest: it is damaged, or its key was thrown away. */

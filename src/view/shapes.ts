@@ -73,6 +73,22 @@ export const totals = z.strictObject({
   costUsd: z.number(),
 });
 
+const limit = z.int().min(1).optional();
+const keep = z.int().min(0).optional();
+
+/** What is kept, whatever the type of a checkpoint. */
+export const retention = z.strictObject({
+  maxCheckpoints: limit,
+  maxCheckpointsPerUser: limit,
+  maxAgeDays: limit,
+  keepLast: keep,
+  keepHourly: keep,
+  keepDaily: keep,
+  keepWeekly: keep,
+  keepMonthly: keep,
+  keepWithinMs: keep,
+});
+
 /** What kind of thing a session records. */
 const kind = z.enum(['group_chat', 'fleet', 'workflow_run', 'loop', 'thread', 'messages', 'state']);
 

@@ -1,5 +1,5 @@
 import { ERROR_OUTCOMES, isErrorCode } from '../../core/error-outcomes.ts';
-import { SavestateError } from '../../core/errors.ts';
+import { codeOf, SavestateError } from '../../core/errors.ts';
 
 /** How a command ends, for scripts; the scheme is restic's. */
 export const EXIT = {
@@ -40,7 +40,7 @@ function exitCodeByDetails({ code, details }: SavestateError): ExitCode | undefi
 
 /** Whether a person stopped the command. */
 export function isInterrupt(error: unknown): boolean {
-  return error instanceof Error && (error.name === 'AbortError' || ('code' in error && error.code === 'ABORT_ERR'));
+  return error instanceof Error && (error.name === 'AbortError' || codeOf(error) === 'ABORT_ERR');
 }
 
 function isSavestateError(error: unknown): error is SavestateError {

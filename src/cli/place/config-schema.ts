@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { retention } from '../../view/shapes.ts';
 
 const count = z.int().min(0);
 
@@ -23,17 +24,8 @@ export const configSchema = z.strictObject({
   /** Keys of an encrypted storage: `file:path`, relative to this file, or `env:NAME`; one key for all, or one for each session. */
   encryption: z.strictObject({ keys: z.string().min(1), keyPer: z.enum(['storage', 'session']).optional() }).optional(),
   /** What `prune` keeps when it is not told. */
-  retention: z
-    .strictObject({
-      keepLast: count.optional(),
-      keepHourly: count.optional(),
-      keepDaily: count.optional(),
-      keepWeekly: count.optional(),
-      keepMonthly: count.optional(),
-      keepWithinMs: count.optional(),
-      maxAgeDays: count.optional(),
-      maxCheckpoints: count.optional(),
-      maxCheckpointsPerUser: count.optional(),
+  retention: retention
+    .extend({
       types: z
         .record(
           z.string(),

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { codeOf, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
@@ -13,7 +13,7 @@ export function readText(path: string, what: string): string {
   try {
     return readFileSync(path === '-' ? 0 : path, 'utf8');
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+    const code = codeOf(cause) ?? String(cause);
     throw new NotFoundError(`The ${what} ${path} cannot be read: ${REASONS[code] ?? code}. Name another file.`, {
       cause,
       details: { path },

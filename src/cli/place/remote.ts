@@ -1,5 +1,6 @@
 import { isErrorCode } from '../../core/error-outcomes.ts';
 import {
+  codeOf,
   InvalidInputError,
   messageOf,
   NotFoundError,
@@ -105,7 +106,7 @@ function failure(message: string, { isChange }: Asked, cause: Error): StorageErr
 /** What is behind "fetch failed". */
 function describeFailure({ cause, message }: TypeError): string {
   const found = cause === undefined ? message : messageOf(cause);
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  const code = codeOf(cause) ?? '';
   if (/CERT|SIGNATURE|ISSUER/.test(code)) return `${found}. Name who signed its certificate in NODE_EXTRA_CA_CERTS.`;
   if (/SSL|TLS/.test(code)) return `${found}. It may speak no TLS: write http:// then.`;
   if (/HPE_|UND_ERR_SOCKET|ECONNRESET/.test(code)) return `${found}. It may speak TLS: write https:// then.`;

@@ -1,11 +1,11 @@
 import { lstat, readlink } from 'node:fs/promises';
 import { isAbsolute, join, relative } from 'node:path';
-import { ConflictError, messageOf, StorageError } from '../../core/errors.ts';
+import { ConflictError, codeOf, messageOf, StorageError } from '../../core/errors.ts';
 import { signal as abortSignal, checkOptions, flag, type OptionChecks } from '../../core/options.ts';
 import { makeFolder } from '../../storage/make-folder.ts';
 import { FolderWriter } from './folder-writer.ts';
 import { IgnoreList } from './ignore-list.ts';
-import { errnoOf, OpenFolder } from './open-folder.ts';
+import { OpenFolder } from './open-folder.ts';
 import { rootStamp, stampsOf, surveyFolder } from './scan-folder.ts';
 import { ancestorsOf, comparePaths } from './workspace-path.ts';
 import type { FailedChange, PlannedChange, WorkspacePlan, WorkspaceReport } from './workspace-plan.ts';
@@ -69,7 +69,7 @@ async function openRoot({ folder, root }: WorkspacePlan, force: boolean): Promis
     if (force || root === undefined || rootStamp(await opened.stat()) === root) return opened;
     await opened.close();
   } catch (error) {
-    throw new StorageError(`"${folder}" cannot be opened as a folder (${errnoOf(error)}).`, { cause: error });
+    throw new StorageError(`"${folder}" cannot be opened as a folder (${codeOf(error)}).`, { cause: error });
   }
   throw new ConflictError(`"${folder}" is another folder than when the restore was planned. Plan it again.`);
 }

@@ -1,8 +1,8 @@
 import { readlinkSync } from 'node:fs';
-import { NotFoundError, StorageError } from '../../core/errors.ts';
+import { codeOf, NotFoundError, StorageError } from '../../core/errors.ts';
 import { signal as abortSignal, checkOptions, type OptionChecks, record } from '../../core/options.ts';
 import { IgnoreList } from './ignore-list.ts';
-import { errnoOf, isTemporaryName, OpenFolder } from './open-folder.ts';
+import { isTemporaryName, OpenFolder } from './open-folder.ts';
 import { readWholeFile } from './read-whole-file.ts';
 import { FolderScan, type FolderVisitor, type FoundPath, modeOf } from './scan-folder.ts';
 import { type KnownFile, WorkspaceCache } from './workspace-cache.ts';
@@ -52,7 +52,7 @@ async function openRoot(folder: string): Promise<OpenFolder> {
   try {
     return await OpenFolder.open(folder);
   } catch (cause) {
-    const problem = errnoOf(cause);
+    const problem = codeOf(cause);
     if (problem !== 'ENOENT' && problem !== 'ENOTDIR')
       throw new StorageError(`The folder "${folder}" cannot be opened (${problem}).`, { cause });
     throw new NotFoundError(`There is no folder "${folder}". Create it before it is captured.`, {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { type BigIntStats, constants, existsSync } from 'node:fs';
 import { chmod, type FileHandle, lstat, mkdir, open, realpath, rename, rmdir, symlink, unlink } from 'node:fs/promises';
-import { ConflictError } from '../../core/errors.ts';
+import { ConflictError, codeOf } from '../../core/errors.ts';
 
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_RDONLY, O_WRONLY } = constants;
 
@@ -70,7 +70,7 @@ export class OpenFolder {
     try {
       return await lstat(this.at(name), { bigint: true });
     } catch (error) {
-      if (errnoOf(error) === 'ENOENT') return undefined;
+      if (codeOf(error) === 'ENOENT') return undefined;
       throw error;
     }
   }
@@ -143,9 +143,4 @@ async function checkPlace(path: string, handle: FileHandle): Promise<void> {
   throw new ConflictError(`"${path}" is not where it was: a folder on the way to it has become a link.`, {
     details: { path },
   });
-}
-
-/** The code of an error of the system, such as `ENOENT`; undefined for others. */
-export function errnoOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type BigIntStats, closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { errnoOf } from './open-folder.ts';
+import { codeOf } from '../../core/errors.ts';
 import { type FoundPath, stampOf } from './scan-folder.ts';
 
 /** What was read of a file. `bytes` is absent where only the digest was asked for. */
@@ -36,7 +36,7 @@ export async function readWholeFile(
     }
     return 'changing';
   } catch (error) {
-    const problem = errnoOf(error);
+    const problem = codeOf(error);
     return problem === 'ENOENT' ? 'gone' : problem === 'ELOOP' ? 'changing' : 'unreadable';
   }
 }

@@ -2,9 +2,9 @@ import { type BigIntStats, lstatSync, readdirSync } from 'node:fs';
 import { lstat, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { StorageError } from '../../core/errors.ts';
+import { codeOf, StorageError } from '../../core/errors.ts';
 import type { IgnoreList } from './ignore-list.ts';
-import { errnoOf, OpenFolder } from './open-folder.ts';
+import { OpenFolder } from './open-folder.ts';
 import type { SkipReason } from './workspace-state.ts';
 
 /** What a path of a folder is. */
@@ -66,7 +66,7 @@ export class FolderScan {
     try {
       folder = await parent.openFolder(name);
     } catch (error) {
-      this.#visitor.skip(path, errnoOf(error) === 'EACCES' ? 'unreadable' : 'changing');
+      this.#visitor.skip(path, codeOf(error) === 'EACCES' ? 'unreadable' : 'changing');
       return;
     }
     try {
@@ -99,7 +99,7 @@ export class FolderScan {
     try {
       return lstatSync(folder.at(name), { bigint: true });
     } catch (error) {
-      if (errnoOf(error) !== 'ENOENT') this.#visitor.skip(path, 'unreadable');
+      if (codeOf(error) !== 'ENOENT') this.#visitor.skip(path, 'unreadable');
       return undefined;
     }
   }
@@ -175,8 +175,8 @@ async function openIfThere(folder: string): Promise<OpenFolder | undefined> {
   try {
     return await OpenFolder.open(folder);
   } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined;
-    throw new StorageError(`"${folder}" cannot be opened as a folder (${errnoOf(error)}).`, { cause: error });
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw new StorageError(`"${folder}" cannot be opened as a folder (${codeOf(error)}).`, { cause: error });
   }
 }
 

@@ -1,25 +1,10 @@
 import { z } from 'zod';
-import { checkpoint, count, isoTime } from '../../view/shapes.ts';
+import { checkpoint, count, isoTime, retention } from '../../view/shapes.ts';
 import type { RouteTable } from './route.ts';
 import { checkpointId, sessionId } from './shapes.ts';
 
-const limit = z.int().min(1).optional();
-const keep = z.int().min(0).optional();
-
-const policy = z.strictObject({
-  maxCheckpoints: limit,
-  maxCheckpointsPerUser: limit,
-  maxAgeDays: limit,
-  keepLast: keep,
-  keepHourly: keep,
-  keepDaily: keep,
-  keepWeekly: keep,
-  keepMonthly: keep,
-  keepWithinMs: keep,
-});
-
 const judged = z.strictObject({
-  policy: policy.optional().describe('In place of the general rules; those of types still hold'),
+  policy: retention.optional().describe('In place of the general rules; those of types still hold'),
   session: sessionId.optional().describe('Only in this session'),
 });
 

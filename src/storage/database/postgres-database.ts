@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type pg from 'pg';
-import { ClosedError, UnsupportedError } from '../../core/errors.ts';
+import { ClosedError, codeOf, UnsupportedError } from '../../core/errors.ts';
 import { Connections } from './connections.ts';
 import { isOutcomeUnknown, toSavestateError } from './postgres-error.ts';
 import { answerOf, type Doubt, withRetries } from './retry.ts';
@@ -210,8 +210,7 @@ export function loadPg(): typeof pg {
   try {
     return require('pg') as typeof pg;
   } catch (cause) {
-    const isMissing = cause instanceof Error && 'code' in cause && cause.code === 'MODULE_NOT_FOUND';
-    if (!isMissing) throw cause;
+    if (codeOf(cause) !== 'MODULE_NOT_FOUND') throw cause;
     throw new UnsupportedError('PostgreSQL needs the package pg. Install it: npm install pg', { cause });
   }
 }

@@ -1,6 +1,7 @@
 import {
   ConflictError,
   CorruptError,
+  codeOf,
   InvalidInputError,
   messageOf,
   SavestateError,
@@ -20,10 +21,6 @@ const CONNECTION_MESSAGES =
   /Connection terminated|timeout exceeded when trying to connect|timeout expired|Query read timeout|not queryable|Client was closed/;
 
 const SQLSTATE = /^[0-9A-Z]{5}$/;
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-}
 
 /** The server's own verdict; undefined if the error came from the network or the client. */
 export function sqlState(error: unknown): string | undefined {

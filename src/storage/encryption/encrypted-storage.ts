@@ -1,5 +1,6 @@
 import { ClosedError, hasErrorCode, isLost } from '../../core/errors.ts';
 import type { CheckpointId, SessionId } from '../../core/record/id.ts';
+import { UnderWay } from '../../core/time/under-way.ts';
 import type { Chunk, Digest } from '../../core/tree/chunk.ts';
 import { Breather } from '../breather.ts';
 import type {
@@ -60,7 +61,7 @@ export class EncryptedStorage implements ChunkStorage {
   readonly #door: VaultDoor;
   readonly #locks: LockFinder;
   readonly #chunks: ChunkReader;
-  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #underWay = new UnderWay();
   #isClosed = false;
 
   constructor(inner: ChunkStorage, keys: Keys, keyFor: ((sessionId: string) => string) | undefined) {
@@ -80,9 +81,7 @@ export class EncryptedStorage implements ChunkStorage {
   async commit(commit: Commit): Promise<CommitResult> {
     if (this.#isClosed) throw new ClosedError('The storage is closed.');
     checkCommit(commit);
-    const work = this.#door.through((vault) => this.#commit(vault, commit));
-    this.#underWay.add(work);
-    return work.finally(() => this.#underWay.delete(work));
+    return this.#underWay.add(this.#door.through((vault) => this.#commit(vault, commit)));
   }
 
   async #commit(vault: Vault, commit: Commit): Promise<CommitResult> {
@@ -284,7 +283,7 @@ export class EncryptedStorage implements ChunkStorage {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.allSettled(this.#underWay);
+    await this.#underWay.settled();
     await this.#inner.close();
   }
 

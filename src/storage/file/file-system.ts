@@ -1,3 +1,4 @@
+import { codeOf } from '../../core/errors.ts';
 /** One name in a folder. `other` is what a store never holds: symbolic links, sockets, devices. */
 export type FolderEntry = { readonly name: string; readonly kind: 'file' | 'folder' | 'other' };
 
@@ -42,5 +43,5 @@ export interface FileSystem {
 
 /** Whether a failure of a FileSystem has one of these codes. */
 export function hasFileCode(error: unknown, ...codes: readonly string[]): boolean {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' && codes.includes(error.code);
+  return codes.includes(codeOf(error) ?? '');
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { InvalidInputError, messageOf, StorageError } from '../../core/errors.ts';
+import { codeOf, InvalidInputError, messageOf, StorageError } from '../../core/errors.ts';
 import { checkValue, filledString } from '../../core/options.ts';
 import type { ObjectStore, StoredObject } from './object-store.ts';
 
@@ -81,7 +81,7 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 function undefinedIfAbsent(error: unknown): undefined {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+  if (codeOf(error) === 'ENOENT') return undefined;
   throw error;
 }
 

@@ -3,6 +3,7 @@ import { CorruptError, StorageError, UnsupportedError } from '../../core/errors.
 import { describeValue } from '../../core/options.ts';
 import { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
+import { UnderWay } from '../../core/time/under-way.ts';
 import type { ChunkContent } from '../../core/tree/chunk.ts';
 import type { JsonValue } from '../../core/value/json.ts';
 import type {
@@ -29,7 +30,7 @@ export class WholeCheckpointStorage extends InMemoryCheckpointStorage {
   override readonly kind = 'whole-checkpoint';
   readonly #inner: CheckpointStorage;
   readonly #codec: StateCodec;
-  readonly #underWay = new Set<Promise<CommitResult>>();
+  readonly #underWay = new UnderWay();
   /** Sessions that were looked for in the inner storage. */
   readonly #sessions = new Map<string, Promise<void>>();
 
@@ -41,9 +42,7 @@ export class WholeCheckpointStorage extends InMemoryCheckpointStorage {
   }
 
   override commit(commit: Commit): Promise<CommitResult> {
-    const storing = this.#commit(commit).finally(() => this.#underWay.delete(storing));
-    this.#underWay.add(storing);
-    return storing;
+    return this.#underWay.add(this.#commit(commit));
   }
 
   async #commit(commit: Commit): Promise<CommitResult> {
@@ -186,7 +185,7 @@ export class WholeCheckpointStorage extends InMemoryCheckpointStorage {
   }
 
   override async close(): Promise<void> {
-    await Promise.allSettled(this.#underWay);
+    await this.#underWay.settled();
     await super.close();
     await this.#inner.close?.();
   }

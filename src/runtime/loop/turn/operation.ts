@@ -2,6 +2,7 @@ import { ClosedError, InvalidInputError } from '../../../core/errors.ts';
 import { callback, checkOptions, checkValue, type OptionChecks, oneOf } from '../../../core/options.ts';
 import { type CheckpointId, name } from '../../../core/record/id.ts';
 import { findLeftOut } from '../../../core/secret/left-out.ts';
+import { UnderWay } from '../../../core/time/under-way.ts';
 import { type InputDigest, isSameInput } from '../../../manager/effect/input-digest.ts';
 import type { StepAttempt } from '../../../manager/effect/step.ts';
 import type { MadeCall, WorkCall } from '../../run/work.ts';
@@ -215,21 +216,6 @@ export class Operations {
       if (isStopping()) throw error;
       return errorText(error);
     }
-  }
-}
-
-/** What was begun inside of something that is to end after it. */
-export class UnderWay {
-  readonly #open = new Set<Promise<unknown>>();
-
-  add<Result>(work: Promise<Result>): Promise<Result> {
-    this.#open.add(work);
-    return work.finally(() => this.#open.delete(work));
-  }
-
-  /** Resolves when nothing is under way any more, whatever came of it. */
-  async settled(): Promise<void> {
-    while (this.#open.size > 0) await Promise.allSettled(this.#open);
   }
 }
 

@@ -1,4 +1,4 @@
-import { InvalidInputError, messageOf } from '../../../core/errors.ts';
+import { codeOf, InvalidInputError, messageOf } from '../../../core/errors.ts';
 import { digestText } from '../../../core/tree/chunk.ts';
 import type { InputDigest } from '../../../manager/effect/input-digest.ts';
 import type { RequestAnswer } from '../../run/request-answers.ts';
@@ -126,7 +126,7 @@ export function failed(name: string, message: string): Failed {
 /** An error as data. */
 export function toStepError(error: unknown): StepError {
   const { name, message } = error instanceof Error ? error : { name: 'Error', message: messageOf(error) };
-  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  const code = codeOf(error);
   const digest = digestText(JSON.stringify([name, code ?? null, message])).slice(0, 16);
   return { name, message, ...(code !== undefined && { code }), digest };
 }
