@@ -35,7 +35,7 @@ const CHUNKS: readonly (readonly [name: string, sources: RegExp])[] = [
   ['records', /^adapter\/langgraph\/record\/(graph-header|thread-session|write-record)\.ts$/],
   [
     'view',
-    /^(view\/(checkpoint-output|label|list-sessions|messages|protecting|state-view)|manager\/branch\/notes)\.ts$/,
+    /^(view\/(checkpoint-output|label|list-sessions|messages|protecting|state-view|tail)|manager\/branch\/notes|server\/http\/package-folder)\.ts$/,
   ],
   ['program', /^cli\/run-main\.ts$/], // all that --help needs
   [

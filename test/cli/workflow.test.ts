@@ -11,6 +11,8 @@ import {
 import { basename, dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { RequestAnswers } from '../../src/runtime/run/request-answers.ts';
+import { APPROVALS } from '../../src/runtime/workflow/step/approvals.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { LATER } from '../support/later.ts';
 import { json, ok, type Ran, run } from './support/cli.ts';
@@ -71,6 +73,16 @@ describe.concurrent('workflows', () => {
       sessionId: 'bob',
       status: 'completed',
     });
+    await run(['run', 'packing.yaml', '-s', 'cem', ...INPUT], { folder });
+    const storage = new SqliteCheckpointStorage({ path: join(folder, '.savestate', 'checkpoints.db') });
+    const manager = new CheckpointManager({ storage });
+    const given = { sessionId: 'cem', requestId: 'agree', answer: 'approve', by: 'eve' };
+    await new RequestAnswers(manager, APPROVALS).give(given);
+    await manager.close();
+    await run(['run', 'packing.yaml', '-s', 'dan', ...INPUT], { folder });
+    // What was answered elsewhere is asked by nobody any more.
+    expect((await json('continue', ['--answer', 'agree=approve'], { folder })).sessionId).toBe('dan');
+    expect((await json('continue', ['-s', 'cem'], { folder })).status).toBe('completed');
   });
 
   test('[cli.24] an answer to a run whose workflow was changed is refused with it, and not kept', async () => {

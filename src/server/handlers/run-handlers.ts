@@ -4,26 +4,14 @@ import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import { readLive } from '../../manager/revision/rounds.ts';
 import { fieldsOf } from '../../manager/revision/transcript.ts';
-import { CHAT } from '../../runtime/chat/chat-kind.ts';
-import { FLEET } from '../../runtime/fleet/fleet-kind.ts';
 import type { FleetRecord } from '../../runtime/fleet/fleet-state.ts';
-import { type AnyRequest, RequestAnswers, type RequestForm } from '../../runtime/run/request-answers.ts';
-import { APPROVALS } from '../../runtime/workflow/step/approvals.ts';
+import { type AnyRequest, RequestAnswers } from '../../runtime/run/request-answers.ts';
 import type { RunState } from '../../runtime/workflow/step/run-state.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import { type RankedSession, rankSessions } from '../../view/list-sessions.ts';
+import { findOpenRequests, REQUEST_FORMS, type RunKind, type RunPlace, runKindOf } from '../../view/requests.ts';
 import type { Call, Handlers } from './call.ts';
 import { checkInside, headOf, openRefs } from './session-refs.ts';
-
-type RunKind = 'group_chat' | 'fleet' | 'workflow_run';
-type AnyForm = RequestForm<unknown, AnyRequest>;
-
-/** How each kind of run holds what it asks. */
-const FORMS: Readonly<Record<RunKind, AnyForm>> = {
-  group_chat: CHAT.requests as unknown as AnyForm,
-  fleet: FLEET.requests as unknown as AnyForm,
-  workflow_run: APPROVALS as unknown as AnyForm,
-};
 
 const DEFAULT_RUNS = 50;
 /** Those who wait for somebody are among the sessions that were used last. */
@@ -47,7 +35,7 @@ export const RUN_HANDLERS = {
     const session = await openRefs(manager, params.session);
     const { answer, by, value, branch = session.current } = body;
     const state = await states.load(headOf(session, branch));
-    const answers = new RequestAnswers(manager, FORMS[openKind(state, params.session)]);
+    const answers = new RequestAnswers(manager, REQUEST_FORMS[openKind(state, params.session)]);
     const given = { sessionId: session.sessionId, branch, requestId: params.request, answer, by };
     return answers.give({ ...given, ...(value !== undefined && { value }) });
   },
@@ -57,7 +45,7 @@ export const RUN_HANDLERS = {
     for await (const { head, branch, newestId } of readHeads(call, (status) => status !== undefined, cursor)) {
       if (items.length === limit) return { items, next: newestId };
       const state = await call.states.load(head.id);
-      const kind = kindOf(state);
+      const kind = runKindOf(state);
       if (kind !== undefined && (wanted === undefined || kind === wanted))
         items.push((await describeRun(call.manager, { head, branch, state, kind })).run);
     }
@@ -97,13 +85,8 @@ async function startRun({ manager, teamRuns, params, body }: Call<'POST /v1/sess
   return teamRuns.start({ sessionId, ...origin, ...wanted }, () => manager.engine.ports.now());
 }
 
-function kindOf(state: unknown): RunKind | undefined {
-  const { kind } = fieldsOf(state);
-  return typeof kind === 'string' && Object.hasOwn(FORMS, kind) ? (kind as RunKind) : undefined;
-}
-
 function openKind(state: unknown, sessionId: string): RunKind {
-  const kind = kindOf(state);
+  const kind = runKindOf(state);
   if (kind !== undefined) return kind;
   throw new UnsupportedError(`Session "${sessionId}" is not the run of a workflow, a fleet or a group chat.`);
 }
@@ -132,23 +115,20 @@ async function openHead(manager: CheckpointManager, { id, heads }: RankedSession
 
 type Run = { readonly head: Checkpoint; readonly branch: string; readonly state: unknown; readonly kind: RunKind };
 
-type Place = { readonly sessionId: string; readonly branch: string; readonly state: unknown };
-
 /** Whether all that a run asked is answered, and the run has not taken the answers yet. */
-export async function isAnswered(manager: CheckpointManager, { state, ...place }: Place): Promise<boolean> {
-  const kind = kindOf(state);
-  const { open, unheard } = kind === undefined ? NOTHING_ASKED : await findAsked(manager, { ...place, state, kind });
+export async function isAnswered(manager: CheckpointManager, place: RunPlace): Promise<boolean> {
+  const { open, unheard } = await findAsked(manager, place);
   return open.size === 0 && unheard > 0;
 }
 
-const NOTHING_ASKED = { open: new Set<string>(), unheard: 0 };
-
 /** Which requests of a run are open, and of how many it does not have the answer yet. */
-async function findAsked(manager: CheckpointManager, { state, kind, ...place }: Place & { readonly kind: RunKind }) {
-  const form = FORMS[kind];
-  const open = new Set((await new RequestAnswers(manager, form).unanswered(place, state)).map(({ id }) => id));
-  const asked = Object.values(form.requestsOf(state));
-  return { open, unheard: asked.filter(({ id }) => form.answerOf(state, id) === undefined).length };
+async function findAsked(manager: CheckpointManager, place: RunPlace) {
+  const open = new Set((await findOpenRequests(manager, place)).map(({ id }) => id));
+  const { state } = place;
+  const kind = runKindOf(state);
+  const form = kind && REQUEST_FORMS[kind];
+  const asked = Object.values(form?.requestsOf(state) ?? {});
+  return { open, unheard: asked.filter(({ id }) => form?.answerOf(state, id) === undefined).length };
 }
 
 /** A run, and those of its requests that are open. */
@@ -156,7 +136,7 @@ async function describeRun(manager: CheckpointManager, { head, branch, state, ki
   const { workflow, fleet, chat } = fieldsOf(state);
   const title = { workflow_run: workflow, fleet: fieldsOf(fleet).task, group_chat: fieldsOf(chat).problem }[kind];
   const place = { sessionId: head.sessionId, branch };
-  const { open, unheard } = await findAsked(manager, { ...place, state, kind });
+  const { open, unheard } = await findAsked(manager, { ...place, state });
   const run = {
     ...place,
     kind,
@@ -184,18 +164,18 @@ async function listPending(
   branch: string,
 ) {
   const state = await states.load(head.id);
-  const kind = kindOf(state);
+  const kind = runKindOf(state);
   if (kind === undefined) return [];
-  const pending = await new RequestAnswers(manager, FORMS[kind]).pending({ sessionId: head.sessionId, branch });
-  return pending.map((request) => toRequest({ head, branch, state, kind }, request));
+  const open = await findOpenRequests(manager, { sessionId: head.sessionId, branch, state });
+  return open.map((request) => toRequest({ head, branch, state, kind }, request));
 }
 
 /** What was asked in a run, with the answers there are: in the state, or left beside it. */
 async function listAsks(manager: CheckpointManager, run: Run) {
   const { head, branch, state, kind } = run;
-  const answers = new RequestAnswers(manager, FORMS[kind]);
+  const answers = new RequestAnswers(manager, REQUEST_FORMS[kind]);
   const place = { sessionId: head.sessionId, branch };
-  const requests = Object.values(FORMS[kind].requestsOf(state));
+  const requests = Object.values(REQUEST_FORMS[kind].requestsOf(state));
   return Promise.all(
     requests.map(async (request) => {
       const answer = await answers.find(place, state, request.id);
@@ -210,7 +190,7 @@ function toRequest({ head, branch, kind: from }: Run, request: AnyRequest) {
   const { id, options, deadlineMs, onTimeout } = request;
   const { kind = 'approval', agent, path, message, prompt, askedAtMs } = fieldsOf(request);
   const more = Object.entries(request).filter(([field]) => !KNOWN.has(field));
-  const needs = FORMS[from].needsOf?.(request) ?? {};
+  const needs = REQUEST_FORMS[from].needsOf?.(request) ?? {};
   const texts = { agent, path } as { readonly agent?: string; readonly path?: string };
   return {
     sessionId: head.sessionId,

@@ -1,5 +1,6 @@
 import { InvalidInputError } from '../../../core/errors.ts';
-import { fieldsOf } from '../../../manager/revision/transcript.ts';
+import type { Checkpoint } from '../../../core/record/checkpoint.ts';
+import type { CheckpointManager } from '../../../manager/checkpoint-manager.ts';
 import type { Command, OpenStorage } from '../../base/command.ts';
 import { formatFlags } from '../../base/command-input.ts';
 import { parseAnswers, TALK_OPTIONS, WORKFLOW_OPTION } from '../../team/talk-options.ts';
@@ -51,7 +52,7 @@ async function refuseAmbiguous({ manager }: OpenStorage, last: string, ids: read
   for (const status of WAITING)
     for (const { id, sessionId } of (await manager.list({ status }, { limit: MAX_LOOKED_AT })).checkpoints) {
       const head = await manager.open({ sessionId, at: '@' }).catch(() => undefined); // not readable: not in the way
-      if (head?.id === id && asks(await manager.load(id), ids)) asking.add(sessionId);
+      if (head?.id === id && (await asks(manager, head, ids))) asking.add(sessionId);
     }
   if (asking.size < 2) return;
   const names = [...asking].toSorted().join(', ');
@@ -61,11 +62,13 @@ async function refuseAmbiguous({ manager }: OpenStorage, last: string, ids: read
   );
 }
 
-/** Whether a run asks one of these: a workflow, a fleet or a group chat. */
-function asks(state: unknown, ids: readonly string[]): boolean {
-  const { requests, fleet, chat } = fieldsOf(state);
-  const open = [...Object.values(fieldsOf(requests)), ...Object.values(fieldsOf(fieldsOf(fleet).requests))]
-    .concat(fieldsOf(chat).pendingInput ?? [])
-    .map(fieldsOf);
-  return open.some(({ id, answer }) => answer === undefined && ids.some((wanted) => wanted === id));
+/** Whether a run still asks one of these. */
+async function asks(
+  manager: CheckpointManager,
+  { id, sessionId }: Checkpoint,
+  ids: readonly string[],
+): Promise<boolean> {
+  const { findOpenRequests } = await import('../../../view/requests.ts');
+  const place = { sessionId, branch: await manager.currentBranch(sessionId), state: await manager.load(id) };
+  return (await findOpenRequests(manager, place)).some((request) => ids.includes(request.id));
 }
