@@ -6,6 +6,8 @@ import type { SessionId } from '../../core/record/id.ts';
 import { createChunk, type Digest } from '../../core/tree/chunk.ts';
 import { CheckpointManager } from '../../manager/checkpoint-manager.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
+import { encrypted } from '../../storage/encryption/encrypted.ts';
+import { Keyring } from '../../storage/encryption/keyring.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { storageContract } from '../../testing/storage-contract.ts';
 import { createServer } from '../server.ts';
@@ -136,4 +138,23 @@ describe('a reply has its bounds', () => {
       expect(reached).toHaveLength(41);
     },
   );
+});
+
+test('[encryption.4] what a removed key protected is told through a server, too', async () => {
+  const below = new InMemoryCheckpointStorage();
+  const ring = Keyring.create().add('ann');
+  const keyFor = () => 'ann';
+  const before = new CheckpointManager({ storage: encrypted(below, { keys: ring, keyFor }) });
+  await before.save({ n: 1 }, { sessionId: 'chat', userId: 'ann' });
+  const manager = new CheckpointManager({ storage: encrypted(below, { keys: ring.remove('ann'), keyFor }) });
+  const server = createServer(manager, { token: 'a token of a test' });
+  const client = createClient('http://localhost', { token: 'a token of a test', fetch: server.fetch });
+  const remote = createRemoteStorage(client, await client.request('GET /v1/server'));
+  const there = new CheckpointManager({ storage: remote });
+  expect(await there.forgetUser('ann', { dryRun: true })).toMatchObject({ checkpoints: 0, unreadable: ['chat'] });
+  expect(await there.verify()).toMatchObject({
+    status: 'forgotten',
+    forgotten: [{ sessionId: 'chat', checkpoints: 1 }],
+  });
+  await server.close();
 });

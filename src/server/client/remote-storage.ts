@@ -18,7 +18,8 @@ const READS = [
   'readEffects',
 ];
 const CHANGES = ['deleteCheckpoints', 'deleteSession'];
-const OFFERED: ReadonlySet<string> = new Set(['foldTombstones', 'dropEffects']);
+const OFFERED_READS: ReadonlySet<string> = new Set(['now', 'countForgotten']);
+const OFFERED_CHANGES: ReadonlySet<string> = new Set(['foldTombstones', 'dropEffects']);
 
 /** Chunks that are asked for at once: few enough for any body. */
 const ASK_AT_ONCE = 5_000;
@@ -39,8 +40,8 @@ export function createRemoteStorage(client: Client, { kind, limits, offers }: Re
   const change = (name: string, given: readonly unknown[], signal?: AbortSignal) =>
     guarded(() => changes.run(() => ask('POST /v1/storage/change', bodyOf(name, given), signal)));
   const methods = {
-    ...toMethods([...READS, ...offers.filter((name) => name === 'now')], read),
-    ...toMethods([...CHANGES, ...offers.filter((name) => OFFERED.has(name))], change),
+    ...toMethods([...READS, ...offers.filter((name) => OFFERED_READS.has(name))], read),
+    ...toMethods([...CHANGES, ...offers.filter((name) => OFFERED_CHANGES.has(name))], change),
     readChunks: (digests: readonly Digest[]) =>
       readAll(digests, async (rest) => (await read('readChunks', [rest])) as (Chunk | null)[]),
     readReachable: (digests: readonly Digest[]) =>
@@ -164,6 +165,7 @@ const STORAGE_RESULTS: { readonly [method: string]: z.ZodType } = {
   checkIntegrity: texts,
   stats: z.object({ checkpoints: count, tombstones: count, chunks: count, sessions: count, bytes: count }),
   now: z.number(),
+  countForgotten: z.array(z.object({ sessionId: text, checkpoints: count, forgotten: count })),
   commit: z.object({ status: z.enum(['stored', 'duplicate']), id: text.optional() }),
   deleteCheckpoints: texts,
   foldTombstones: texts,

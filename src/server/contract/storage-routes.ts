@@ -68,6 +68,7 @@ const reads = {
   checkIntegrity: z.tuple([]),
   stats: z.tuple([]),
   now: z.tuple([]),
+  countForgotten: z.tuple([query.omit({ limit: true, after: true, offset: true })]),
 };
 
 const changes = {

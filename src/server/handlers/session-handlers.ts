@@ -31,7 +31,9 @@ export const SESSION_HANDLERS = {
       ...withoutUndefined({ team: teamRuns.label }),
       hasWatch: watch !== undefined,
       limits,
-      offers: (['foldTombstones', 'dropEffects', 'now'] as const).filter((name) => storage[name] !== undefined),
+      offers: (['foldTombstones', 'dropEffects', 'now', 'countForgotten'] as const).filter(
+        (name) => storage[name] !== undefined,
+      ),
     };
   },
   'GET /v1/sessions': listSessions,
