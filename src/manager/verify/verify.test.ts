@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { CorruptError } from '../../core/errors.ts';
 import type { Chunk, Digest } from '../../core/tree/chunk.ts';
-import type { EffectRow } from '../../storage/contract.ts';
+import type { CheckpointQuery, CheckpointRow, EffectRow } from '../../storage/contract.ts';
 import { InMemoryCheckpointStorage } from '../../storage/memory/memory-storage.ts';
 import { CheckpointManager } from '../checkpoint-manager.ts';
 
@@ -54,3 +55,22 @@ test.each([false, true])(
     });
   },
 );
+
+/** Its list has lost a checkpoint that cannot be read either. */
+class UnreadableStorage extends InMemoryCheckpointStorage {
+  override async listCheckpoints(query: CheckpointQuery): Promise<CheckpointRow[]> {
+    return (await super.listCheckpoints(query)).slice(0, -1);
+  }
+  override async readCheckpoint(): Promise<never> {
+    throw new CorruptError('The page is damaged.');
+  }
+}
+
+test('[durability.2] a name whose checkpoint cannot be read has one finding, which does not say that it is absent', async () => {
+  const storage = new UnreadableStorage();
+  const manager = new CheckpointManager({ storage });
+  await manager.save({ n: 1 }, { sessionId: 'trip' });
+  expect((await manager.verify()).findings).toEqual([
+    { subject: 'branch "main" of session "trip"', problem: 'The page is damaged.' },
+  ]);
+});

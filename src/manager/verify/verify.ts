@@ -47,6 +47,12 @@ export async function verify(
   return new Verification(engine).run(readData);
 }
 
+/** Says of a record that it cannot be read, which was noted. */
+const UNREADABLE = Symbol('unreadable');
+type Unread = typeof FORGOTTEN | typeof UNREADABLE;
+
+const isUnread = (found: unknown): found is Unread => typeof found === 'symbol';
+
 type Known = { readonly digest: Digest; readonly sessionId: SessionId; readonly isDeleted: boolean };
 
 /** So many checkpoints are remembered, however many there are; others are read again. */
@@ -124,18 +130,15 @@ class Verification {
   }
 
   /** Of a session; whether it is there at all, also if its key was removed. */
-  async #find(subject: string, id: CheckpointId, of: SessionId): Promise<Known | typeof FORGOTTEN | undefined> {
+  async #find(subject: string, id: CheckpointId, of: SessionId): Promise<Known | Unread | undefined> {
     const known = this.#recent.get(id);
     if (known !== undefined) return known;
-    return this.#findings.attempt(subject, () =>
-      this.#engine.storage.readCheckpoint(id).catch((error: unknown) => this.#noteForgotten(of, error)),
-    );
-  }
-
-  #noteForgotten(sessionId: SessionId, error: unknown): typeof FORGOTTEN {
-    if (!isForgotten(error)) throw error;
-    this.#findings.forget(sessionId);
-    return FORGOTTEN;
+    try {
+      return await this.#engine.storage.readCheckpoint(id);
+    } catch (error) {
+      this.#findings.note(subject, error, of);
+      return isForgotten(error) ? FORGOTTEN : UNREADABLE;
+    }
   }
 
   /** Parents come first, so what is wrong with this one's is known. */
@@ -146,6 +149,7 @@ class Verification {
     if (this.#damaged.has(parentId)) this.#damaged.add(id); // the finding is the parent's
     const row = await this.#find(subject, parentId, sessionId);
     if (row === FORGOTTEN) return this.#findings.forget(sessionId, 1);
+    if (row === UNREADABLE) return;
     const absent = row === undefined ? 'is missing' : 'was deleted';
     if (row?.isDeleted !== false) this.#findings.add(subject, `${problem} its parent ${parentId}, which ${absent}`);
   }
@@ -154,7 +158,7 @@ class Verification {
     if (parentId === undefined) return;
     const subject = `checkpoint ${id}`;
     const found = await this.#find(subject, parentId, sessionId);
-    if (found === FORGOTTEN) return;
+    if (isUnread(found)) return;
     if (found === undefined) this.#findings.add(subject, `its parent ${parentId} is missing`);
     else if (found.digest !== header.parentDigest)
       this.#findings.add(subject, `the chain is broken: its parent ${parentId} is not the one it was saved on`);
@@ -220,7 +224,7 @@ class Verification {
     const sound = await this.#findings.attempt(subject, () => checkRef(ref));
     if (sound === undefined || !isProtecting(ref.kind)) return;
     const row = await this.#find(subject, ref.target as CheckpointId, ref.sessionId);
-    if (row === FORGOTTEN) return;
+    if (isUnread(row)) return;
     if (row?.isDeleted !== false) this.#findings.add(subject, `it points at ${ref.target}, which is not there`);
     else if (row.sessionId !== ref.sessionId)
       this.#findings.add(subject, `it points at ${ref.target}, which is of session "${row.sessionId}"`);
