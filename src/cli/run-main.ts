@@ -42,10 +42,17 @@ async function runCommand(
   const terminal = createTerminal(host, { color: globals.color });
   const context = new Context({ program: PROGRAM, terminal, globals, env: host.env, folder: host.cwd(), signal });
   if (command.isPassedOn !== true) for (const slip of describeSlips(host.env)) context.say(slip);
+  let isDone = false;
   try {
-    return await command.run(context, input);
+    const exitCode = await command.run(context, input);
+    isDone = true;
+    return exitCode;
   } finally {
-    await context.close();
+    await context.close().catch((error: unknown) => {
+      if (!isDone) return; // why it failed says more
+      if (!(error instanceof SavestateError) || error.details.isSaved !== true) throw error;
+      context.say(error.message);
+    });
   }
 }
 

@@ -65,6 +65,17 @@ describe.concurrent('fork', () => {
     expect(await ok(args, { folder })).toContain("the agents' own copies: $.agents.bob.histories.c[0].");
   });
 
+  test('[cli.10] what cannot be noted for undo is done all the same, and says so', async () => {
+    const { folder } = await chat.copy();
+    writeFileSync(join(folder, 'file'), '');
+    const { code, stdout, stderr } = await run(['tag', 'kept'], {
+      folder,
+      env: { XDG_STATE_HOME: join(folder, 'file') },
+    });
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('is tagged "kept"') });
+    expect(stderr).toContain('It was done, and "savestate undo" cannot take it back');
+  });
+
   test('[cli.10] takes a JSON Patch from a file or a pipe, and refuses what is none', async () => {
     const { folder } = await chat.copy();
     const patch = [{ op: 'replace', path: '/tone', value: 'short' }];

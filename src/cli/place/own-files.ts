@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { CorruptError } from '../../core/errors.ts';
+import { CorruptError, messageOf } from '../../core/errors.ts';
 import { type CheckpointId, isCheckpointId } from '../../core/record/id.ts';
 import { makeFolder } from '../../storage/make-folder.ts';
 
@@ -112,14 +112,18 @@ async function openJournal(context: OwnFolder): Promise<LinesFile> {
   return new LinesFile(join(await context.stateFolder(), 'operations.jsonl'));
 }
 
-/** Notes an operation, so that it can be undone, or with its id how else one is undone. Returns its id. */
+/** Notes an operation, which was done, so that it can be undone, or with its id how else one is undone. Returns its id. */
 export async function noteOperation(
-  context: OwnFolder,
+  context: OwnFolder & { say(text: string): void },
   operation: Pick<Operation, 'sessionId' | 'summary' | 'undo'>,
   id = randomBytes(4).toString('hex'),
 ): Promise<string> {
   const whole: Operation = { id, at: new Date().toISOString(), ...operation };
-  (await openJournal(context)).add(JSON.stringify(whole));
+  try {
+    (await openJournal(context)).add(JSON.stringify(whole));
+  } catch (error) {
+    context.say(`It was done, and "savestate undo" cannot take it back: ${messageOf(error)}`);
+  }
   return id;
 }
 

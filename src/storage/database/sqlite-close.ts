@@ -26,7 +26,7 @@ export async function closeEmptied(db: SqlDatabase, { path, hasWritten }: Closin
 function fullAtClose(cause: unknown, path: string): StorageError {
   return new StorageError(
     `The disk is full, so the log of ${path} could not be copied into it. Everything saved is safe: keep ${path}-wal beside it, free some space, and open it again.`,
-    { cause, details: { path } },
+    { cause, details: { path, isSaved: true } },
   );
 }
 
