@@ -4,7 +4,7 @@ import { isConnectionLoss, isRefusal, isTaken, toSavestateError } from '../../da
 import type { Doubt } from '../../database/retry.ts';
 import { checkCommit } from '../../sql-text.ts';
 import type { PostgresConnection } from '../schema/postgres-connection.ts';
-import { countTogether, encodeBatch, encodePlainSave, sizeOf } from './encoded-commit.ts';
+import { countTogether, encodeBatch, encodePlain, type PlainCommit, sizeOf } from './encoded-commit.ts';
 import { isIdUsed, type Refused, refusalOf, type Verdict, wasStored } from './outcome.ts';
 
 /** Batches under way at once. A server syncs once for all that commit at the same time, so a few are enough. */
@@ -29,10 +29,13 @@ const COMMIT = {
   sql: 'SELECT {s}.commit_batch($1, $2, $3, $4, $5, $6, $7) AS verdict',
 };
 
-const SAVE = {
-  name: 'savestate save',
-  sql: `SELECT {s}.save_one(${Array.from({ length: 23 }, (_, at) => `$${at + 1}`).join(', ')}) AS stored`,
-};
+/** Functions for one plain commit; each takes tenant and role first. */
+const PLAIN = { save: describeCall('save', 'save_one', 23), record: describeCall('record', 'record_one', 19) };
+
+function describeCall(name: string, of: string, count: number) {
+  const places = Array.from({ length: count }, (_, at) => `$${at + 1}`);
+  return { name: `savestate ${name}`, sql: `SELECT {s}.${of}(${places.join(', ')}) AS stored` };
+}
 
 /** Group commit: sessions are spread over a few lanes, so that each one's commits stay in order and all share transactions. */
 export class CommitLanes {
@@ -111,22 +114,22 @@ export class CommitLanes {
     lane.waiting = lane.waiting.filter(({ sinceMs }) => sinceMs > beforeMs);
   }
 
-  /** Nearly every commit is a plain save; what is refused is sent again in full, to learn why. */
+  /** Nearly every commit is a plain save or step; what is refused is sent again in full, to learn why. */
   async #send(batch: readonly Waiting[], doubt: Doubt): Promise<Verdict> {
     const [first] = batch;
-    const plain = batch.length === 1 && first !== undefined ? encodePlainSave(first.commit) : undefined;
+    const plain = batch.length === 1 && first !== undefined ? encodePlain(first.commit) : undefined;
     if (plain !== undefined && (await this.#sendPlain(plain, doubt))) return { status: 'stored' };
     const encoded = encodeBatch(batch.map(({ commit }) => commit));
     const [row] = await this.#connection.call<{ verdict: Verdict }>(COMMIT, encoded, doubt);
     return (row as { verdict: Verdict }).verdict;
   }
 
-  async #sendPlain(plain: readonly unknown[], doubt: Doubt): Promise<boolean> {
+  async #sendPlain({ kind, values }: PlainCommit, doubt: Doubt): Promise<boolean> {
     try {
-      const [row] = await this.#connection.call<{ stored: boolean }>(SAVE, plain, doubt);
+      const [row] = await this.#connection.call<{ stored: boolean }>(PLAIN[kind], values, doubt);
       return row?.stored === true;
     } catch (error) {
-      if (isTaken(error)) return false; // its id or key
+      if (isTaken(error)) return false; // its id, key or place
       throw error;
     }
   }

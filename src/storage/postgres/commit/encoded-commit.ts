@@ -62,8 +62,7 @@ function encodeExpectation({ branch, ordinal, expect }: NewEffect, at: number): 
 
 /** The head that a branch is about to move from needs no look: what a branch points at cannot have been deleted. */
 function requiredIds({ requires = [], refs = [] }: Commit): readonly string[] {
-  const heads = new Set(refs.flatMap(({ kind, expect }) => (kind === 'branch' ? expect : [])));
-  return requires.filter((id) => !heads.has(id));
+  return requires.filter((id) => !refs.some(({ kind, expect }) => kind === 'branch' && expect === id));
 }
 
 /** The checkpoint that a commit builds on, and the digest that it must have. */
@@ -90,12 +89,12 @@ function encodeCheckpoint({ header, body, digest, root }: NewCheckpoint): object
   };
 }
 
-function encodeRef(sessionId: SessionId, { kind, name, expect, target }: RefChange): object {
+function encodeRef(sessionId: SessionId, { kind, name, expect, target }: RefChange) {
   const mark = target === null ? null : refCheck({ sessionId, kind, name, target });
   return { kind, name, target, mark, due: kind === 'due' ? target : undefined, expect };
 }
 
-function encodeEffect(effect: EffectRow): object {
+function encodeEffect(effect: EffectRow) {
   const { sessionId, branch, ordinal, digest, body, result } = effect;
   return {
     session: sessionId,
@@ -123,34 +122,74 @@ function encodeChunks(chunks: readonly Chunk[]): [Digest[], (string | null)[], s
 /** More than this a set does faster than a loop. */
 const MAX_PLAIN_CHUNKS = 16;
 
-/**
- * The arguments of `save_one` after tenant and role. Undefined for a commit that is not what nearly every one is: a checkpoint, maybe
- * with a few chunks, that moves its branch from a known head, maybe under a lease, or with a look at its log.
- */
-export function encodePlainSave(commit: Commit): unknown[] | undefined {
+/** A commit that a function of its own does, and the arguments after tenant and role. */
+export type PlainCommit = { readonly kind: 'save' | 'record'; readonly values: readonly unknown[] };
+
+/** Undefined for a commit that is not what nearly every one is, so that `commit_batch` must do it. */
+export function encodePlain(commit: Commit): PlainCommit | undefined {
   const { checkpoint, chunks = [], effects = [] } = commit;
-  if (checkpoint === undefined || effects.length > 0 || chunks.length > MAX_PLAIN_CHUNKS) return undefined;
-  const places = requiredIds(commit).length === 0 ? findPlaces(commit, checkpoint) : undefined;
-  if (places === undefined) return undefined;
-  const { header, digest, body, root } = checkpoint;
-  const { id, branch, timestampMs, type, status, agentId, userId, idempotencyKey } = header;
-  const mark = refCheck({ sessionId: commit.sessionId, kind: 'branch', name: branch, target: id });
-  const { expect, lease, log } = places;
-  const place = [commit.sessionId, branch, expect, mark, lease, log, findParent(commit)?.digest ?? null];
-  const described = [id, timestampMs, type, status, agentId, userId, idempotencyKey].map((value) => value ?? null);
-  const sealed = [digest, encodeRefs(root.refs), encodeText(body), encodeText(root.text)];
-  return [...place, ...described, ...sealed, ...encodeChunks(chunks)];
+  if (chunks.length > MAX_PLAIN_CHUNKS || requiredIds(commit).length > 0) return undefined;
+  const [effect] = effects;
+  if (checkpoint !== undefined) return effect === undefined ? encodePlainSave(commit, checkpoint) : undefined;
+  return effect !== undefined && effects.length === 1 ? encodePlainRecord(commit, effect) : undefined;
 }
 
-/** Where the branch must be, its lease, and its log (empty: nowhere; null: anywhere); undefined if there is more to the changes than that. */
-function findPlaces({ refs = [] }: Commit, { header: { id, branch } }: NewCheckpoint) {
+/**
+ * The arguments of `save_one`: a checkpoint, maybe with a few chunks, that moves its branch from a known head, maybe under a lease,
+ * or with a look at its log (empty: nowhere; null: anywhere).
+ */
+function encodePlainSave(commit: Commit, { header, digest, body, root }: NewCheckpoint): PlainCommit | undefined {
+  const { id, branch, timestampMs, type, status, agentId, userId, idempotencyKey } = header;
+  const { sessionId, refs = [], chunks = [] } = commit;
   const move = refs.find(({ kind, target }) => kind === 'branch' && target === id);
+  const places = findPlaces(refs, branch, move);
+  if (places === undefined || places.branch !== null || typeof move?.expect !== 'string') return undefined;
+  const mark = refCheck({ sessionId, kind: 'branch', name: branch, target: id });
+  const place = [sessionId, branch, move.expect, mark, places.lease, places.log, findParent(commit)?.digest ?? null];
+  const described = [id, timestampMs, type, status, agentId, userId, idempotencyKey].map((value) => value ?? null);
+  const sealed = [digest, encodeRefs(root.refs), encodeText(body), encodeText(root.text)];
+  return { kind: 'save', values: [...place, ...described, ...sealed, ...encodeChunks(chunks)] };
+}
+
+/** Whether a row is a step that begins behind the last one, or takes the place of one that is known. */
+function isStep({ expect }: NewEffect, move: RefChange | undefined): boolean {
+  if (move === undefined) return typeof expect === 'string';
+  return expect === undefined && typeof move.expect === 'string' && move.target !== null;
+}
+
+/** The arguments of `record_one`: the begin of a step or its end. */
+function encodePlainRecord({ sessionId, refs = [], chunks = [] }: Commit, effect: NewEffect): PlainCommit | undefined {
+  const { branch, ordinal, expect } = effect;
+  const move = refs.find((change) => change.kind === 'log' && change.expect !== change.target);
+  const places = findPlaces(refs, branch, move);
+  if (places === undefined || places.log !== null || !isStep(effect, move)) return undefined;
+  const next = move && encodeRef(sessionId, move);
+  const place = [
+    sessionId,
+    branch,
+    places.lease,
+    places.branch,
+    next?.expect,
+    next?.target,
+    next?.mark,
+    ordinal,
+    expect,
+  ];
+  const { mark, digest, refs: below, body, text } = encodeEffect(effect);
+  return { kind: 'record', values: [...place, mark, digest, below, body, text, ...encodeChunks(chunks)] };
+}
+
+/** Where a branch, its lease and its log must be, beside what moves (empty: nowhere; null: anywhere); undefined if there is more to the changes than that. */
+function findPlaces(refs: readonly RefChange[], branch: string, move: RefChange | undefined) {
   const checks = refs.filter((change) => change !== move);
   const isCheck = ({ kind, expect, target }: RefChange) =>
-    expect === target && (kind === 'log' || (kind === 'lease' && target !== null));
-  const isPlain = checks.every(isCheck) && refs.every(({ name }) => name === branch);
-  if (!isPlain || typeof move?.expect !== 'string') return undefined;
-  const lease = checks.find(({ kind }) => kind === 'lease');
-  const log = checks.find(({ kind }) => kind === 'log');
-  return { expect: move.expect, lease: lease?.target ?? null, log: log === undefined ? null : (log.target ?? '') };
+    expect === target &&
+    target !== '' &&
+    (kind === 'log' || kind === 'branch' || (kind === 'lease' && target !== null));
+  if (!checks.every(isCheck) || !refs.every(({ name }) => name === branch)) return undefined;
+  const placeOf = (wanted: string) => {
+    const check = checks.find(({ kind }) => kind === wanted);
+    return check === undefined ? null : (check.target ?? '');
+  };
+  return { branch: placeOf('branch'), lease: placeOf('lease'), log: placeOf('log') };
 }

@@ -88,7 +88,7 @@ describe('the tables', () => {
     const schema = freshSchema();
     await open({ schema }).open();
     const admin = await adminClient();
-    const added = `SELECT oid::regprocedure AS name FROM pg_proc WHERE proname = 'save_one' AND pronargs > 21 AND pronamespace = $1::regnamespace`;
+    const added = `SELECT oid::regprocedure AS name FROM pg_proc WHERE proname IN ('save_one', 'record_one') AND pronargs > 18 AND pronamespace = $1::regnamespace`;
     const { rows } = await admin.query(added, [schema]);
     const former = `CREATE OR REPLACE FUNCTION "${schema}".commit_one(p_tenant text, p_commit jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT NULL::jsonb'`;
     const names = rows.map(({ name }) => name).join(', ');

@@ -42,11 +42,12 @@ const policiesOf = (table: string): string[] => [
 ];
 
 /**
- * The statements that lead from each version to the next; the first one starts from nothing. Versions 2 to 5 changed functions only, which
+ * The statements that lead from each version to the next; the first one starts from nothing. Versions 2 to 6 changed functions only, which
  * are then made as they are now. `{s}` stands for the schema's quoted name.
  */
 export const MIGRATIONS: readonly (readonly string[])[] = [
   [...TABLES, ...TENANT_TABLES.flatMap(policiesOf)],
+  [],
   [],
   [],
   [],

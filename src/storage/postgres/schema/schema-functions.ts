@@ -179,6 +179,26 @@ CREATE OR REPLACE FUNCTION {s}.listen_key(p_tenant text) RETURNS bigint LANGUAGE
   SELECT hashtextextended('{raw}' || chr(31) || p_tenant, 1)
 $body$`;
 
+/** How a function for one plain commit begins: under the lock of its session, and the lease if there is one. */
+const BEGIN_ONE = `DECLARE
+  v_done text := {s}.begin_commit(p_tenant, p_role);
+BEGIN
+  v_done := pg_advisory_xact_lock({s}.lock_key(p_tenant, p_session));
+  IF p_lease IS NOT NULL THEN
+    PERFORM FROM {s}.ref WHERE tenant = p_tenant AND session = p_session AND kind = 'lease' AND name = p_branch AND target = p_lease;
+    IF NOT FOUND THEN RETURN false; END IF;
+  END IF;`;
+
+/** How it ends. */
+const END_ONE = `  FOR v_at IN 1 .. cardinality(p_digests) LOOP
+    INSERT INTO {s}.chunk(tenant, digest, refs, text)
+      VALUES (p_tenant, decode(p_digests[v_at], 'hex'), decode(p_refs[v_at], 'hex'), p_texts[v_at])
+      ON CONFLICT (tenant, digest) DO UPDATE SET stored = excluded.stored, text = ${WHOLE_TEXT};
+  END LOOP;
+  v_done := {s}.tell_listeners(p_tenant);
+  RETURN true;
+END $body$`;
+
 /**
  * The usual commit: a new checkpoint on top of the branch's head. False if it is not as expected; then nothing was written, and
  * `commit_batch` finds out why. `p_log` is how far the log of the branch goes, empty if it has none; `p_parent` is the digest of the head.
@@ -188,14 +208,7 @@ const SAVE_ONE = `
 CREATE OR REPLACE FUNCTION {s}.save_one(p_tenant text, p_role text, p_session text, p_branch text, p_expect text, p_mark text, p_lease text, p_log text, p_parent text,
   p_id text, p_timestamp double precision, p_type text, p_status text, p_agent text, p_user text, p_key text, p_digest text,
   p_root_refs text, p_body text, p_root_text text, p_digests text[], p_refs text[], p_texts text[]) RETURNS boolean LANGUAGE plpgsql AS $body$
-DECLARE
-  v_done text := {s}.begin_commit(p_tenant, p_role);
-BEGIN
-  v_done := pg_advisory_xact_lock({s}.lock_key(p_tenant, p_session));
-  IF p_lease IS NOT NULL THEN
-    PERFORM FROM {s}.ref WHERE tenant = p_tenant AND session = p_session AND kind = 'lease' AND name = p_branch AND target = p_lease;
-    IF NOT FOUND THEN RETURN false; END IF;
-  END IF;
+${BEGIN_ONE}
   IF p_log IS NOT NULL AND p_log <> coalesce((SELECT target FROM {s}.ref
       WHERE tenant = p_tenant AND session = p_session AND kind = 'log' AND name = p_branch), '') THEN
     RETURN false;
@@ -208,14 +221,33 @@ BEGIN
   INSERT INTO {s}.checkpoint(tenant, id, session, timestamp_ms, branch, type, status, agent, user_id, idempotency, digest, root_refs, body, root_text)
     VALUES (p_tenant, p_id, p_session, p_timestamp, p_branch, p_type, p_status, p_agent, p_user, p_key,
       decode(p_digest, 'hex'), decode(p_root_refs, 'hex'), p_body, p_root_text);
-  FOR v_at IN 1 .. cardinality(p_digests) LOOP
-    INSERT INTO {s}.chunk(tenant, digest, refs, text)
-      VALUES (p_tenant, decode(p_digests[v_at], 'hex'), decode(p_refs[v_at], 'hex'), p_texts[v_at])
-      ON CONFLICT (tenant, digest) DO UPDATE SET stored = excluded.stored, text = ${WHOLE_TEXT};
-  END LOOP;
-  v_done := {s}.tell_listeners(p_tenant);
-  RETURN true;
-END $body$`;
+${END_ONE}`;
+
+/**
+ * The begin of a step, which takes the next place in the log of its branch, or its end, which replaces the row whose digest is `p_expect`.
+ * False, and an error for a place that is taken, mean what they mean for `save_one`. `p_head` is where the branch must be, empty if nowhere.
+ */
+const RECORD_ONE = `
+CREATE OR REPLACE FUNCTION {s}.record_one(p_tenant text, p_role text, p_session text, p_branch text, p_lease text, p_head text, p_log text, p_next text, p_next_mark text,
+  p_ordinal bigint, p_expect text, p_mark text, p_digest text, p_result_refs text, p_body text, p_text text,
+  p_digests text[], p_refs text[], p_texts text[]) RETURNS boolean LANGUAGE plpgsql AS $body$
+${BEGIN_ONE}
+  IF p_head IS NOT NULL AND p_head <> coalesce((SELECT target FROM {s}.ref
+      WHERE tenant = p_tenant AND session = p_session AND kind = 'branch' AND name = p_branch), '') THEN
+    RETURN false;
+  END IF;
+  IF p_expect IS NULL THEN
+    UPDATE {s}.ref SET target = p_next, mark = p_next_mark
+      WHERE tenant = p_tenant AND session = p_session AND kind = 'log' AND name = p_branch AND target = p_log;
+    IF NOT FOUND THEN RETURN false; END IF;
+    INSERT INTO {s}.effect(tenant, session, branch, ordinal, mark, digest, refs, body, text)
+      VALUES (p_tenant, p_session, p_branch, p_ordinal, p_mark, decode(p_digest, 'hex'), decode(p_result_refs, 'hex'), p_body, p_text);
+  ELSE
+    UPDATE {s}.effect SET mark = p_mark, digest = decode(p_digest, 'hex'), refs = decode(p_result_refs, 'hex'), body = p_body, text = p_text
+      WHERE tenant = p_tenant AND session = p_session AND branch = p_branch AND ordinal = p_ordinal AND digest = decode(p_expect, 'hex');
+    IF NOT FOUND THEN RETURN false; END IF;
+  END IF;
+${END_ONE}`;
 
 /** In the order of their keys, whoever asks. */
 const LOCK_SESSIONS = `
@@ -245,4 +277,5 @@ export const FUNCTIONS: readonly string[] = [
   COMMIT_ONE,
   COMMIT_BATCH,
   SAVE_ONE,
+  RECORD_ONE,
 ];
