@@ -1,5 +1,7 @@
 import type { RunnableConfig } from '@langchain/core/runnables';
 import type { CheckpointListOptions } from '@langchain/langgraph-checkpoint';
+import { withoutUndefined } from '../../../core/defined.ts';
+import { checkValue, wholeFrom } from '../../../core/options.ts';
 import type { CheckpointId, SessionId } from '../../../core/record/id.ts';
 import type { Engine } from '../../../manager/engine/engine.ts';
 import { parseRow } from '../../../manager/engine/records.ts';
@@ -53,13 +55,15 @@ async function* readGraphs(engine: Engine, listing: Listing): AsyncGenerator<Gra
 function parseListing(
   { codec }: Engine,
   config: RunnableConfig,
-  { limit = Number.POSITIVE_INFINITY, before, filter = {} }: CheckpointListOptions,
+  { limit: asked, before, filter }: CheckpointListOptions,
 ): Listing {
+  const limit = asked ?? Number.POSITIVE_INFINITY;
+  if (limit !== Number.POSITIVE_INFINITY) checkValue(limit, wholeFrom(0), 'The option "limit" of list()');
   const place = findPlace(config);
   const namespace: unknown = config.configurable?.checkpoint_ns;
-  const beforeId = before === undefined ? undefined : findCheckpointId(before);
+  const beforeId = findCheckpointId(before ?? {});
   const after = beforeId === undefined ? undefined : cursorBefore(beforeId);
-  const metadata = Object.entries(filter).map(([key, value]) => [key, codec.encodeJson(value)]);
+  const metadata = Object.entries(withoutUndefined(filter ?? {})).map(([key, value]) => [key, codec.encodeJson(value)]);
   return {
     threadId: place?.threadId,
     namespace: namespace === undefined ? undefined : String(namespace),

@@ -222,6 +222,10 @@ describeOn(STORAGES)('[langgraph.9] on %s lists', (_, create) => {
     expect((await tuples(saver, ROOT, { filter: { step: 3 } })).map(({ metadata }) => metadata?.step)).toEqual([3]);
     expect(await tuples(saver, threadConfig('thread', checkpoints[2]?.id))).toHaveLength(1);
     expect(await tuples(saver, ROOT, { limit: 0 })).toEqual([]);
+    expect(await tuples(saver, ROOT, { limit: Number.POSITIVE_INFINITY })).toHaveLength(9);
+    expect(await tuples(saver, ROOT, { filter: { step: 3, source: undefined } })).toHaveLength(1);
+    for (const limit of [Number.NaN, 1.5, -1])
+      await expect(tuples(saver, ROOT, { limit })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   });
 
   test('go on over many pages, of one thread with all its namespaces, and of all threads', LATER, async () => {
