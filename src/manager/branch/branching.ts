@@ -46,7 +46,8 @@ type Beginning = {
   readonly tries: number;
 };
 
-const NAME_TRIES = 100;
+/** As many may begin a branch at one checkpoint in the same moment: each loses a name only to one that got it. */
+const NAME_TRIES = 1000;
 const SWITCH_TRIES = 20;
 
 /** What the options of a fork accept. */
@@ -104,17 +105,31 @@ async function beginBranch(
   return engine.write(begin, edit === undefined ? undefined : { sessionId: parent.sessionId, branch: base });
 }
 
-/** Under the first name that is free. */
+/** Under a name that is free. */
 async function storeHead(engine: Engine, base: string, beginning: Beginning): Promise<BranchHead> {
   const { sessionId } = beginning.parent;
-  for (let attempt = 1; ; attempt++) {
-    const branch = parseRefName(attempt === 1 ? base : `${base}-${attempt}`, 'A branch name');
+  const nameOf = (number: number): string => parseRefName(number === 1 ? base : `${base}-${number}`, 'A branch name');
+  const isTaken = async (number: number): Promise<boolean> =>
+    (await engine.repository.readRefs({ sessionId, name: nameOf(number) })).length > 0;
+  for (let [number, attempt] = [1, 1]; ; number = await findFree(number, isTaken), attempt++) {
+    const branch = nameOf(number);
     try {
       return { sessionId, branch, headId: await storeHeadOf(engine, branch, beginning) };
     } catch (error) {
       if (attempt === beginning.tries || !isRefused(error, 'moved')) throw nameError(error, sessionId, branch);
     }
   }
+}
+
+/** A free number after a taken one. Looked for in steps that double, then halve: a checkpoint that is tried again and again has thousands of branches. */
+async function findFree(after: number, isTaken: (number: number) => Promise<boolean>): Promise<number> {
+  let [taken, step] = [after, 1];
+  for (; await isTaken(taken + step); step *= 2) taken += step;
+  while (step > 1) {
+    step /= 2;
+    if (await isTaken(taken + step)) taken += step;
+  }
+  return taken + 1;
 }
 
 /** Stores what a new branch begins with: an edited state on top of the checkpoint, or the checkpoint itself. */

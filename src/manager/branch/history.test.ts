@@ -36,3 +36,23 @@ test('[session.1] of a deletion of a branch and a switch to it at once, one wins
   expect(branches).toContain(await manager.currentBranch('s'));
   expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
 });
+
+test('[session.2] a checkpoint is forked and rewound to any number of times, at a cost that does not grow with that', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const session = await new CheckpointManager({ storage }).session('s');
+  const first = await session.save({ n: 1 });
+  await session.save({ n: 2 });
+  const branches = new Set<string>();
+  for (let i = 0; i < 130; i++) branches.add((await session.fork({ at: first })).branch);
+  let commits = 0;
+  const commit = storage.commit.bind(storage);
+  storage.commit = (request) => {
+    commits++;
+    return commit(request);
+  };
+  for (let i = 0; i < 20; i++) branches.add((await session.fork({ at: first })).branch);
+  const atOnce = await Promise.all(Array.from({ length: 20 }, () => session.fork({ at: first })));
+  for (const { branch } of atOnce) branches.add(branch);
+  expect(branches.size).toBe(170);
+  expect(commits).toBeLessThanOrEqual(20 * 2 + 20 * 21);
+});
