@@ -281,7 +281,7 @@ export class AgentSaving {
     const { id, agentType } = checkpoint;
     if (isSelfSaving(into))
       throw new InvalidInputError(
-        `Checkpoint ${id} cannot be restored into an agent loop. Stop the loop, and open it again with restoreFrom.`,
+        `Checkpoint ${id} cannot be restored into what is saved in a session of its own. Rewind a Session; stop an agent loop, and open it again with restoreFrom.`,
       );
     if (into !== undefined) return into;
     if (factory !== undefined) return checkMade(factory(checkpoint), 'The factory');

@@ -143,7 +143,7 @@ export function hasMethod(value: object, name: string): boolean {
   return typeof Reflect.get(value, name) === 'function';
 }
 
-/** The method of an object that is saved in a session of its own, such as an agent loop: returns what to save, at once. */
+/** The method of an object that is saved in a session of its own, such as an agent loop or a Session: returns what to save, at once. */
 export const SAVES_ITSELF: unique symbol = Symbol.for('savestate.savesItself');
 
 /** Where an object is saved, its state as of now, and what its checkpoint says. */
@@ -173,7 +173,8 @@ export function readOwnSave(
   const { session, state, options } = agent[SAVES_ITSELF]();
   if (sessionId !== undefined && sessionId !== session.id)
     throw new InvalidInputError(
-      `The agent is saved in session "${session.id}", so it cannot be saved in "${sessionId}". Leave sessionId out.`,
+      `This is saved in session "${session.id}", so it cannot be saved in "${sessionId}". Leave sessionId out.`,
     );
-  return { session, state, options: { ...options, ...said, metadata: { ...options.metadata, ...said.metadata } } };
+  const metadata = { ...options.metadata, ...said.metadata };
+  return { session, state, options: { ...options, ...said, ...(Object.keys(metadata).length > 0 && { metadata }) } };
 }

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, expectTypeOf, test, vi } from 'vitest';
 import { z } from 'zod';
 import { STORAGES } from '../../../test/support/storages.ts';
@@ -382,4 +384,52 @@ describe('with a session in hand', () => {
     await session.update((chat) => chat.messages.push('after'));
     expect(session.state).toEqual({ messages: ['a', 'inner', 'after'] });
   });
+});
+
+test('[save.1] manager.save of a session saves its state, and nothing of the object', async () => {
+  const manager = open();
+  const session = await manager.session<Chat>('s', { initial });
+  session.state.messages.push('a');
+  const id = await manager.save(session, { trigger: 'by hand' });
+  expect([await manager.load(id), session.head?.id, session.head?.trigger]).toEqual([
+    { messages: ['a'] },
+    id,
+    'by hand',
+  ]);
+  expect(session.head?.metadata).toEqual((await manager.get(id))?.metadata);
+  await session.update((chat) => chat.messages.push('b'));
+  await expect(manager.save(session, { sessionId: 'other' })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  await expect(manager.restore(id, { into: session })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  expect((await manager.load<Chat>({ sessionId: 's', at: '@' })).messages).toEqual(['a', 'b']);
+});
+
+const collectGarbage = (() => {
+  setFlagsFromString('--expose-gc');
+  return runInNewContext('gc') as () => void;
+})();
+
+test('[session.1] a session that nobody holds is closed, but not before its calls have ended, nor with a lease', async () => {
+  const manager = open();
+  const openIds = () => [...manager.host.sessions.openBranches].map(({ id }) => id).toSorted();
+  const begin = async (id: string) => manager.session<Chat>(id, { initial });
+  await (await begin('leased')).lease({ renew: 'manual' });
+  for (let i = 0; i < 5; i++) await (await begin(`dropped ${i}`)).save();
+  let finish: (value: number) => void = () => undefined;
+  const ended = new Promise<number>((resolve) => {
+    finish = resolve;
+  });
+  const step = (await begin('working')).step('slow', () => ended);
+  const collected = async (count: number): Promise<void> => {
+    for (let i = 0; i < 1000 && openIds().length > count; i++) {
+      await new Promise(setImmediate);
+      collectGarbage();
+    }
+  };
+  await collected(2);
+  expect(openIds()).toEqual(['leased', 'working']);
+  finish(7);
+  expect(await step).toBe(7);
+  await collected(1);
+  expect(openIds()).toEqual(['leased']);
+  expect((await begin('dropped 3')).isResumed).toBe(true);
 });

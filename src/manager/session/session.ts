@@ -4,6 +4,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { anything, checkOptions, checkValue, type OptionChecks, wholeFrom } from '../../core/options.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, name as nameCheck, type SessionId } from '../../core/record/id.ts';
+import { type OwnSave, SAVES_ITSELF } from '../agent/agent.ts';
 import * as branching from '../branch/branching.ts';
 import { FORK_CHECKS, type Forking, type ForkOptions } from '../branch/branching.ts';
 import { type CheckpointComparison, compare } from '../branch/compare.ts';
@@ -82,6 +83,7 @@ export class Session<State = unknown> {
     this.#host = host;
     this.#writer = writer;
     this.#options = options;
+    host.sessions.closeWithout(this, writer);
     if (options.replayFrom === 'start' && options.initial === undefined) this.#found = writer.state;
   }
 
@@ -114,7 +116,19 @@ export class Session<State = unknown> {
     const [state, options = {}] = given.length === 0 ? [this.state] : given;
     if (state === undefined && this.state !== undefined)
       return Promise.reject(new InvalidInputError('save(undefined) would lose the state. save() saves session.state.'));
-    return withCallSite(this.#writer.save(state, options));
+    return withCallSite(this.#during(this.#writer.save(state, options)));
+  }
+
+  /** @internal What `manager.save` and `workers.saveGroup` save of it: its state, as `save()` does. */
+  [SAVES_ITSELF](): OwnSave {
+    return { session: this.#writer, state: this.state, options: {} };
+  }
+
+  /** Who waits for a call need not hold the session: it is not closed before that has ended. */
+  #during<Result>(call: Promise<Result>): Promise<Result> {
+    const hold = (): unknown => this.#writer;
+    call.then(hold, hold);
+    return call;
   }
 
   /**
@@ -127,7 +141,7 @@ export class Session<State = unknown> {
   ): Promise<CheckpointId> {
     if (this.state !== undefined && this.state === this.#found)
       return Promise.reject(new InvalidInputError(RUNS_AGAIN));
-    return withCallSite(this.#writer.update(change, options));
+    return withCallSite(this.#during(this.#writer.update(change, options)));
   }
 
   /**
@@ -139,7 +153,7 @@ export class Session<State = unknown> {
     run: (attempt: StepAttempt) => Promise<Result> | Result,
     options?: StepOptions,
   ): Promise<Result> {
-    return this.#writer.step(name, run, options); // nothing in between: a save there would count a result that nobody has yet
+    return this.#during(this.#writer.step(name, run, options)); // nothing in between: a save there would count a result that nobody has yet
   }
 
   /** The checkpoint of a revision, without its state; throws a NotFoundError if there is none. */
@@ -243,7 +257,7 @@ export class Session<State = unknown> {
    * still write, as far as the head lets it.
    */
   lease(options: LeaseOptions = {}): Promise<Lease> {
-    return this.#writer.lease(options);
+    return withCallSite(this.#during(this.#writer.lease(options)));
   }
 
   /** Waits for saves under way and releases the lease. Idempotent. The storage stays open. */
@@ -280,6 +294,7 @@ export class Session<State = unknown> {
   async #moveTo(branch: string): Promise<void> {
     const left = this.#writer;
     this.#writer = await this.#openWriter(branch);
+    this.#host.sessions.closeWithout(this, this.#writer);
     await left.close();
   }
 

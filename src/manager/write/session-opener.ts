@@ -21,12 +21,20 @@ export class SessionOpener implements SessionKeeper {
   readonly #opening = new Map<SessionId, number>();
   /** Sessions that are being deleted. */
   readonly #ending = new Map<SessionId, Promise<unknown>>();
+  readonly #unheld = new FinalizationRegistry<SessionWriter>((session) => {
+    if (!session.isBusy && !session.hasLease) void session.close();
+  });
   /** Loaded for the first session: who only looks needs none of it. */
   #writing: typeof import('./session-writer.ts') | undefined;
 
   constructor(engine: Engine) {
     this.#engine = engine;
     engine.keepers.add(this);
+  }
+
+  /** Closes a session, unless it has a lease, once nobody has what holds it: a program that opens one for each request would keep all states. */
+  closeWithout(holder: object, session: SessionWriter): void {
+    this.#unheld.register(holder, session);
   }
 
   /** Sessions that are open when theirs is deleted begin it anew. */
