@@ -1,9 +1,10 @@
 import { withoutUndefined } from '../core/defined.ts';
+import { addTo } from '../core/group-by.ts';
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import type { CheckpointId, SessionId } from '../core/record/id.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
-import type { ChunkStorage, RefKind } from '../storage/contract.ts';
-import { checkRef } from '../storage/ref.ts';
+import type { ChunkStorage } from '../storage/contract.ts';
+import { checkRef, isProtecting } from '../storage/ref.ts';
 import { toJsonForm } from './json-form.ts';
 import type { checkpoint, Shape } from './shapes.ts';
 
@@ -40,15 +41,13 @@ export async function readNames({ engine }: CheckpointManager, sessionId: Sessio
       const byId = new Map<CheckpointId, string[]>();
       for (const ref of await engine.storage.readRefs({ sessionId, kind })) {
         const { name, target } = checkRef(ref);
-        byId.set(target as CheckpointId, [...(byId.get(target as CheckpointId) ?? []), name]);
+        addTo(byId, target as CheckpointId, name);
       }
       return byId;
     }),
   );
   return { heads: heads ?? new Map(), tags: tags ?? new Map() };
 }
-
-const PROTECTING: ReadonlySet<RefKind> = new Set(['branch', 'tag', 'pin']);
 
 /** Which of these a branch, a tag or a pin names, and by what: those cannot be deleted. */
 export async function readProtecting(
@@ -58,7 +57,7 @@ export async function readProtecting(
   const names = new Map<string, string>();
   for (const sessionId of new Set(meant.map((each) => each.sessionId)))
     for (const { kind, name, target } of await storage.readRefs({ sessionId }))
-      if (PROTECTING.has(kind) && meant.some(({ id }) => id === target)) names.set(target, `${kind} "${name}"`);
+      if (isProtecting(kind) && meant.some(({ id }) => id === target)) names.set(target, `${kind} "${name}"`);
   return names;
 }
 

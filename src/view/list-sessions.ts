@@ -1,6 +1,7 @@
 import { placeOf, sessionOf } from '../adapter/langgraph/record/thread-session.ts';
 import { withoutUndefined } from '../core/defined.ts';
 import { hasErrorCode, isForgotten, isLost } from '../core/errors.ts';
+import { addTo } from '../core/group-by.ts';
 import type { Checkpoint } from '../core/record/checkpoint.ts';
 import { type CheckpointId, formatCheckpointId, type SessionId } from '../core/record/id.ts';
 import type { CheckpointManager } from '../manager/checkpoint-manager.ts';
@@ -135,7 +136,7 @@ function takeSubgraphs(sessions: Map<SessionId, unknown>): Map<SessionId, Sessio
     const thread = threadOf(sessionId);
     if (thread === sessionId || !sessions.has(thread)) continue;
     sessions.delete(sessionId);
-    found.set(thread, [...(found.get(thread) ?? []), sessionId]);
+    addTo(found, thread, sessionId);
   }
   return found;
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { addTo } from '../../core/group-by.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { digestText } from '../../core/tree/chunk.ts';
 import type { CheckpointManager } from '../../manager/checkpoint-manager.ts';
@@ -130,7 +131,7 @@ export class EventHub {
     for (const { sessionId, kind, name, target } of await this.#manager.engine.storage.readRefs())
       if (kind !== 'lease' && kind !== 'due' && kind !== 'log')
         // A branch that moves is a save, which is told anyway.
-        names.set(sessionId, [...(names.get(sessionId) ?? []), `${kind} ${name} ${kind === 'branch' ? '' : target}`]);
+        addTo(names, sessionId, `${kind} ${name} ${kind === 'branch' ? '' : target}`);
     const digests = new Map([...names].map(([sessionId, list]) => [sessionId, digestText(list.join('\n'))]));
     const before = this.#refs;
     this.#refs = digests;
