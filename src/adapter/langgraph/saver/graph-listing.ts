@@ -55,14 +55,12 @@ async function* readGraphs(engine: Engine, listing: Listing): AsyncGenerator<Gra
 function parseListing(
   { codec }: Engine,
   config: RunnableConfig,
-  { limit: asked, before, filter }: CheckpointListOptions,
+  { limit = Number.POSITIVE_INFINITY, before, filter }: CheckpointListOptions,
 ): Listing {
-  const limit = asked ?? Number.POSITIVE_INFINITY;
   if (limit !== Number.POSITIVE_INFINITY) checkValue(limit, wholeFrom(0), 'The option "limit" of list()');
   const place = findPlace(config);
   const namespace: unknown = config.configurable?.checkpoint_ns;
   const beforeId = findCheckpointId(before ?? {});
-  const after = beforeId === undefined ? undefined : cursorBefore(beforeId);
   const metadata = Object.entries(withoutUndefined(filter ?? {})).map(([key, value]) => [key, codec.encodeJson(value)]);
   return {
     threadId: place?.threadId,
@@ -71,7 +69,7 @@ function parseListing(
     before: beforeId,
     limit,
     query: {
-      ...(after !== undefined && { after }),
+      ...(beforeId !== undefined && withoutUndefined({ after: cursorBefore(beforeId) })),
       ...(metadata.length > 0 && { metadata: Object.fromEntries(metadata) }),
     },
   };
