@@ -19,8 +19,6 @@ type Fields = Readonly<Record<string, unknown>>;
 type CutOffOptions = {
   /** Whether a session is one that `recover` can go on with. */
   readonly isOurs: (state: Fields, sessionId: string) => boolean;
-  /** Whether one of ours would only wait for a person again. */
-  readonly isWaiting: (sessionId: string) => Promise<boolean>;
   /** Goes on with one under the lease of the recovery; returns how it stopped, in words. */
   readonly recover: (session: Session, options: Following & Pick<Recovery, 'lease'>) => Promise<string>;
   /** What to type to go on with a session. */
@@ -52,7 +50,6 @@ export function tendTeam(
       names ??= namesOf(team.create().agents.map(({ name }) => name));
       return namesOf(Object.keys(fieldsOf(agents))) === names;
     },
-    isWaiting: (id) => talk.isWaiting(id),
     recover: async (session, options) => describeStop(await talk.recover(session, options), words(session.id)),
     goOn: (id) => words(id).goOn,
     sessionId,
@@ -99,7 +96,7 @@ async function findCutOff(context: Context, options: CutOffOptions): Promise<Cut
 async function readHead(
   context: Context,
   { sessionId, branch }: AbandonedSession,
-  { isOurs, isWaiting }: CutOffOptions,
+  { isOurs }: CutOffOptions,
 ): Promise<Pick<CutOff, 'isOurs' | 'isWaiting'> | undefined> {
   const opened = await context.open();
   try {
@@ -108,8 +105,11 @@ async function readHead(
     if (headId === undefined) return undefined;
     const state = fieldsOf(await opened.manager.load(headId));
     if ((await opened.manager.open(headId)).status === 'completed') return undefined;
-    if (isOurs(state, sessionId)) return { isOurs: true, isWaiting: await isWaiting(sessionId) };
-    return state.kind === 'workflow_run' ? { isOurs: false, isWaiting: false } : undefined;
+    const isRun = state.kind === 'workflow_run';
+    if (!isOurs(state, sessionId)) return isRun ? { isOurs: false, isWaiting: false } : undefined;
+    const { findOpenRequests } = await import('../../view/requests.ts');
+    const asked = await findOpenRequests(opened.manager, { sessionId, branch, state });
+    return { isOurs: true, isWaiting: !isRun && asked.length > 0 }; // other steps of a run that waits may go on
   } catch (error) {
     // Somebody else's session that cannot be read stands in nobody's way; verify names it.
     if (error instanceof SavestateError && error.code !== 'STORAGE') return undefined;

@@ -46,14 +46,6 @@ export type Following = {
   readonly ask?: ((question: TeamQuestion, signal: AbortSignal | undefined) => Promise<string | undefined>) | undefined;
 };
 
-/** Of a team that is only looked at. */
-const UNHEARD: Following = {
-  signal: new AbortController().signal,
-  onText: () => undefined,
-  onMessage: () => undefined,
-  onWork: () => undefined,
-};
-
 /** What a team is to do: go on with a session, or with what was said, or from a checkpoint in a new branch. */
 export type TalkOrder = {
   readonly sessionId: string;
@@ -160,12 +152,6 @@ export class Talk {
   async recover(session: Session, { lease, ...following }: Following & Pick<Recovery, 'lease'>): Promise<TeamResult> {
     const runner = await this.#open(session.id, { ...following, signal: this.#limit(following.signal) });
     return runner.recover(session, { lease });
-  }
-
-  /** Whether a session asks a person something that nobody has answered. */
-  async isWaiting(sessionId: string): Promise<boolean> {
-    const runner = await this.#open(sessionId, UNHEARD);
-    return (await runner.pending()).length > 0;
   }
 
   async #open(sessionId: string, following: Following): Promise<Runner> {

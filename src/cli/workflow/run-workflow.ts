@@ -100,7 +100,6 @@ async function tendRuns(
   const isSamePlace = (other: WorkflowPlace | undefined) => other?.file === file && other.registry === registry;
   await tendCutOff(context, {
     isOurs: ({ kind, workflow }, id) => kind === 'workflow_run' && workflow === name && isSamePlace(begun.find(id)),
-    isWaiting: async () => false, // other steps of a run that waits may go on
     recover: async (session, { lease, signal }) =>
       describeEnd(toOutput(await executor.recover(session, { lease, signal }), true), flags).trimEnd(),
     goOn: (id) => commandWords(id, flags).goOn,
