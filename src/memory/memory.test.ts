@@ -52,9 +52,12 @@ describe.each([
     const first = await memory.add('I love Rome.', options);
     const replay = await memory.add('I love Rome.', options);
     const again = await memory.add('i love  Rome', { userId });
+    const other = await memory.add('See you at noon', options);
     expect(first.results.map(({ event }) => event)).toEqual(['ADD', 'ADD']);
     expect(replay.results).toEqual(first.results.map((result) => ({ ...result, event: 'NONE' })));
     expect(again.results.map(({ event }) => event)).toEqual(['REINFORCE', 'REINFORCE']);
+    expect(other.results.map(({ event }) => event)).toEqual(['ADD']);
+    await memory.delete(other.results[0]?.id ?? '');
     const all = await memory.getAll({ userId });
     expect(all.map(({ id, reinforcements }) => [id, reinforcements])).toEqual(first.results.map(({ id }) => [id, 1]));
   });
@@ -174,6 +177,7 @@ describe.each([
     await memory.update(id, 'The code is 9876', { actor: 'ann', reason: 'it changed' });
     const stale = memory.update(id, 'The code is 0000', { expectedVersion: read?.version ?? 0 });
     await expect(stale).rejects.toMatchObject({ code: 'CONFLICT' });
+    await expect(memory.update(id, '')).rejects.toMatchObject({ code: 'INVALID_INPUT' });
     const now = await memory.get(id);
     expect(now?.memory).toBe('The code is 9876');
     expect((await memory.search('1234', { userId })).results).toEqual([]);

@@ -46,7 +46,7 @@ export type AddOptions = MemoryScope &
     readonly observedAt?: Date;
     readonly validFrom?: Date;
     readonly expirationDate?: Date;
-    /** Adding again with the same key adds nothing. What a checkpoint or session teaches has such keys by itself. */
+    /** Adding the same words again with the same key adds nothing. What a checkpoint or session teaches has such keys by itself. */
     readonly idempotencyKey?: string;
     readonly signal?: AbortSignal;
   };
