@@ -23,26 +23,28 @@ export type CheckpointComparison = {
 
 /** Compares the states of two checkpoints; costs what differs, not what is there. */
 export async function compare(engine: Engine, idBefore: string, idAfter: string): Promise<CheckpointComparison> {
-  const { repository, codec } = engine;
-  const { countChanges, diffStates, toPatch } = await import('../../core/diff/index.ts'); // many files, which a save does not need
-  const [before, after] = await Promise.all([repository.open(idBefore), repository.open(idAfter)]);
-  const diff = await diffStates({
-    before: before.root,
-    after: after.root,
-    load: (digests) => repository.readChunks(digests),
-    codec,
-  });
+  const { countChanges, toPatch } = await import('../../core/diff/index.ts'); // many files, which a save does not need
+  const { before, after, diff } = await diffCheckpoints(engine, idBefore, idAfter);
   return {
-    before: before.checkpoint,
-    after: after.checkpoint,
+    before,
+    after,
     hasChanges: diff.changes.length > 0,
     changedFields: [...new Set(diff.changes.map((change) => formatPath(change.path)))],
-    oldStatus: before.checkpoint.status,
-    newStatus: after.checkpoint.status,
+    oldStatus: before.status,
+    newStatus: after.status,
     ...sortChanges(diff.changes),
     patch: toPatch(diff),
     counts: countChanges(diff),
   };
+}
+
+/** What changed between the states of two checkpoints. */
+export async function diffCheckpoints({ repository, codec }: Engine, idBefore: string, idAfter: string) {
+  const { diffStates } = await import('../../core/diff/index.ts');
+  const [before, after] = await Promise.all([repository.open(idBefore), repository.open(idAfter)]);
+  const load = repository.readChunks.bind(repository);
+  const diff = await diffStates({ before: before.root, after: after.root, load, codec });
+  return { before: before.checkpoint, after: after.checkpoint, diff };
 }
 
 type Sorted = Pick<CheckpointComparison, 'added' | 'removed' | 'modified' | 'moved'>;

@@ -1,7 +1,7 @@
 import { hasErrorCode, isLost } from '../../core/errors.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
 import { type CheckpointId, parseSessionId, type SessionId } from '../../core/record/id.ts';
-import type { RefChange } from '../../storage/contract.ts';
+import type { CollectResult, RefChange } from '../../storage/contract.ts';
 import { compareText } from '../../storage/query.ts';
 import { parseEffect, type RecordedEffect } from '../effect/effect-record.ts';
 import { emptySteps, findStepsOf } from '../effect/recording-drop.ts';
@@ -32,6 +32,8 @@ export type ForgottenUser = {
   /** How many memories were purged, of each `Memory` that is open with this manager. */
   readonly memories: number;
   readonly left: readonly LeftInSession[];
+  /** What `gc` freed afterwards; absent if no checkpoint was deleted. */
+  readonly collected?: CollectResult;
   /** Sessions with checkpoints of the user that were not looked into, because their key was removed; `deleteSession` takes them away. */
   readonly unreadable?: readonly SessionId[];
 };
@@ -62,7 +64,8 @@ export async function forgetUser(engine: Engine, userId: string, isDryRun: boole
     checkpoints += plan.deleted;
     left.push(plan.left);
   }
-  if (checkpoints > 0 && !isDryRun) await engine.storage.collect();
+  const isDone = checkpoints > 0 && !isDryRun;
+  const collected = isDone && { collected: await engine.storage.collect() };
   const memories = await forgetMemories(engine, userId, isDryRun);
   const isLeft = ({ checkpoints: after, steps }: LeftInSession) => after.length + steps > 0;
   return {
@@ -70,6 +73,7 @@ export async function forgetUser(engine: Engine, userId: string, isDryRun: boole
     sessions: [...sessions],
     memories,
     left: left.filter(isLeft),
+    ...collected,
     ...(await findUnreadable(engine, userId)),
   };
 }

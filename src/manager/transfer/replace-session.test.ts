@@ -161,7 +161,7 @@ describeOn(STORAGES)('a session whose replacement was killed, on %s', (_kind, cr
     const manager = new CheckpointManager({ storage });
     const forgotten = { checkpoints: 5, sessions: [VICTIM], memories: 0, left: [] };
     expect(await manager.forgetUser('ann', { dryRun: true })).toEqual(forgotten);
-    expect(await manager.forgetUser('ann')).toEqual(forgotten);
+    expect(await manager.forgetUser('ann')).toMatchObject(forgotten);
     expect((await manager.session(VICTIM)).isResumed).toBe(false);
     expect(await storage.listSessions({ limit: 10 })).toEqual(['other']);
     await manager.close();

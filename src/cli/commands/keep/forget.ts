@@ -18,7 +18,7 @@ type Plan = {
   readonly what: string;
   readonly checkpoints: number;
   readonly sessions: readonly string[];
-  readonly run: () => Promise<number>;
+  readonly run: () => Promise<Pick<ForgottenUser, 'checkpoints' | 'collected'>>;
   /** Of a user: what else goes, and what stays. */
   readonly user?: Pick<ForgottenUser, 'memories' | 'left' | 'unreadable'>;
 };
@@ -60,21 +60,27 @@ async function forget(context: Context, input: CommandInput, opened: OpenStorage
   const plan = await createPlan(opened, input);
   const { what, sessions, user } = plan;
   const isAgreed = await context.confirm(`This deletes ${what} for good.`, input);
-  const checkpoints = isAgreed ? await context.busy('deleting', plan.run()) : plan.checkpoints;
-  const output = { isDryRun: !isAgreed, checkpoints, sessions, ...user };
-  if (isAgreed) {
-    const { chunks, bytes } = await context.busy('collecting', opened.manager.gc({ signal: context.signal }));
+  const done = isAgreed ? await carryOut(context, opened, plan) : undefined;
+  const output = { isDryRun: !isAgreed, checkpoints: plan.checkpoints, sessions, ...user, ...done };
+  await context.answer(output, () => {
+    if (done === undefined) return `Would delete ${what}; nothing was deleted.\n`;
     const memories = user === undefined ? '' : ` and ${formatCount(user.memories, 'memory')}`;
-    await context.answer(
-      { ...output, collected: { chunks, bytes } },
-      () => `${formatCount(checkpoints, 'checkpoint')}${memories} deleted; ${formatSize(bytes)} freed.\n`,
-    );
-  } else await context.answer(output, () => `Would delete ${what}; nothing was deleted.\n`);
+    return `${formatCount(done.checkpoints, 'checkpoint')}${memories} deleted; ${formatSize(done.collected.bytes)} freed.\n`;
+  });
   for (const left of user?.left ?? []) sayLeft(context, left);
   for (const sessionId of user?.unreadable ?? [])
     context.say(
       `Session "${sessionId}" holds checkpoints of this user that nobody can read: their key was removed. It stays; to delete the rest of it: ${context.command(`forget${formatFlags({ 'whole-session': sessionId })}`)}`,
     );
+}
+
+async function carryOut(context: Context, { manager }: OpenStorage, plan: Plan) {
+  const { checkpoints, collected } = await context.busy('deleting', plan.run());
+  const { chunks, bytes } = await context.busy('collecting', manager.gc({ signal: context.signal }));
+  return {
+    checkpoints,
+    collected: { chunks: chunks + (collected?.chunks ?? 0), bytes: bytes + (collected?.bytes ?? 0) },
+  };
 }
 
 function sayLeft(context: Context, { sessionId, checkpoints, steps }: ForgottenUser['left'][number]): void {
@@ -124,7 +130,7 @@ async function planSession(opened: OpenStorage, name: string): Promise<Plan> {
   const run = async () => {
     // The thread itself goes last: whoever is interrupted finds it there, and begins again.
     for (const each of sessions.toReversed()) await manager.deleteSession(each);
-    return checkpoints;
+    return { checkpoints };
   };
   const below = sessions.length === 1 ? '' : ` and ${formatCount(sessions.length - 1, 'subgraph')}`;
   return {
@@ -154,7 +160,7 @@ async function planUser({ manager }: OpenStorage, userId: string): Promise<Plan>
     throw new NotFoundError(`There are no checkpoints and no memories of user "${userId}" here.`);
   const found = `${formatCount(checkpoints, 'checkpoint')} of user "${userId}" in ${formatCount(sessions.length, 'session')}`;
   const what = `${found} and ${formatCount(memories, 'memory')}`;
-  const run = () => manager.clearUserHistory(userId);
+  const run = () => manager.forgetUser(userId);
   const lost = unreadable.length === 0 ? {} : { unreadable };
   return { what, checkpoints, sessions, run, user: { memories, left, ...lost } };
 }
@@ -172,7 +178,7 @@ async function planCheckpoints(opened: OpenStorage, revision: string, reason: st
     for (const { id } of doomed.toReversed()) if (await opened.manager.delete(id, { reason })) count++;
     if (count === 0 && doomed.length > 0)
       throw new ConflictError('Nothing was deleted: a branch, a tag or a pin names it. Delete the name first.');
-    return count;
+    return { checkpoints: count };
   };
   const [first] = doomed;
   const kept = names.size === 0 ? '' : ` (${[...names.values()].join(', ')} keeps ${formatCount(names.size, 'other')})`;
