@@ -37,8 +37,8 @@ describe.concurrent('fork', () => {
     );
     expect(await json('show', ['v1:tone'], { folder })).toMatchObject({ value: 'dry and to the point, mostly' });
     expect((await run(['fork', '-b', 'plain'], { folder })).code).toBe(14);
-    const odd = await run(['fork', '-b', 'a; touch $(id)'], { folder });
-    expect(odd.stderr).toContain("savestate switch 'a; touch $(id)'");
+    for (const odd of ['a; touch $(id)', '#a', '~root'])
+      expect((await run(['fork', '-b', odd], { folder })).stderr).toContain(`savestate switch '${odd}'`);
   });
 
   test('[restore.5] an edited state keeps its version, so that its program does not migrate it again', async () => {

@@ -14,6 +14,13 @@ test('[studio.1] the filter of drifting sessions lists those whose history drift
     .toEqual(['pricing-report']);
 });
 
+test('[studio.1] a session without a checkpoint says so, and how to list its steps', async () => {
+  const studio = await openStudio({ isEmpty: true });
+  await (await studio.manager.session('#steps only')).step('one', () => 1);
+  const { page } = await visit(await browser.open(), studio, '/s/%23steps%20only');
+  await page.getByText("savestate log --steps --session '#steps only'").waitFor();
+});
+
 test('[studio.1] Escape closes a menu, which is inside the window', async () => {
   const studio = await openStudio();
   const context = await browser.open({ viewport: { width: 1280, height: 800 } });

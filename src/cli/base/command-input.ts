@@ -99,7 +99,7 @@ export function formatFlags(given: Readonly<Record<string, string | undefined>>)
 /** As a shell takes it; a password or token is not repeated. */
 export function quoteArgument(value: string): string {
   const shown = value.replace(/^(\w+:\/\/[^:/@]+):[^@]*@/, '$1:***@').replace(/^(https?:[^#]*?)\/?#.*/is, '$1');
-  return /^[\w@%+=:,./~-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", String.raw`'\''`)}'`;
+  return /^[\w@%+:,./-][\w@%+=:,./~-]*$/.test(shown) ? shown : `'${shown.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 /** Reads a whole number, 0 or more. */

@@ -96,5 +96,5 @@ export function countOf(count: number, one: string, many = `${one}s`): string {
 
 /** An argument as a shell takes it. */
 export function quoteArgument(text: string): string {
-  return /^[\w@%+=:,./~#-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  return /^[\w@%+:,./-][\w@%+=:,./~#-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

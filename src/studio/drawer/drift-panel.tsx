@@ -1,4 +1,4 @@
-import { formatBytes, formatCount, formatShort } from '../data/format.ts';
+import { countOf, formatBytes, formatCount, formatShort } from '../data/format.ts';
 import { Link } from '../frame/link.tsx';
 import { sessionAddress } from '../frame/place.ts';
 import { beginBisect } from '../look/bisect.ts';
@@ -119,7 +119,7 @@ function Evidence({ drift, look, first }: EvidenceProps) {
           <span className="t3 clip">{drift.kinds.join(', ')}</span>
         </p>
         {drift.status === 'healthy' && (
-          <p className="t2">No sign of drift in {formatCount(drift.points.length)} steps.</p>
+          <p className="t2">No sign of drift in {countOf(drift.points.length, 'step')}.</p>
         )}
         <p>{drift.summary}</p>
         {reasonsBeside(drift).map((reason) => (

@@ -1,4 +1,5 @@
 import { useMemo, useState } from 'react';
+import { quoteArgument } from '../data/format.ts';
 import { useReplyIf } from '../data/use-reply.ts';
 import { useSession } from '../data/use-timeline.ts';
 import { Drawer } from '../drawer/drawer.tsx';
@@ -10,6 +11,7 @@ import { useDrift } from '../look/use-drift.ts';
 import { usePath } from '../look/use-path.ts';
 import { useSelection } from '../look/use-selection.ts';
 import { nameAgents } from '../parts/agent.tsx';
+import { CommandLine } from '../parts/command.tsx';
 import { Crumbs } from '../parts/crumbs.tsx';
 import { NotThere, Trouble } from '../parts/trouble.tsx';
 import { RunBand } from '../runs/run-band.tsx';
@@ -51,6 +53,18 @@ export function SessionScreen({ sessionId, query, onSearch }: ScreenProps) {
           <Crumbs sessionId={sessionId} />
         </header>
         <Trouble error={error} />
+      </>
+    );
+  if (timeline.length === 0 && !view.isLoading && session.value !== undefined)
+    return (
+      <>
+        <header className="topbar">
+          <Crumbs sessionId={sessionId} />
+        </header>
+        <div className="empty">
+          <p>This session has no checkpoint yet. The steps that it recorded:</p>
+          <CommandLine command={`savestate log --steps --session ${quoteArgument(sessionId)}`} />
+        </div>
       </>
     );
   const shared: Look = { sessionId, view, selection, session: session.value, tags, drift, path };
