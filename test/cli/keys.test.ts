@@ -1,6 +1,10 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
+import { encrypted } from '../../src/storage/encryption/encrypted.ts';
+import { KeyFile } from '../../src/storage/encryption/key-file.ts';
+import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
 import { json, ok, run } from './support/cli.ts';
 import { CHAT, DATABASE, ROUNDS, sharedChat } from './support/fixture.ts';
 import { newFolder } from './support/folder.ts';
@@ -99,6 +103,27 @@ describe('keys', () => {
     expect(await json('log', ['--storage', 'fresh.db'], { folder })).toHaveLength(ROUNDS);
     const gone = await run(['log', '-s', CHAT], { folder });
     expect([gone.code, gone.stderr]).toEqual([18, expect.stringContaining('was removed on')]);
+  });
+
+  test('[encryption.6] what an older key protects is counted with what newer saves share with it', async () => {
+    const folder = newFolder();
+    writeFileSync(join(folder, 'savestate.yaml'), "storage: enc.db\nencryption: { keys: 'file:agent.keys' }\n");
+    await ok(['key', 'add'], { folder });
+    const [first] = await json('key', ['list'], { folder });
+    const keys = new KeyFile(join(folder, 'agent.keys'));
+    const storage = encrypted(new SqliteCheckpointStorage({ path: join(folder, 'enc.db') }), { keys });
+    const manager = new CheckpointManager({ storage });
+    const texts = Array.from({ length: 100 }, (_, n) => `line ${n} of a long text `.repeat(20));
+    const old = await manager.save({ texts, n: 1 }, { sessionId: 'trip' });
+    await keys.update((ring) => ring.add());
+    await manager.save({ texts, n: 2 }, { sessionId: 'trip' });
+    await manager.save({ n: 3 }, { sessionId: 'small' });
+    await manager.delete(old);
+    await manager.close();
+    const planned = await ok(['key', 'remove', first?.id ?? '', '--dry-run'], { folder });
+    expect(planned).toContain('that concerns 1 checkpoint of 1 session.');
+    await ok(['key', 'remove', first?.id ?? '', '--yes'], { folder });
+    expect((await run(['verify', '--read-data'], { folder })).stderr).toContain('"trip" was forgotten');
   });
 
   test('[encryption.6] with a key for each session, one is forgotten and the other stays', async () => {

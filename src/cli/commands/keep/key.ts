@@ -105,7 +105,7 @@ async function remove(context: Context, input: CommandInput): Promise<undefined>
   const kept = new Set(after.list().flatMap(({ id, removedAt }) => (removedAt === undefined ? [id] : [])));
   const doomed = before.list().filter(({ id, removedAt }) => removedAt === undefined && !kept.has(id));
   const what = `${formatCount(doomed.length, 'key')} (${doomed.map(({ id, name }) => `${id} "${name}"`).join(', ')})`;
-  const loss = await tellLoss(context, before, after);
+  const loss = await tellLoss(context, { before, after, isPart: doomed.some(({ name }) => hasKey(after, name)) });
   const question = `This removes ${what}. ${loss} What was written with it cannot be read again, here or in any backup.`;
   if (!(await context.confirm(question, input))) {
     const said = input.flag('dryRun') ? `Would remove ${what}. ${loss} Nothing was removed.` : 'Nothing was removed.';
@@ -115,15 +115,20 @@ async function remove(context: Context, input: CommandInput): Promise<undefined>
   return context.answer(doomed, () => `${what} removed.\n`);
 }
 
-/** What cannot be read any more with the keys after a removal, in the storage that is named here. */
-async function tellLoss(context: Context, before: Keyring, after: Keyring): Promise<string> {
+type Removal = { readonly before: Keyring; readonly after: Keyring; readonly isPart: boolean };
+
+/**
+ * What cannot be read any more with the keys after a removal, in the storage that is named here. If a name keeps a key, what is saved
+ * with that one may be made of older content: only reading everything tells.
+ */
+async function tellLoss(context: Context, { before, after, isPart }: Removal): Promise<string> {
   const address = await context.address();
   if (address.kind === 'remote') return 'How much that concerns is not known here: the storage is on a server.';
   try {
     const storage = await openAddress(address, { create: false });
     return await closing(storage, async () => {
-      const known = await countForgotten(storage, before);
-      const lost = [...(await countForgotten(storage, after))]
+      const known = await countForgotten(storage, before, isPart);
+      const lost = [...(await countForgotten(storage, after, isPart))]
         .map(([sessionId, count]): readonly [string, number] => [sessionId, count - (known.get(sessionId) ?? 0)])
         .filter(([, count]) => count > 0);
       const checkpoints = lost.reduce((sum, [, count]) => sum + count, 0);
@@ -137,8 +142,10 @@ async function tellLoss(context: Context, before: Keyring, after: Keyring): Prom
 }
 
 /** By session. */
-async function countForgotten(storage: ChunkStorage, keys: Keyring): Promise<Map<string, number>> {
+async function countForgotten(storage: ChunkStorage, keys: Keyring, readData: boolean): Promise<Map<string, number>> {
   const { encrypted } = await import('../../../storage/encryption/encrypted.ts');
-  const counts = (await encrypted(storage, { keys }).countForgotten?.({})) ?? [];
-  return new Map(counts.map(({ sessionId, forgotten }) => [sessionId, forgotten]));
+  const { CheckpointManager } = await import('../../../manager/checkpoint-manager.ts');
+  const manager = new CheckpointManager({ storage: encrypted(storage, { keys }), unknownClasses: 'keep' });
+  const { forgotten } = await manager.verify({ readData });
+  return new Map(forgotten.map(({ sessionId, checkpoints }) => [sessionId, checkpoints]));
 }
