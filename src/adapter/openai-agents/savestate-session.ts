@@ -50,7 +50,7 @@ export class SavestateSession implements Session {
   readonly #id: string;
   readonly #transcript: Transcript<AgentInputItem>;
   readonly #calls: CallLog;
-  /** What the resumed run added before it died: it adds the same again. */
+  /** Calls and results that the resumed run added before it died: it adds the same again. */
   #left: AgentInputItem[] = [];
 
   constructor(storageOrOptions: ChunkStorage | SavestateSessionOptions, sessionId?: string) {
@@ -198,7 +198,7 @@ export class SavestateSession implements Session {
       else if (answer !== undefined)
         state.reject(item, answer.message === undefined ? {} : { message: answer.message });
     }
-    this.#left = view.itemsFrom(suspended.length ?? view.length).filter((item) => !isInput(item));
+    this.#left = view.itemsFrom(suspended.length ?? view.length).filter((item) => 'callId' in item);
     return state;
   }
 
@@ -227,11 +227,6 @@ function checkItems(items: AgentInputItem[], of: string): AgentInputItem[] {
 
 function isTool(value: unknown): boolean {
   return isRecord(value) && typeof value.type === 'string' && typeof value.name === 'string';
-}
-
-/** Whether an item is what somebody says to the agent, not what comes of its run. */
-function isInput(item: AgentInputItem): boolean {
-  return 'role' in item && item.role !== 'assistant';
 }
 
 /** Whether items end with what a run came to: the assistant's words. Calls and results are followed by more. */
