@@ -22,6 +22,12 @@ export function runKindOf(state: unknown): RunKind | undefined {
   return typeof kind === 'string' && Object.hasOwn(REQUEST_FORMS, kind) ? (kind as RunKind) : undefined;
 }
 
+/** What people are asked in a state, answered elsewhere or not. */
+export function requestsIn(state: unknown): readonly AnyRequest[] {
+  const kind = runKindOf(state);
+  return kind === undefined ? [] : Object.values(REQUEST_FORMS[kind].requestsOf(state));
+}
+
 /** Where a run is. */
 export type RunPlace = { readonly sessionId: string; readonly branch: string; readonly state: unknown };
 

@@ -2,10 +2,8 @@ import { relative } from 'node:path';
 import { NotFoundError } from '../../core/errors.ts';
 import { formatCount } from '../../core/format-count.ts';
 import type { Checkpoint } from '../../core/record/checkpoint.ts';
-import { answerBranch } from '../../manager/revision/ref-name.ts';
 import { type Round, readRounds, roundOf } from '../../manager/revision/rounds.ts';
 import { type CheckpointOutput, type Names, toOutput } from '../../view/checkpoint-output.ts';
-import { findAt } from '../../view/state-path.ts';
 import type { Context, OpenStorage } from '../base/command.ts';
 import { type Address, addressExists, formatAddress } from '../place/address.ts';
 import { resolveRevision } from '../revision/resolve-revision.ts';
@@ -54,25 +52,16 @@ export async function branchHere({ position, manager }: OpenStorage, here: Check
   return position === undefined ? manager.currentBranch(here.sessionId) : here.branch;
 }
 
-/** What the person is asked there, and what can be typed; undefined if nothing is. */
+/** What the person is asked there, and what can be typed; undefined if nothing is. Before the head one begins a branch, which asks for itself. */
 export async function findQuestion(opened: OpenStorage, checkpoint: Checkpoint): Promise<string | undefined> {
-  if (checkpoint.status !== 'waiting_for_input') return undefined;
-  const state = await opened.manager.load(checkpoint.id);
-  const [request] = Object.values(findAt(state, ['fleet', 'requests']) ?? {});
-  const asked: unknown = request ?? findAt(state, ['chat', 'pendingInput']);
-  if (typeof asked !== 'object' || asked === null) return undefined;
-  const question = toQuestion(asked as Parameters<typeof toQuestion>[0]);
-  return (await isAnswered(opened, checkpoint, question.id)) ? undefined : describeQuestion(question, replWords());
-}
-
-/** Whether somebody answered at the head: the run was cut off before it saved what came of it. Before the head one begins a branch, which asks for itself. */
-async function isAnswered(
-  opened: OpenStorage,
-  { id, sessionId, branch }: Checkpoint,
-  requestId: string,
-): Promise<boolean> {
-  if ((await opened.findName(sessionId, 'branch', branch)) !== id) return false;
-  return (await opened.findName(sessionId, 'branch', answerBranch(branch, requestId))) !== undefined;
+  const { id, sessionId, branch, status } = checkpoint;
+  if (status !== 'waiting_for_input') return undefined;
+  const { findOpenRequests, requestsIn } = await import('../../view/requests.ts');
+  const state = await opened.manager.load(id);
+  const isHead = (await opened.findName(sessionId, 'branch', branch)) === id;
+  const asked = isHead ? await findOpenRequests(opened.manager, { sessionId, branch, state }) : requestsIn(state);
+  const [request] = asked as Parameters<typeof toQuestion>[0][];
+  return request && describeQuestion(toQuestion(request), replWords());
 }
 
 /** Where a checkpoint stands, in words: `round 3`, or its number where nobody counts rounds. */

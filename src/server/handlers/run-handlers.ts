@@ -9,7 +9,14 @@ import { type AnyRequest, RequestAnswers } from '../../runtime/run/request-answe
 import type { RunState } from '../../runtime/workflow/step/run-state.ts';
 import { toJsonForm } from '../../view/json-form.ts';
 import { type RankedSession, rankSessions } from '../../view/list-sessions.ts';
-import { findOpenRequests, REQUEST_FORMS, type RunKind, type RunPlace, runKindOf } from '../../view/requests.ts';
+import {
+  findOpenRequests,
+  REQUEST_FORMS,
+  type RunKind,
+  type RunPlace,
+  requestsIn,
+  runKindOf,
+} from '../../view/requests.ts';
 import type { Call, Handlers } from './call.ts';
 import { checkInside, headOf, openRefs } from './session-refs.ts';
 
@@ -126,9 +133,8 @@ async function findAsked(manager: CheckpointManager, place: RunPlace) {
   const open = new Set((await findOpenRequests(manager, place)).map(({ id }) => id));
   const { state } = place;
   const kind = runKindOf(state);
-  const form = kind && REQUEST_FORMS[kind];
-  const asked = Object.values(form?.requestsOf(state) ?? {});
-  return { open, unheard: asked.filter(({ id }) => form?.answerOf(state, id) === undefined).length };
+  const isUnheard = ({ id }: AnyRequest) => kind && REQUEST_FORMS[kind].answerOf(state, id) === undefined;
+  return { open, unheard: requestsIn(state).filter(isUnheard).length };
 }
 
 /** A run, and those of its requests that are open. */
@@ -175,9 +181,8 @@ async function listAsks(manager: CheckpointManager, run: Run) {
   const { head, branch, state, kind } = run;
   const answers = new RequestAnswers(manager, REQUEST_FORMS[kind]);
   const place = { sessionId: head.sessionId, branch };
-  const requests = Object.values(REQUEST_FORMS[kind].requestsOf(state));
   return Promise.all(
-    requests.map(async (request) => {
+    requestsIn(state).map(async (request) => {
       const answer = await answers.find(place, state, request.id);
       return { ...toRequest(run, request), ...(answer !== undefined && { answer }) };
     }),
