@@ -105,7 +105,7 @@ export class OpenStorage {
       .slice(0, SHOWN_SESSIONS)
       .map((id) => JSON.stringify(id))
       .join(', ');
-    const advice = `There are: ${shown}${known.length > SHOWN_SESSIONS ? ', ...' : ''}. Name one with -s; "savestate sessions" lists all.`;
+    const advice = `There are: ${shown}${known.length > SHOWN_SESSIONS ? ', ...' : '.'} Name one with -s; "savestate sessions" lists all.`;
     return new NotFoundError(
       `There is no session "${sessionId}" in this storage.${this.manager.engine.repository.describeEnd(sessionId)}${formatSuggestion(suggest(sessionId, known))} ${known.length === 0 ? 'There are none yet.' : advice}`,
       { details: { sessionId } },

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { MAX_DOCUMENT_BYTES } from '../../../adapter/interchange/document.ts';
 import { InvalidInputError, NotFoundError } from '../../../core/errors.ts';
 import { type Command, type Context, EXIT, type ExitCode } from '../../base/command.ts';
+import { resolveFile } from '../../place/read-text.ts';
 import { formatCount } from '../../terminal/format.ts';
 
 /** Lines that are named; more are counted, and all are in the JSON. */
@@ -37,7 +38,7 @@ traces (OTLP JSON, whole or one per line), a session for each conversation. A st
 /** What reads a file that was named, or standard input for `-`, block by block. */
 function findInput({ folder }: Context, file: string): () => AsyncIterable<Buffer> {
   if (file === '-') return () => process.stdin;
-  const path = resolve(folder, file);
+  const path = resolveFile(folder, file);
   if (!existsSync(path)) throw new NotFoundError(`There is no file ${file}.`);
   return () => createReadStream(path);
 }

@@ -92,7 +92,7 @@ async function readPolicy(context: Context, input: CommandInput): Promise<Retent
 
 function parseDays(text: string): number {
   const days = parseDuration(text) / DAY_MS;
-  if (!Number.isInteger(days))
+  if (!Number.isInteger(days) || days < 1)
     throw new InvalidInputError(`--older-than takes whole days, such as 30d or 2w; found "${text}".`);
   return days;
 }
