@@ -173,3 +173,9 @@ test('[session.4] a repeated copy does not bring back what was deleted and folde
   expect(await storage.stats()).toMatchObject({ checkpoints: 3, tombstones: 101 });
   expect((await there.verify()).status).toBe('clean');
 });
+
+test.each(STORAGES)('gc rejects with the reason of a signal that was aborted before: %s', async (_, create) => {
+  await using manager = new CheckpointManager({ storage: create().storage });
+  await manager.save({ n: 1 }, { sessionId: 's' });
+  await expect(manager.gc({ signal: AbortSignal.abort(new Error('not now')) })).rejects.toThrow('not now');
+});

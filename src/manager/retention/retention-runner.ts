@@ -281,6 +281,7 @@ export class RetentionRunner {
   /** Folds tombstones, removes what nothing needs any more, and gives the space back. */
   async collect(signal?: AbortSignal): Promise<CollectResult> {
     await this.#engine.settled();
+    signal?.throwIfAborted();
     await this.#folder.foldAll(signal);
     return this.#engine.storage.collect(signal === undefined ? {} : { signal });
   }
