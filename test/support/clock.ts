@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import '../../src/manager/write/session-writer.ts'; // loaded at the first session otherwise, which takes turns without a call
 import type { SetTimer } from '../../src/core/time/timer.ts';
 import type { ChunkStorage } from '../../src/storage/contract.ts';
 

@@ -39,7 +39,7 @@ export type RunOptions = RunLabels & {
   readonly checkpointId?: string;
   /** What to do if steps that have begun were changed: `fail` (default) before anything runs, or keep their results. */
   readonly onDifference?: OnDifference;
-  /** `sleep` (default): stay until the times have come that steps wait for. `return`: end as `waiting`. */
+  /** `sleep` (default): stay until the times have come that steps wait for. `return`: end as `waiting`, but wait for the pauses of retries. */
   readonly timers?: 'sleep' | 'return';
   readonly signal?: AbortSignal;
 };

@@ -103,7 +103,7 @@ function toFailure(error: unknown, { turn, attempts }: Tries, end: Pick<Tries, '
 /** The pause counts from the failure, also if the process died in it. */
 async function pause({ ports, signal }: RunParts, { retry }: WorkflowStep, { turn, atMs }: Tries): Promise<void> {
   const pauseMs = backoff(turn, { firstMs: retry.delayMs, maxMs: retry.maxDelayMs, factor: retry.factor });
-  const leftMs = atMs + pauseMs - ports.now();
+  const leftMs = Math.min(atMs + pauseMs - ports.now(), pauseMs); // the clock may have been set back
   if (leftMs > 0) await sleep(ports, Math.min(leftMs, MAX_DELAY_MS), signal);
 }
 

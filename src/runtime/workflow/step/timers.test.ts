@@ -79,4 +79,33 @@ describe('time', () => {
       failure: { error: { message: '"nap" cannot wait until "soon": that is not a time.' } },
     });
   });
+
+  test('[workflow.8] a retry waits no longer than its pause, also if the clock was set back since the failure', async () => {
+    const clock = new TestClock();
+    const storage = clock.watch(new InMemoryCheckpointStorage());
+    const attempts: number[] = [];
+    const f: StepFunction = (_, { attempt }) => {
+      attempts.push(attempt);
+      if (attempt === 1) throw new Error('down');
+      return 'up';
+    };
+    const run = (signal?: AbortSignal) => {
+      const manager = new CheckpointManager({ storage, now: clock.now, setTimer: clock.setTimer });
+      const executor = new WorkflowExecutor({ manager, registry: { functions: { f } } });
+      const retried = flow([{ id: 'a', function: 'f', retry: { max_attempts: 2, delay: '60s' } }]);
+      return executor.run({ workflow: retried, sessionId: 's', ...(signal && { signal }) });
+    };
+    const stop = new AbortController();
+    const stopped = run(stop.signal).catch(String);
+    await clock.settle();
+    stop.abort(new Error('restart'));
+    expect(await stopped).toContain('restart');
+    clock.skip(-30 * 86_400_000);
+    const resumed = run();
+    await clock.pass(59_999);
+    expect(attempts).toEqual([1]);
+    await clock.pass(1);
+    expect(attempts).toEqual([1, 2]);
+    expect(await resumed).toMatchObject({ status: 'completed', output: 'up' });
+  });
 });
