@@ -49,6 +49,8 @@ class Specimen {
   readonly #known: { readonly ids: readonly string[] };
   readonly #original: string;
   readonly #copy: string;
+  /** What the original holds for SQLite. */
+  #rows: string | undefined;
 
   static async create(kind: Kind): Promise<Specimen> {
     const original = join(temporaryFolder(SCRATCH_ROOT), 'original');
@@ -101,7 +103,8 @@ class Specimen {
 
   /** What a damaged database holds for SQLite itself: every row of every table. */
   isCopyTheSame(): boolean {
-    return dump(this.#copy) === dump(this.#original);
+    this.#rows ??= dump(this.#original);
+    return dump(this.#copy) === this.#rows;
   }
 
   /** Where the one file of a database holds a text close to others. */

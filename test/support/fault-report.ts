@@ -8,6 +8,7 @@ export const IS_FULL = process.env.SAVESTATE_TRIALS === 'full';
 export function seededRandom(): Random & { readonly seed: number } {
   const seed = Number(process.env.SAVESTATE_SEED ?? Date.now() % 1_000_000_007);
   onTestFailed(() => console.log(`SAVESTATE_SEED=${seed}`));
+  if (IS_FULL) console.log(`SAVESTATE_SEED=${seed}`); // also where the process does not live to tell
   return { ...createRandom(seed), seed };
 }
 

@@ -218,6 +218,6 @@ function withoutBranch(opened: string): string {
 function firstDifference(expected: string | readonly string[], answer: string | readonly string[] | undefined): string {
   const [a, b] = [String(expected), String(answer)];
   let at = 0;
-  while (a[at] === b[at]) at++;
+  while (at < a.length && a[at] === b[at]) at++;
   return `"${a.slice(Math.max(at - 40, 0), at + 40)}" became "${b.slice(Math.max(at - 40, 0), at + 40)}"`;
 }

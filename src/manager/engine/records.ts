@@ -138,7 +138,7 @@ const PAGE = 500;
 /** Most who read a history want the newest few. */
 const FIRST_PAGE = 50;
 
-/** The rows that fit, page by page. */
+/** The rows that fit, page by page. A damaged index may lead back to rows that were there, and would without end. */
 export async function* readPages(
   storage: ChunkStorage,
   query: Omit<CheckpointQuery, 'limit'>,
@@ -147,8 +147,11 @@ export async function* readPages(
   let limit = FIRST_PAGE;
   do {
     const rows = await storage.listCheckpoints({ ...query, limit, ...(after !== undefined && { after }) });
+    const last = rows.at(-1)?.id;
+    if (after !== undefined && last !== undefined && (query.order === 'oldest' ? last <= after : last >= after))
+      throw new CorruptError('The list of checkpoints leads in circles. Run verify.');
     yield rows;
-    after = rows.length < limit ? undefined : rows.at(-1)?.id;
+    after = rows.length < limit ? undefined : last;
     limit = PAGE;
   } while (after !== undefined);
 }

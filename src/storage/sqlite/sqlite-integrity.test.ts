@@ -74,6 +74,34 @@ test.each([
   expect(await findingsAfter(sql)).toContainEqual(expect.stringMatching(finding));
 });
 
+/** Makes the key in the middle of a table's first page too large: whoever looks for a later row begins again after it. */
+function misdirect(file: string, table: string): void {
+  const db = openDatabase(file);
+  const { rootpage } = db.prepare('SELECT rootpage FROM sqlite_schema WHERE name=?').get(table) as { rootpage: number };
+  db.close();
+  const bytes = readFileSync(file);
+  const pageAt = (rootpage - 1) * bytes.readUInt16BE(16);
+  const middle = (bytes.readUInt16BE(pageAt + 3) - 1) >> 1;
+  const keyAt = pageAt + bytes.readUInt16BE(pageAt + 12 + 2 * middle) + 4;
+  bytes.writeUInt16BE(0xff7f, keyAt);
+  writeFileSync(file, bytes);
+}
+
+test('[durability.2] a table that leads in circles is reported, and the check ends', async () => {
+  const file = join(folder, 'circles.db');
+  const make = new Builders();
+  const chunks = Array.from({ length: 600 }, (_, i) => make.chunk([], JSON.stringify(`${i} ${'x'.repeat(500)}`)));
+  const [first] = chunks;
+  {
+    await using storage = new SqliteCheckpointStorage({ path: file });
+    const root = first && { root: contentOf(first) };
+    await storage.commit(commitOf(make.checkpoint({ sessionId: 's', ...root }), { chunks }));
+  }
+  misdirect(file, 'chunk');
+  await using storage = new SqliteCheckpointStorage({ path: file });
+  expect(await storage.checkIntegrity()).toContainEqual(expect.stringContaining('a table leads in circles'));
+});
+
 test('a damaged page is reported by the check, and is an error of ours to a reader', async () => {
   const bytes = readFileSync(path);
   const pageBytes = 4096;

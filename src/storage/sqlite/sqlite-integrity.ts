@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
-import { messageOf, SavestateError } from '../../core/errors.ts';
+import { CorruptError, messageOf, SavestateError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { OBJECTS_FINDING } from '../../core/tree/object-stub.ts';
 import { decodeEffect, type EffectColumns } from '../database/sql-reader.ts';
@@ -108,13 +108,15 @@ function isRefs({ refs }: Numbered): boolean {
   return readOrUndefined(() => readRefs(refs)) !== undefined;
 }
 
-/** Every row of a query that goes on after a number. */
+/** Every row of a query that goes on after a number. Where a page of SQLite is damaged, that may lead back to rows that were there. */
 function rowsOf<Row extends Numbered>(connection: SqliteConnection, sql: string): AsyncGenerator<Row> {
   const statement = `${sql} LIMIT ${ROWS_PER_PAGE}`;
-  return eachRow(
-    ROWS_PER_PAGE,
-    (last: Row | undefined) => connection.prepare(statement).all(last?.n ?? Number.MIN_SAFE_INTEGER) as Row[],
-  );
+  return eachRow(ROWS_PER_PAGE, (last: Row | undefined) => {
+    const after = last?.n ?? Number.MIN_SAFE_INTEGER;
+    const rows = connection.prepare(statement).all(after) as Row[];
+    if (rows.some(({ n }) => n <= after)) throw new CorruptError('a table leads in circles.');
+    return rows;
+  });
 }
 
 /** SQLite checks a smaller file in a few milliseconds. */
