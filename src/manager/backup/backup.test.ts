@@ -318,3 +318,20 @@ describe.each(Object.entries(LOST))('without %s', (_, sql) => {
     },
   );
 });
+
+test.each([
+  ['of a session that is gone', 'DELETE FROM session WHERE n=1'],
+  ['whose kind was changed', "UPDATE ref SET kind='brand' WHERE session=1"],
+])('[backup.2] a name %s is reported, and the other sessions are copied with theirs', async (_, sql) => {
+  const path = join(temporaryFolder(), 'named.db');
+  const manager = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path }) });
+  for (const sessionId of ['damaged', 'whole']) await manager.save({ n: 1 }, { sessionId });
+  await manager.close();
+  const db = openDatabase(path);
+  db.exec(sql);
+  db.close();
+  const to = memory();
+  expect(await backup(path, to)).toMatchObject({ status: 'partial' });
+  expect(await to.readRefs({ sessionId: 'whole' })).not.toEqual([]);
+  expect((await new CheckpointManager({ storage: to }).session('whole')).state).toEqual({ n: 1 });
+});

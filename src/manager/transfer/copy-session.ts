@@ -185,7 +185,7 @@ export class SessionCopier {
   async copyNames(names: readonly Ref[], settled: SettledSteps): Promise<void> {
     const { counts, sessionId } = this;
     const { to } = this.#chunks;
-    const refs = names.filter(({ kind }) => isExportedKind(kind)).map(checkRef);
+    const refs = names.map(checkRef).filter(({ kind }) => isExportedKind(kind));
     const there = await this.#readNames(refs);
     await this.#copyNamed(refs.filter((ref) => there.get(refKey(ref))?.target !== ref.target));
     counts.chunks += await copyEffects(

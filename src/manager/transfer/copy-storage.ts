@@ -59,7 +59,7 @@ export class StorageCopy {
       copiers.set(sessionId, problem === undefined ? copier : undefined);
       if (problem !== undefined) copied.push(report(copier, problem));
     }
-    const refs = sessions === undefined ? await from.readRefs() : []; // all names at one moment
+    const refs = sessions === undefined ? await this.#readAllNames(copiers.values()) : [];
     const names = groupBy(refs, ({ sessionId }) => sessionId);
     for (const sessionId of names.keys()) if (!copiers.has(sessionId)) copiers.set(sessionId, this.#begin(sessionId));
     for (const [sessionId, copier] of copiers)
@@ -84,6 +84,17 @@ export class StorageCopy {
   #begin(sessionId: SessionId): SessionCopier {
     this.#options.signal?.throwIfAborted();
     return new SessionCopier(sessionId, this.#chunks, this.#options);
+  }
+
+  /** All names at one moment. If one is damaged and nobody knows whose it is, none: they are read session by session then. */
+  async #readAllNames(copiers: Iterable<SessionCopier | undefined>): Promise<readonly Ref[]> {
+    try {
+      return await this.#chunks.from.readRefs();
+    } catch (error) {
+      if (!hasErrorCode(error, 'CORRUPT')) throw error;
+      for (const copier of copiers) copier?.problems.push(`Its names may be of another moment. ${messageOf(error)}`);
+      return [];
+    }
   }
 
   /** Nothing of a session that is being brought in: its records may be taken back. */
