@@ -3,7 +3,7 @@ import type { Chunk, Digest } from '../../../core/tree/chunk.ts';
 import type { Commit, EffectRow, NewCheckpoint, NewEffect, RefChange } from '../../contract.ts';
 import { effectCheck } from '../../marks.ts';
 import { refCheck } from '../../ref.ts';
-import { encodeRefs, encodeText } from '../schema/sql-codec.ts';
+import { encodeRefs, encodeText, encodeTexts } from '../schema/sql-codec.ts';
 
 /** What a commit takes beside its texts, roughly, so that many without any are not taken for nothing. */
 const COMMIT_BYTES = 1_000;
@@ -109,13 +109,13 @@ function encodeEffect(effect: EffectRow) {
 }
 
 /** Three columns, sorted, so that all commits lock chunks in one order; each digest once. */
-function encodeChunks(chunks: readonly Chunk[]): [Digest[], (string | null)[], string[]] {
+function encodeChunks(chunks: readonly Chunk[]): Buffer[] {
   const sorted = [...new Map(chunks.map((chunk) => [chunk.digest, chunk])).values()];
   sorted.sort((a, b) => (a.digest < b.digest ? -1 : 1));
   return [
-    sorted.map(({ digest }) => digest),
-    sorted.map(({ refs }) => encodeRefs(refs)),
-    sorted.map(({ text }) => encodeText(text)),
+    encodeTexts(sorted.map(({ digest }) => digest)),
+    encodeTexts(sorted.map(({ refs }) => encodeRefs(refs))),
+    encodeTexts(sorted.map(({ text }) => encodeText(text))),
   ];
 }
 

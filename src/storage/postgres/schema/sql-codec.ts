@@ -21,3 +21,20 @@ export function encodeRefs(refs: readonly Digest[]): string | null {
 export function decodeRefs(hex: string | null): Digest[] {
   return hex === null ? [] : splitDigests(hex);
 }
+
+/** The number that PostgreSQL gave to the type `text`. */
+const TEXT_TYPE = 25;
+const ARRAY_HEADER_BYTES = 20;
+
+/** A `text[]` in the server's binary form. As a literal, `pg` would escape every quote of a text, and the server would undo that. */
+export function encodeTexts(texts: readonly (string | null)[]): Buffer {
+  const sizes = texts.map((text) => (text === null ? 0 : Buffer.byteLength(text)));
+  const buffer = Buffer.allocUnsafe(sizes.reduce((sum, size) => sum + 4 + size, ARRAY_HEADER_BYTES));
+  const header = [1, texts.includes(null) ? 1 : 0, TEXT_TYPE, texts.length, 1]; // dimensions, whether some are null, type, length, first index
+  let at = header.reduce((offset, value) => buffer.writeInt32BE(value, offset), 0);
+  for (const [index, text] of texts.entries()) {
+    at = buffer.writeInt32BE(text === null ? -1 : (sizes[index] ?? 0), at);
+    if (text !== null) at += buffer.write(text, at);
+  }
+  return buffer;
+}
