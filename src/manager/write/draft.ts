@@ -21,16 +21,21 @@ export function changeDraft(state: unknown, recipe: (draft: never) => unknown): 
   try {
     return freezeState(draw(state as object, recipe));
   } catch (error) {
-    if (error instanceof Error && REFUSED_BY_DRAFTS.test(error.message))
-      throw new InvalidInputError(`update() cannot make this change: ${error.message} Change plain properties.`, {
-        cause: error,
-      });
-    if (!(error instanceof RangeError && error.message.includes('call stack'))) throw error;
-    throw new InvalidInputError(
-      'What update() made cannot be saved: it contains itself (a cycle), or is nested too deeply. Nothing was changed. Break the cycle, or flatten it.',
-      { cause: error },
-    );
+    throw explainDraft(error, 'update()');
   }
+}
+
+/** The refusal of a change that a draft cannot hold, or whose result could not be saved; other errors stay. */
+export function explainDraft(error: unknown, name: string): unknown {
+  if (error instanceof Error && REFUSED_BY_DRAFTS.test(error.message))
+    return new InvalidInputError(`${name} cannot make this change: ${error.message} Change plain properties.`, {
+      cause: error,
+    });
+  if (!(error instanceof RangeError && error.message.includes('call stack'))) return error;
+  return new InvalidInputError(
+    `What ${name} made cannot be saved: it contains itself (a cycle), or is nested too deeply. Nothing was changed. Break the cycle, or flatten it.`,
+    { cause: error },
+  );
 }
 
 function draw(state: object, recipe: (draft: never) => unknown): unknown {

@@ -6,6 +6,7 @@ import { anything, callback, checkOptions, checkValue, type OptionChecks, signal
 import { findLeftOut, marksIn } from '../../../core/secret/left-out.ts';
 import { UnderWay } from '../../../core/time/under-way.ts';
 import type { StepAttempt } from '../../../manager/effect/step.ts';
+import { explainDraft } from '../../../manager/write/draft.ts';
 import type { DriftEvent } from '../../drift/index.ts';
 import { boundedJson } from '../../drift/step/bounded.ts';
 import type { Work, WorkCall } from '../../run/work.ts';
@@ -213,6 +214,8 @@ export class TurnRun implements Turn {
     this.#isEnding = false;
     try {
       return read();
+    } catch (error) {
+      throw explainDraft(error, 'the turn');
     } finally {
       this.#isEnding = isEnding;
     }

@@ -292,6 +292,21 @@ describe('a state that cannot be saved', () => {
     expect(aside?.error.message).toContain('bad');
   });
 
+  test('[loop.4] fails its turn also where it contains itself', async () => {
+    const world = new World();
+    const createAgent = (): LoopAgent => ({
+      handle(_, { state }) {
+        state.memory.session.whole = state;
+      },
+    });
+    const life = await world.start({ createAgent });
+    await life.loop.deliver({ id: 'm1', body: 'bad' });
+    await world.clock.pass(MINUTE);
+    const [aside] = life.loop.state.mailbox.setAside;
+    const message = expect.stringContaining('contains itself');
+    expect(aside).toMatchObject({ message: { id: 'm1' }, error: { code: 'INVALID_INPUT', message } });
+  });
+
   test('[loop.4] only when it ends: what is gone by then is none, and a result that cannot be saved fails its step', async () => {
     const world = new World();
     const createAgent = acting(async (turn) => {
