@@ -111,6 +111,15 @@ export function decodeRecord({ id, session, branch, timestampMs, body }: RecordC
   return `{"id":"${id}","sessionId":"${session}","branch":"${branch}","parentId":"chk_${parent}","parentDigest":"${parentDigest}","sequence":${said},"timestampMs":${timestampMs}${rest},"stateDigest":"${stateDigest}","stateBytes":${size}}`;
 }
 
+/** A page of rows, which goes on where the last one ended. Where a page of SQLite is damaged, what was there may come again without end. */
+export function checkGoesOn<Row extends { readonly n: number }>(
+  rows: readonly Row[],
+  isNext: (n: number) => boolean,
+): readonly Row[] {
+  if (rows.every(({ n }) => isNext(n))) return rows;
+  throw new CorruptError('A table leads in circles. Run verify to see what it affects.');
+}
+
 /** Whether a text is a whole digest. */
 export function isDigest(text: string): text is Digest {
   return DIGEST.test(text);

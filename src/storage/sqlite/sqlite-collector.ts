@@ -5,6 +5,7 @@ import type { SqliteConnection } from '../database/sqlite-connection.ts';
 import type { SqlStatement } from '../database/sqlite-driver.ts';
 import { Reachable } from '../reachable.ts';
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
+import { checkGoesOn } from './sqlite-codec.ts';
 import { readPragma } from './sqlite-schema.ts';
 
 /** Rows handled without giving way to others; also the deletions of one transaction, which holds the write lock. */
@@ -92,10 +93,10 @@ export class SqliteCollector {
     return checkpoints.length > 0 || effects.length > 0;
   }
 
-  #readRoots(table: 'checkpoint' | 'effect', after: number): RefColumns[] {
+  #readRoots(table: 'checkpoint' | 'effect', after: number): readonly RefColumns[] {
     const column = table === 'checkpoint' ? 'root_refs' : 'refs';
     const sql = `SELECT n, ${column} AS refs FROM ${table} WHERE n>? AND ${column} IS NOT NULL ORDER BY n LIMIT ${ROWS_PER_TURN}`;
-    return this.#connection.prepare(sql).all(after) as RefColumns[];
+    return checkGoesOn(this.#connection.prepare(sql).all(after) as RefColumns[], (n) => n > after);
   }
 
   #refsOf(number: number): readonly number[] {
@@ -132,9 +133,9 @@ export class SqliteCollector {
   }
 
   /** Greatest number first, so that a chunk goes before those it refers to: what is still there is always whole. */
-  #readCandidates(before: number): Candidate[] {
+  #readCandidates(before: number): readonly Candidate[] {
     const sql = `SELECT n, prefix FROM chunk WHERE n<? ORDER BY n DESC LIMIT ${ROWS_PER_TURN}`;
-    return this.#connection.prepare(sql).all(before) as Candidate[];
+    return checkGoesOn(this.#connection.prepare(sql).all(before) as Candidate[], (n) => n < before);
   }
 
   async #removeAll(candidates: readonly Candidate[], signal?: AbortSignal): Promise<number> {

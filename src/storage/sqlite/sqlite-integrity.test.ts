@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { SessionId } from '../../core/record/id.ts';
 import { Builders, commitOf, contentOf, deletionOf, moveBranch } from '../../testing/contract/builders.ts';
 import { openDatabase } from '../database/sqlite-driver.ts';
 import { SqliteCheckpointStorage } from './sqlite-storage.ts';
@@ -99,7 +100,29 @@ test('[durability.2] a table that leads in circles is reported, and the check en
   }
   misdirect(file, 'chunk');
   await using storage = new SqliteCheckpointStorage({ path: file });
-  expect(await storage.checkIntegrity()).toContainEqual(expect.stringContaining('a table leads in circles'));
+  expect(await storage.checkIntegrity()).toContainEqual(expect.stringContaining('A table leads in circles'));
+});
+
+test('[durability.2] gc refuses a table that leads in circles, and ends', async () => {
+  const file = join(folder, 'circles.db');
+  const make = new Builders();
+  {
+    await using storage = new SqliteCheckpointStorage({ path: file });
+    const chunk = make.chunk([], '"x"');
+    for (let i = 0; i < 40; i++) {
+      const effects = Array.from({ length: 40 }, (_, at) =>
+        make.effect({
+          sessionId: 's',
+          ordinal: 40 * i + at,
+          result: { text: `["${'x'.repeat(200)}"]`, refs: [chunk.digest] },
+        }),
+      );
+      await storage.commit({ sessionId: 's' as SessionId, chunks: [chunk], effects });
+    }
+  }
+  misdirect(file, 'effect');
+  await using storage = new SqliteCheckpointStorage({ path: file });
+  await expect(storage.collect()).rejects.toMatchObject({ code: 'CORRUPT' });
 });
 
 test('a damaged page is reported by the check, and is an error of ours to a reader', async () => {

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
-import { CorruptError, messageOf, SavestateError } from '../../core/errors.ts';
+import { messageOf, SavestateError } from '../../core/errors.ts';
 import type { SessionId } from '../../core/record/id.ts';
 import { OBJECTS_FINDING } from '../../core/tree/object-stub.ts';
 import { decodeEffect, type EffectColumns } from '../database/sql-reader.ts';
@@ -8,7 +8,7 @@ import type { SqliteConnection } from '../database/sqlite-connection.ts';
 import { sqliteModuleName } from '../database/sqlite-driver.ts';
 import { checkEffect, checkFiled, describeEffect, eachRow, type FiledColumns, readOrUndefined } from '../marks.ts';
 import { type ChunkNumbers, readRefs } from './chunk-numbers.ts';
-import { DIGEST_BYTES, decodeRecord, PREFIX_BYTES, unpackDigest } from './sqlite-codec.ts';
+import { checkGoesOn, DIGEST_BYTES, decodeRecord, PREFIX_BYTES, unpackDigest } from './sqlite-codec.ts';
 import { type SqliteForm, sqliteCodec } from './sqlite-reader.ts';
 import { findSchemaDamage, IS_STUB } from './sqlite-schema.ts';
 
@@ -108,14 +108,12 @@ function isRefs({ refs }: Numbered): boolean {
   return readOrUndefined(() => readRefs(refs)) !== undefined;
 }
 
-/** Every row of a query that goes on after a number. Where a page of SQLite is damaged, that may lead back to rows that were there. */
+/** Every row of a query that goes on after a number. */
 function rowsOf<Row extends Numbered>(connection: SqliteConnection, sql: string): AsyncGenerator<Row> {
   const statement = `${sql} LIMIT ${ROWS_PER_PAGE}`;
   return eachRow(ROWS_PER_PAGE, (last: Row | undefined) => {
     const after = last?.n ?? Number.MIN_SAFE_INTEGER;
-    const rows = connection.prepare(statement).all(after) as Row[];
-    if (rows.some(({ n }) => n <= after)) throw new CorruptError('a table leads in circles.');
-    return rows;
+    return checkGoesOn(connection.prepare(statement).all(after) as Row[], (n) => n > after);
   });
 }
 
