@@ -261,6 +261,26 @@ describe('limits and errors', () => {
     const deep = `{"readData":${'['.repeat(40_000)}"\\"]"${']'.repeat(40_000)}}`;
     expect(await post(deep)).toMatchObject({ status: 400, detail: expect.stringContaining('nested deeper') });
     expect(await post('{"readDta":true}')).toMatchObject({ status: 400, detail: expect.stringContaining('readDta') });
+    expect(await post('{"readData":1e999}')).toMatchObject({
+      status: 400,
+      detail: expect.stringMatching(/at readData .*\(found Infinity\)/),
+    });
+  });
+
+  test('a key that a body has twice in one object is refused, also escaped: only one value would be read', async () => {
+    const { ask } = await startServer();
+    const post = async (body: string) => {
+      const response = await ask('/v1/verify', { method: 'POST', headers: JSON_TYPE, body });
+      const { detail } = (await response.json()) as { detail?: string };
+      return `${response.status} ${detail}`;
+    };
+    const refusal = '400 The body has the key "readData" twice in one object. Give it once.';
+    expect(await post('{"readData":true,"readData":false}')).toBe(refusal);
+    expect(await post('{"readData" : true, "x": [{}], "read\\u0044ata": false}')).toBe(refusal);
+    expect(await post('{"x":{"a":[{"b":1}],"a":":,\\""}}')).toContain('the key "a" twice');
+    expect(await post('{"a":{"b":":"},"c":{"b":1},"d":[{"b":1},{"b":"d"}]}')).toMatch(/^400 .*"a"/);
+    expect(await post('{"a\\q":1}')).toContain('not JSON');
+    expect(await post('{"readData":false}')).toMatch(/^200/);
   });
 
   test('what a request does not take is refused, and nothing is done: a body, a parameter given twice, a version of no session', async () => {

@@ -1,23 +1,46 @@
 import { InvalidInputError, messageOf } from '../../core/errors.ts';
+import { describeValue } from '../../core/options.ts';
 import { HttpError } from './problem.ts';
 
 /** Deeper bodies would end the call stack of whoever walks them. */
 const MAX_DEPTH = 1000;
-const BRACKETS: Readonly<Record<string, number>> = { '[': 1, '{': 1, ']': -1, '}': -1 };
 
-/** Throws if values are nested too deep, or are too many; reads the text once, before anything is made of it. */
+/** Throws if values are nested too deep or are too many, or a key comes twice; reads the text once, before anything is made of it. */
 function checkShape(text: string, maxValues: number): void {
-  let [depth, values, isInString] = [0, 1, false];
+  const open: (Set<string> | undefined)[] = [];
+  let [values, written] = [1, ''];
   for (let at = 0; at < text.length; at++) {
     const char = text.charAt(at);
-    if (isInString && char === '\\') at++;
-    else if (char === '"') isInString = !isInString;
-    else if (!isInString) {
-      depth += BRACKETS[char] ?? 0;
-      if (char === ',') values++;
-      if (depth > MAX_DEPTH || values > maxValues) throw tooMuch(depth, maxValues);
-    }
+    if (char === '"') {
+      const end = endOfString(text, at);
+      written = text.slice(at, end + 1);
+      at = end;
+    } else if (char === ':') checkKey(written, open.at(-1));
+    else if (char === ',') values++;
+    else nest(char, open);
+    if (open.length > MAX_DEPTH || values > maxValues) throw tooMuch(open.length, maxValues);
   }
+}
+
+function nest(char: string, open: (Set<string> | undefined)[]): void {
+  if (char === '{') open.push(new Set());
+  else if (char === '[') open.push(undefined);
+  else if (char === '}' || char === ']') open.pop();
+}
+
+/** Where the quote is that ends the string that begins here. */
+function endOfString(text: string, from: number): number {
+  let at = from + 1;
+  while (at < text.length && text.charAt(at) !== '"') at += text.charAt(at) === '\\' ? 2 : 1;
+  return at;
+}
+
+/** Of a key that comes twice only one value would be read. */
+function checkKey(written: string, known: Set<string> | undefined): void {
+  const key = written.includes('\\') ? String(parseJson(written)) : written.slice(1, -1);
+  if (known?.has(key) === true)
+    throw new InvalidInputError(`The body has the key ${describeValue(key)} twice in one object. Give it once.`);
+  known?.add(key);
 }
 
 function tooMuch(depth: number, maxValues: number): InvalidInputError {
@@ -73,6 +96,10 @@ export async function readJson(request: Request, limits: BodyLimits): Promise<un
   for await (const bytes of readBody(request, limits)) parts.push(bytes);
   const text = Buffer.concat(parts).toString('utf8');
   checkShape(text, limits.maxValues ?? Number.POSITIVE_INFINITY);
+  return parseJson(text);
+}
+
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {

@@ -57,8 +57,14 @@ function parse(schema: z.ZodType, value: unknown, what: string): unknown {
   if (parsed.success) return checkKept(value, parsed.data, what);
   const [issue] = parsed.error.issues;
   const place = issue === undefined || issue.path.length === 0 ? '' : `, at ${z.core.toDotPath(issue.path)}`;
-  const found = value === undefined ? 'it is missing' : `found ${describeValue(value)}`;
+  const wrong = valueAt(value, issue?.path ?? []);
+  const found = wrong === undefined ? 'it is missing' : `found ${describeValue(wrong)}`;
   throw new InvalidInputError(`${what}${place} cannot be taken: ${issue?.message ?? 'it is wrong'} (${found}).`, {
     details: { issues: parsed.error.issues.map(({ path, message }) => ({ path, message })) },
   });
+}
+
+/** What is at the place of an issue; undefined if nothing is. */
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce((part, key) => (part as Readonly<Record<PropertyKey, unknown>> | null | undefined)?.[key], value);
 }
