@@ -253,7 +253,9 @@ describe.concurrent('export and import', () => {
     expect((await run(['export', '-o', 'chat.jsonl'], { folder })).code).toBe(14);
     const nowhere = await run(['export', '-o', 'no/folder/chat.jsonl'], { folder });
     expect(nowhere.stderr).toContain('no/folder is not a folder');
+    writeFileSync(join(folder, 'chat.jsonl.part'), 'mine');
     await ok(['export', '-o', 'chat.jsonl', '--force'], { folder });
+    expect(readFileSync(join(folder, 'chat.jsonl.part'), 'utf8')).toBe('mine');
     expect(await json('import', ['chat.jsonl', '--storage', 'other.db'], { folder })).toMatchObject({
       sessionId: CHAT,
       checkpoints: ROUNDS + 1,

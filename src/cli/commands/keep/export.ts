@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createWriteStream, realpathSync, statSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -79,7 +80,7 @@ async function writeWhole(context: Context, file: string, text: Content['text'])
     );
   const there = statSync(file, { throwIfNoEntry: false });
   const target = there === undefined ? file : realpathSync(file);
-  const draft = there === undefined || there.isFile() ? `${target}.part` : target;
+  const draft = there === undefined || there.isFile() ? `${target}.${randomUUID().slice(0, 8)}.part` : target;
   let bytes = 0;
   const counted = async function* () {
     for await (const part of context.watch(text, { noun: 'lines', total: undefined })) {
