@@ -501,3 +501,21 @@ function bind(target: object, name: string | symbol): unknown {
   const value: unknown = Reflect.get(target, name);
   return typeof value === 'function' ? value.bind(target) : value;
 }
+
+test.each(['throws', 'rejects'])('[save.8] an `onHandlerError` that %s is a warning beside the error', async (how) => {
+  const warnings: string[] = [];
+  const onWarning = ({ message }: Error) => void warnings.push(message);
+  process.on('warning', onWarning);
+  const onHandlerError = () => {
+    if (how === 'rejects') return Promise.reject(new Error('of the receiver')) as unknown as undefined;
+    throw new Error('of the receiver');
+  };
+  const manager = new CheckpointManager({ storage: new InMemoryCheckpointStorage(), onHandlerError });
+  manager.on('checkpoint_saved', () => {
+    throw new Error('of the handler');
+  });
+  await manager.save({ n: 5 });
+  await vi.waitFor(() => expect(warnings).toHaveLength(2));
+  process.off('warning', onWarning);
+  expect(warnings).toEqual([expect.stringContaining('of the handler'), expect.stringContaining('of the receiver')]);
+});

@@ -42,7 +42,7 @@ export type EngineOptions = {
   readonly secrets?: SecretsOption | undefined;
   /** Memory for making saves cheap, over all sessions; default 256 MiB. Beyond it the next save of a session costs its whole size. */
   readonly shadowBudgetBytes?: number | undefined;
-  /** Gets what an event handler throws, and with `retention` why retention failed after a save; default: a process warning. */
+  /** Gets what an event handler throws, and with `retention` why retention failed after a save; default: a process warning. What it throws is a warning, too. */
   readonly onHandlerError?: ((error: unknown, source: FailureSource) => void) | undefined;
   /** Follows saves, steps and restores: `await openTelemetry()` of `savestate/opentelemetry`. Default: nobody does. */
   readonly telemetry?: Telemetry | undefined;
@@ -133,7 +133,7 @@ export class Engine {
       repository: new Repository(storage),
       codec: new StateCodec({ classes, unknownClasses, limits, ...redactionOf(secrets) }),
       plainCodec,
-      events: new Events(options.onHandlerError ?? warnAboutFailure),
+      events: new Events(options.onHandlerError),
       ports: createPorts({ now, random, setTimer }),
       shadows: new ShadowBudget(options.shadowBudgetBytes ?? DEFAULT_SHADOW_BUDGET_BYTES),
       migrations: new Migrations(schemaVersion, migrations),
@@ -250,14 +250,6 @@ export class Engine {
 export function engineOf(manager: { readonly engine: Engine }): Engine {
   if (manager?.engine instanceof Engine) return manager.engine;
   throw new InvalidInputError('This is not a CheckpointManager of this copy of savestate.');
-}
-
-function warnAboutFailure(error: unknown, source: FailureSource): void {
-  const what = source === 'retention' ? 'Retention after a save failed' : `A handler of ${source} failed`;
-  process.emitWarning(
-    `${what}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
-    'SavestateWarning',
-  );
 }
 
 /** What the manager takes from the outside world; injected in tests, so that time and ids can be told. */

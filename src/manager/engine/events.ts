@@ -28,14 +28,14 @@ export type EventHandler<Name extends EventName> = (...args: ManagerEvents[Name]
 type Subscription = { readonly handler: (...args: never[]) => unknown; readonly isAwaited: boolean };
 
 /**
- * Tells handlers what happened, after it is durable. A handler that throws or rejects breaks nothing: its error goes to `onError`.
+ * Tells handlers what happened, after it is durable. A handler that throws or rejects breaks nothing: its error goes to `onError`, by default a warning.
  */
 export class Events {
   readonly #subscriptions = new Map<EventName, Set<Subscription>>();
   readonly #onError: (error: unknown, source: FailureSource) => void;
 
-  constructor(onError: (error: unknown, source: FailureSource) => void) {
-    this.#onError = onError;
+  constructor(onError: ((error: unknown, source: FailureSource) => void) | undefined) {
+    this.#onError = onError ?? warnAboutFailure;
   }
 
   /** Subscribes; `await: true` makes the operation wait for the handler. Returns a function that unsubscribes. */
@@ -54,9 +54,13 @@ export class Events {
     return () => void known.delete(subscription);
   }
 
-  /** Passes an error on that no caller can be told of. */
+  /** Passes an error on that no caller can be told of. If that fails, now or later, both errors are warnings. */
   report(error: unknown, source: FailureSource): void {
-    this.#onError(error, source);
+    const told = new Promise((resolve) => resolve(this.#onError(error, source)));
+    told.catch((thrown: unknown) => {
+      warnAboutFailure(error, source);
+      warn('onHandlerError failed', thrown);
+    });
   }
 
   async emit<Name extends EventName>(name: Name, ...args: ManagerEvents[Name]): Promise<void> {
@@ -74,9 +78,18 @@ export class Events {
     try {
       await (handler as (...values: unknown[]) => unknown)(...args);
     } catch (error) {
-      this.#onError(error, name);
+      this.report(error, name);
     }
   }
+}
+
+function warnAboutFailure(error: unknown, source: FailureSource): void {
+  warn(source === 'retention' ? 'Retention after a save failed' : `A handler of ${source} failed`, error);
+}
+
+function warn(what: string, error: unknown): void {
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  process.emitWarning(`${what}: ${text}`, 'SavestateWarning');
 }
 
 /** What runs: a save, a step or a restore. */
