@@ -135,8 +135,10 @@ describe('state', () => {
     expect((await session.load('@')).title).toBe('none');
     // @ts-expect-error a type alone says nothing of a session that is new
     await manager.session<Chat>('other');
-    const bad = { schema: 3 } as unknown as { schema: typeof schema };
-    await expect(manager.session('s', bad)).rejects.toThrow('"schema" of session() must be a Standard Schema');
+    for (const given of [3, { '~standard': {} }]) {
+      const bad = { schema: given } as unknown as { schema: typeof schema };
+      await expect(manager.session('s', bad)).rejects.toThrow('"schema" of session() must be a Standard Schema');
+    }
   });
 });
 
@@ -154,6 +156,21 @@ test('[session.8] what does not fit the schema is not stored, neither at the beg
   await session.update((state) => void state.n++);
   expect(await session.load('@')).toEqual({ n: 2, tag: 'none' });
   await expect(session.find('@~99999999999999999999')).rejects.toThrow('it has 1 before it');
+});
+
+test.each([
+  [undefined, 'undefined'],
+  ['fine', '"fine"'],
+  [{}, 'an object'],
+  [{ issues: 'bad' }, 'an object'],
+  [{ issues: [null] }, 'an object'],
+  [{ issues: [{ message: 'bad', path: [null] }] }, 'an object'],
+])('[session.8] a schema that returns %j is refused with what it returned', async (result, found) => {
+  const schema = { '~standard': { version: 1 as const, vendor: 'own', validate: () => result as never } };
+  await expect(open().session('s', { schema, initial: { n: 1 } })).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+    message: expect.stringContaining(`The schema returned ${found}. `),
+  });
 });
 
 test('[session.8] a rewind or fork to what the schema refuses makes no branch', async () => {

@@ -1,5 +1,5 @@
 import { InvalidInputError, type SavestateError, UnsupportedError } from '../../core/errors.ts';
-import { accepts, anything, flag, isRecord, type OptionChecks, oneOf } from '../../core/options.ts';
+import { accepts, anything, describeValue, flag, isRecord, type OptionChecks, oneOf } from '../../core/options.ts';
 import { formatPath, type PathStep } from '../../core/path.ts';
 import { type CheckpointId, name } from '../../core/record/id.ts';
 import type { EffectMode } from '../effect/step.ts';
@@ -47,7 +47,7 @@ export type SessionOptions<State = unknown> = {
 
 const schema = accepts(
   'a Standard Schema, such as one of zod, valibot or arktype',
-  (value) => (isRecord(value) || typeof value === 'function') && '~standard' in value,
+  (value) => typeof (value as Partial<StateSchema<unknown>> | null)?.['~standard']?.validate === 'function',
 );
 
 /** What the options of a session accept. */
@@ -83,12 +83,28 @@ async function validate<State>(
   state: unknown,
   refusal: (text: string, problems: readonly object[]) => SavestateError,
 ): Promise<State> {
-  const result = await schema['~standard'].validate(state);
+  const result: unknown = await schema['~standard'].validate(state);
+  if (!isResult<State>(result))
+    throw new InvalidInputError(
+      `The schema returned ${describeValue(result)}. A Standard Schema returns { value }, or { issues } with messages.`,
+    );
   if (result.issues === undefined) return result.value;
   const problems = result.issues.map(({ message, path = [] }) => ({ path: formatPath(path.map(toStep)), message }));
   const shown = problems.slice(0, SHOWN_ISSUES).map(({ path, message }) => `${path}: ${message}`);
   const more = problems.length > SHOWN_ISSUES ? ` (and ${problems.length - SHOWN_ISSUES} more)` : '';
   throw refusal(`${shown.join('; ')}${more}`, problems);
+}
+
+/** A list may have issues, too: that of arktype does. */
+function isResult<State>(result: unknown): result is SchemaResult<State> {
+  if (typeof result !== 'object' || result === null) return false;
+  const { issues } = result as { readonly issues?: unknown };
+  return issues === undefined ? 'value' in result : Array.isArray(issues) && issues.every(isIssue);
+}
+
+function isIssue(issue: unknown): issue is SchemaIssue {
+  if (!isRecord(issue) || typeof issue.message !== 'string') return false;
+  return issue.path === undefined || (Array.isArray(issue.path) && !issue.path.includes(null));
 }
 
 function toStep(part: PropertyKey | { readonly key: PropertyKey }): PathStep {
