@@ -335,3 +335,25 @@ test.each([
   expect(await to.readRefs({ sessionId: 'whole' })).not.toEqual([]);
   expect((await new CheckpointManager({ storage: to }).session('whole')).state).toEqual({ n: 1 });
 });
+
+test.each([
+  ['checkpoints', 'UPDATE checkpoint SET session=2 WHERE session=1 AND deleted=0'],
+  ['a tombstone', 'UPDATE checkpoint SET session=1 WHERE session=2 AND deleted=1'],
+  ['recorded steps', 'UPDATE effect SET session=2, ordinal=ordinal+50 WHERE session=1'],
+])('[backup.2] %s moved to another session is damage, and the sessions after it are copied', async (_, sql) => {
+  const path = join(temporaryFolder(), 'moved.db');
+  const from = new SqliteCheckpointStorage({ path });
+  for (const sessionId of ['damaged', 'other', 'whole']) await fill(from, sessionId);
+  await from.close();
+  const db = openDatabase(path);
+  db.exec(sql);
+  db.close();
+  const to = memory();
+  expect(await backup(path, to)).toMatchObject({ status: 'partial' });
+  expect((await new CheckpointManager({ storage: to }).session('whole')).state).toMatchObject({
+    messages: { length: 12 },
+  });
+  const damaged = new SqliteCheckpointStorage({ path });
+  expect((await new CheckpointManager({ storage: damaged }).verify()).status).toBe('damaged');
+  await damaged.close();
+});

@@ -97,11 +97,12 @@ export function findEnded(refs: readonly Ref[]): string | undefined {
 }
 
 /** Reads a tombstone's text; throws a CorruptError if it is not what was written. */
-export function parseTombstone(row: Pick<CheckpointRow, 'body' | 'digest'> & { id?: CheckpointId }): Tombstone {
+export function parseTombstone(row: Pick<CheckpointRow, 'body' | 'digest'> & Partial<CheckpointRow>): Tombstone {
   const { check, ...json } = parseObject(row.body);
   const tombstone = checkTombstone(json);
-  const id = row.id ?? tombstone.id;
-  if (id === tombstone.id && check === checkOf(tombstone, row.digest)) return tombstone;
+  const { id = tombstone.id, sessionId = tombstone.sessionId } = row;
+  const isFiled = id === tombstone.id && sessionId === tombstone.sessionId;
+  if (isFiled && check === checkOf(tombstone, row.digest)) return tombstone;
   throw new CorruptError(`The tombstone of checkpoint ${id} is damaged.`, { details: { id } });
 }
 
