@@ -226,6 +226,70 @@ test('an approved run that dies and is resumed again adds what its tools returne
   expect(ran).toEqual(['refund 7', 'look_up 7']);
 });
 
+test('a run that waits is waited for until it is resumed and ends, also beside other runs', async () => {
+  const { ran, refund } = shop();
+  const session = new SavestateSession(new InMemoryCheckpointStorage(), 'order-7');
+  const agentOf = (answer: unknown) =>
+    new Agent({
+      name: 'desk',
+      model: session.recordedModel(new ScriptedModel([answer as ReturnType<typeof modelError>])),
+      tools: [session.recordedTool(refund)],
+    });
+  const asked = agentOf([functionCall('refund', { order: '7' }, { callId: 'call-7' })]);
+  await session.suspend((await runner.run(asked, 'I want my money back', { session })).state);
+
+  await runner.run(agentOf([assistantMessage('At nine.')]), 'When do you open?', { session });
+  expect(await session.pending()).toMatchObject([{ callId: 'call-7' }]);
+  await session.answer('call-7', { approve: true });
+  const dying = agentOf(modelError(new Error('cut')));
+  await expect(runner.run(dying, await session.resume(dying))).rejects.toThrow('cut'); // the call is recorded, and not in the history
+  expect(ran).toEqual(['refund 7']);
+  await runner.run(agentOf([assistantMessage('At six.')]), 'And close?', { session });
+
+  const done = agentOf([assistantMessage('Paid back.')]);
+  expect((await runner.run(done, await session.resume(done), { session })).finalOutput).toBe('Paid back.');
+  expect(ran).toEqual(['refund 7']);
+  await expect(session.resume(done)).rejects.toThrow('has no suspended run');
+});
+
+test('a run that waits is given up with its call, and by a clear', async () => {
+  const session = new SavestateSession(new InMemoryCheckpointStorage(), 's');
+  const { refund } = shop();
+  const stop = async () => {
+    const model = new ScriptedModel([[functionCall('refund', { order: '7' }, { callId: 'call-7' })]]);
+    const agent = new Agent({ name: 'desk', model, tools: [refund] });
+    await session.suspend((await runner.run(agent, 'I want my money back', { session })).state);
+  };
+  await stop();
+  await session.clearSession();
+  expect(await session.pending()).toEqual([]);
+  await stop();
+  await session.popItem();
+  await session.addItems([assistantMessage('As you wish.')]);
+  expect(await session.pending()).toEqual([]);
+});
+
+test('a second run that stops beside one that waits is refused, the same run is not', async () => {
+  const session = new SavestateSession(new InMemoryCheckpointStorage(), 's');
+  const { ran, refund } = shop();
+  const agentOf = (...orders: string[]) => {
+    const calls = orders.map((order) => functionCall('refund', { order }, { callId: `call-${order}` }));
+    return new Agent({ name: 'desk', model: new ScriptedModel([calls]), tools: [refund] });
+  };
+  await session.suspend((await runner.run(agentOf('7', '8'), 'Refund both', { session })).state);
+  await session.answer('call-7', { approve: true });
+
+  const other = await runner.run(agentOf('9'), 'Refund 9', { session });
+  await expect(session.suspend(other.state)).rejects.toMatchObject({
+    code: 'CONFLICT',
+    message: expect.stringContaining('call-7, call-8'),
+  });
+  const same = await runner.run(agentOf(), await session.resume(agentOf()), { session });
+  expect(await session.suspend(same.state)).toMatchObject([{ callId: 'call-8' }]);
+  expect(ran).toEqual(['refund 7']);
+  expect(await session.pending()).toMatchObject([{ callId: 'call-8' }]);
+});
+
 test('a streamed run passes on what arrives, and goes on like any other', async () => {
   const storage = new InMemoryCheckpointStorage();
   const { ran, lookUp } = shop();

@@ -11,7 +11,7 @@ import type {
   SessionHistoryTransactionArgs,
   Tool,
 } from '@openai/agents-core';
-import { InvalidInputError, NotFoundError } from '../../core/errors.ts';
+import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { accepts, checkOptions, checkValue, having, isRecord, listOf, record, wholeFrom } from '../../core/options.ts';
 import { name, parseName, type SessionId } from '../../core/record/id.ts';
 import type { ChunkStorage } from '../../storage/contract.ts';
@@ -106,9 +106,9 @@ export class SavestateSession implements Session {
     if (type !== 'replace_suffix') throw unknownChange('transaction', type);
     const expected = checkItems(transaction.expectedSuffix, type);
     const replacement = checkItems(transaction.replacement, type);
-    const isEnd = isOutcome(replacement);
-    await this.#transcript.replaceSuffix({ expected, replacement }, { operationId, ...(isEnd && { extra: null }) });
-    if (isEnd) await this.#settle();
+    await this.#add(replacement, (extra) =>
+      this.#transcript.replaceSuffix({ expected, replacement }, { operationId, extra }),
+    );
     this.#left = [];
   }
 
@@ -167,7 +167,10 @@ export class SavestateSession implements Session {
     if (approvals.length === 0)
       throw new InvalidInputError('This run waits for nobody. Give the state of an interrupted run.');
     const runState: unknown = JSON.parse(state.toString());
-    await changeSuspended(this.#transcript, 'approval_requested', (_, length) => ({ runState, approvals, length }));
+    await changeSuspended(this.#transcript, 'approval_requested', (_, view) => {
+      refuseOther(openCalls(view), approvals);
+      return { runState, approvals, length: view.length };
+    });
     return approvals;
   }
 
@@ -208,9 +211,20 @@ export class SavestateSession implements Session {
     await this.#calls.delete();
   }
 
-  async #append(items: AgentInputItem[], options: OperationOptions): Promise<void> {
-    const isEnd = isOutcome(items);
-    await this.#transcript.append(items, { ...options, ...(isEnd && { extra: null }) });
+  #append(items: AgentInputItem[], options: OperationOptions): Promise<void> {
+    return this.#add(items, (extra) => this.#transcript.append(items, { ...options, extra }));
+  }
+
+  /** An outcome ends the run that waits, or was resumed. That of another run leaves it, and its recordings, as they are. */
+  async #add(
+    items: AgentInputItem[],
+    save: (extra: (view: TranscriptView<AgentInputItem>) => null | undefined) => Promise<void>,
+  ): Promise<void> {
+    let isEnd = isOutcome(items);
+    await save((view) => {
+      isEnd = isOutcome(items) && openCalls(view, items).length === 0;
+      return isEnd ? null : undefined;
+    });
     if (isEnd) await this.#settle();
   }
 
@@ -233,6 +247,26 @@ function isTool(value: unknown): boolean {
 function isOutcome(items: readonly AgentInputItem[]): boolean {
   const last = items.at(-1);
   return last !== undefined && 'role' in last && last.role === 'assistant';
+}
+
+/** The calls of the suspended run that are without a result, which each gets before that run ends. */
+function openCalls(view: TranscriptView<unknown>, added: readonly AgentInputItem[] = []): string[] {
+  const { approvals } = suspendedIn(view) ?? { approvals: [] };
+  const lastOf = (items: readonly unknown[], callId: string) =>
+    (items as readonly AgentInputItem[]).findLast((item) => 'callId' in item && item.callId === callId);
+  const isOpen = (callId: string): boolean =>
+    (lastOf(added, callId) ?? lastOf(view.outlines, callId))?.type === 'function_call';
+  return approvals.map(({ callId }) => callId).filter(isOpen);
+}
+
+/** A run may stop again and again; another one would take its place, and nobody could answer it any more. */
+function refuseOther(waiting: readonly string[], approvals: readonly PendingApproval[]): void {
+  const lost = waiting.filter((callId) => !approvals.some((approval) => approval.callId === callId));
+  if (lost.length === 0) return;
+  throw new ConflictError(
+    `Another run waits in this session (${lost.join(', ')}); nothing was changed. Resume that one first and let it end, or give it up with clearSession().`,
+    { details: { waiting: lost } },
+  );
 }
 
 function mutate(view: TranscriptView<AgentInputItem>, mutations: readonly SessionHistoryMutation[]) {

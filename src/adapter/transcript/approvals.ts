@@ -22,7 +22,7 @@ export type SuspendedRun = {
   readonly length?: number;
 };
 
-/** The run that waits for a person beside the items of a transcript, until items end it; null if none does. */
+/** The run that waits for a person beside the items of a transcript; null if none does. */
 export function suspendedIn({ extra }: TranscriptView<unknown>): SuspendedRun | null {
   return extra as SuspendedRun | null;
 }
@@ -31,11 +31,11 @@ export function suspendedIn({ extra }: TranscriptView<unknown>): SuspendedRun | 
 export async function changeSuspended(
   transcript: Transcript,
   trigger: string,
-  update: (before: SuspendedRun | null, length: number) => SuspendedRun | undefined,
+  update: (before: SuspendedRun | null, view: TranscriptView<unknown>) => SuspendedRun | undefined,
 ): Promise<void> {
-  const edit = ({ length, extra: before }: TranscriptView<unknown>) => {
-    const extra = update(before as SuspendedRun | null, length);
-    return extra === undefined ? undefined : { keep: length, add: [], extra };
+  const edit = (view: TranscriptView<unknown>) => {
+    const extra = update(suspendedIn(view), view);
+    return extra === undefined ? undefined : { keep: view.length, add: [], extra };
   };
   await transcript.change({ trigger, edit });
 }

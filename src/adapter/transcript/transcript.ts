@@ -43,6 +43,9 @@ export type TranscriptPlace = {
 /** An id that stands for one change: repeated with it the change is made once, and another change is refused. */
 export type OperationOptions = { readonly operationId?: string | undefined };
 
+/** What is to be kept beside the items once others are added; undefined for what is there. */
+type AddOptions<Item> = OperationOptions & { readonly extra?: (before: TranscriptView<Item>) => unknown };
+
 /** One change: what it is, so that it is known again by its operation id, and what it makes of the transcript as that is then; undefined for nothing. */
 export type TranscriptChange<Item> = OperationOptions & {
   readonly trigger: string;
@@ -110,23 +113,23 @@ export class Transcript<Item = unknown> implements ShadowHolder {
   }
 
   /** Adds items at the end. None of them is saved if one cannot be. */
-  async append(items: readonly Item[], options: OperationOptions & Pick<TranscriptEdit, 'extra'> = {}): Promise<void> {
-    const { operationId, extra } = options;
+  async append(items: readonly Item[], { operationId, extra }: AddOptions<Item> = {}): Promise<void> {
     const add = this.take(items);
     const isNothing = add.length === 0 && operationId === undefined;
-    const edit = ({ length }: { length: number }) => (isNothing ? undefined : { keep: length, add, extra });
+    const edit = (view: TranscriptView<Item>) =>
+      isNothing ? undefined : { keep: view.length, add, extra: extra?.(view) };
     await this.change({ operationId, trigger: 'items_appended', about: ['append', add], edit });
   }
 
   /** Replaces the last items, if they are still the expected ones; throws a ConflictError otherwise. */
   async replaceSuffix(
     { expected, replacement }: { readonly expected: readonly Item[]; readonly replacement: readonly Item[] },
-    { operationId, extra }: OperationOptions & Pick<TranscriptEdit, 'extra'> = {},
+    { operationId, extra }: AddOptions<Item> = {},
   ): Promise<void> {
     const [suffix, add] = [this.take(expected), this.take(replacement)];
     const edit = (view: TranscriptView<Item>): TranscriptEdit => {
       const keep = view.length - suffix.length;
-      if (keep >= 0 && isSameItems(view.itemsFrom(keep), suffix)) return { keep, add, extra };
+      if (keep >= 0 && isSameItems(view.itemsFrom(keep), suffix)) return { keep, add, extra: extra?.(view) };
       throw new ConflictError(
         `The last ${suffix.length} items of session "${this.sessionId}" are not the expected ones; nothing was changed. Read them again and retry.`,
         { details: { sessionId: this.sessionId } },
@@ -146,9 +149,9 @@ export class Transcript<Item = unknown> implements ShadowHolder {
     return status === 'repeated' ? this.#lastBefore(head) : popped;
   }
 
-  /** Removes all items; those before stay in the history. */
+  /** Removes all items and what is beside them; those before stay in the history. */
   async clear(options: OperationOptions = {}): Promise<void> {
-    const edit = ({ length }: { length: number }) => (length === 0 ? undefined : { keep: 0, add: [] });
+    const edit = ({ length }: { length: number }) => (length === 0 ? undefined : { keep: 0, add: [], extra: null });
     await this.change({ ...options, trigger: 'items_cleared', about: ['clear'], edit });
   }
 
