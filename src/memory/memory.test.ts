@@ -177,7 +177,8 @@ describe.each([
     await memory.update(id, 'The code is 9876', { actor: 'ann', reason: 'it changed' });
     const stale = memory.update(id, 'The code is 0000', { expectedVersion: read?.version ?? 0 });
     await expect(stale).rejects.toMatchObject({ code: 'CONFLICT' });
-    await expect(memory.update(id, '')).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    for (const blank of ['', ' \n'])
+      await expect(memory.update(id, blank)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
     const now = await memory.get(id);
     expect(now?.memory).toBe('The code is 9876');
     expect((await memory.search('1234', { userId })).results).toEqual([]);

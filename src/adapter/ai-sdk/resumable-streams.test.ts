@@ -202,8 +202,11 @@ test('a stream that breaks ends with an error; one that cannot be stored is abor
   expect(unstored.signal.reason).toMatchObject({ code: 'CLOSED' });
 });
 
-test('what is no chat id, or no storage, is refused with a sentence', async () => {
+test('what is no chat id, or no storage, is refused with a sentence; so is no stream', async () => {
   const streams = resumableStreams(new InMemoryCheckpointStorage());
+  const { record } = await streams.begin('c');
+  for (const given of [undefined, {}, { stream: 'text' }])
+    expect(() => record(given as never)).toThrow('What is given to record() must be an object with a stream');
   await expect(streams.begin('')).rejects.toThrow('A chat id must be a string of 1 to');
   expect(() => resumableStreams('chats.db' as never)).toThrow('found "chats.db"');
 });

@@ -1,3 +1,4 @@
+import { accepts, checkValue, having, isRecord } from '../../core/options.ts';
 import { parseName, type SessionId } from '../../core/record/id.ts';
 import { backoff } from '../../core/time/backoff.ts';
 import { sleep } from '../../core/time/timer.ts';
@@ -49,6 +50,10 @@ const CUT = 'The process that wrote this answer ended before the answer was comp
 const REPLACED = 'Another answer was begun in this chat before this one was complete. Load the chat again.';
 const FAILED = 'This answer could not be completed. Ask again.';
 
+function hasStream(value: unknown): boolean {
+  return isRecord(value) && having('pipeTo')(value.stream) === undefined;
+}
+
 /** Opens the streams of a storage, or of a manager. */
 export function resumableStreams(storageOrOptions: ChunkStorage | AdapterStorageOptions): ResumableStreams {
   return new ResumableStreams(storageOrOptions);
@@ -76,7 +81,11 @@ export class ResumableStreams {
     const edit = () => ({ keep: 0, add: [], extra: state });
     await transcript.change({ trigger: 'stream_started', edit });
     const recorder = new StreamRecorder(this.#transcripts.engine, transcript, state.holder);
-    return { signal: recorder.signal, record: ({ stream }) => recorder.record(stream) };
+    const record: ActiveStream['record'] = (given) => {
+      checkValue(given, accepts('an object with a stream', hasStream), 'What is given to record()');
+      return recorder.record(given.stream);
+    };
+    return { signal: recorder.signal, record };
   }
 
   /**

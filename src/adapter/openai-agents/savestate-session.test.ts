@@ -421,6 +421,9 @@ test('bad input is refused, and nothing is lost', async () => {
   );
   await expect(session.suspend({ getInterruptions: () => [] } as never)).rejects.toThrow('waits for nobody');
   await expect(session.answer('x', { aprove: true } as never)).rejects.toThrow('did you mean "approve"?');
+  await expect(session.answer('x', { approve: true, message: 'Go.' })).rejects.toThrow('would be lost');
+  for (const apply of ['applyHistoryTransaction', 'applyHistoryMutations'] as const)
+    await expect(session[apply](undefined as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' });
   for (const record of ['recordedModel', 'recordedProvider', 'recordedTool'] as const)
     for (const given of [undefined, {}])
       expect(() => session[record](given as never)).toThrow(`of ${record}() must be`);

@@ -97,7 +97,9 @@ export class SavestateSession implements Session {
   }
 
   /** Changes the history in one step; repeated with its operation id it is done once. */
-  async applyHistoryTransaction({ operationId, transaction }: SessionHistoryTransactionArgs): Promise<void> {
+  async applyHistoryTransaction(args: SessionHistoryTransactionArgs): Promise<void> {
+    checkValue(args, record, 'What is given to applyHistoryTransaction()');
+    const { operationId, transaction } = args;
     if (typeof operationId !== 'string' || operationId.trim() === '')
       throw new InvalidInputError('The operation id of a history transaction must not be empty.');
     checkValue(transaction, record, 'The transaction of applyHistoryTransaction()');
@@ -113,7 +115,9 @@ export class SavestateSession implements Session {
   }
 
   /** Replaces function calls by their ids, all in one step. */
-  async applyHistoryMutations({ mutations }: SessionHistoryRewriteArgs): Promise<void> {
+  async applyHistoryMutations(args: SessionHistoryRewriteArgs): Promise<void> {
+    checkValue(args, record, 'What is given to applyHistoryMutations()');
+    const { mutations } = args;
     checkValue(mutations, listOf(record), 'The mutations of applyHistoryMutations()');
     for (const { type } of mutations) if (type !== 'replace_function_call') throw unknownChange('mutation', type);
     checkItems(

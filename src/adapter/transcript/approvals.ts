@@ -1,4 +1,4 @@
-import { ConflictError, NotFoundError } from '../../core/errors.ts';
+import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
 import { checkOptions, flag, string } from '../../core/options.ts';
 import type { Transcript } from './transcript.ts';
 import type { TranscriptView } from './transcript-state.ts';
@@ -43,6 +43,8 @@ export async function changeSuspended(
 /** Answers for a tool call, once: another answer is refused with a ConflictError. */
 export async function answerCall(transcript: Transcript, callId: string, answer: ApprovalAnswer): Promise<void> {
   checkOptions(answer, { approve: { required: flag }, message: string, by: string }, 'answer()');
+  if (answer.approve && answer.message !== undefined)
+    throw new InvalidInputError('An approval tells the agent nothing, so its "message" would be lost. Leave it out.');
   await changeSuspended(transcript, 'approval_answered', (run) => {
     const found = run?.approvals.find((approval) => approval.callId === callId);
     if (run === null || found === undefined) throw noSuchCall(callId, run);

@@ -1,6 +1,6 @@
 import type { StateCodec } from '../../core/codec/state-codec.ts';
 import { ConflictError, InvalidInputError, NotFoundError } from '../../core/errors.ts';
-import { checkOptions, filledString, type OptionChecks, wholeFrom } from '../../core/options.ts';
+import { accepts, checkOptions, type OptionChecks, wholeFrom } from '../../core/options.ts';
 import { redactText } from '../../manager/engine/save-options.ts';
 import type { FoldedMemory } from '../log/fold.ts';
 import type { MemoryContext } from '../log/memory-context.ts';
@@ -38,7 +38,7 @@ export type MemoryChange = {
 
 const CHANGE_CHECKS: OptionChecks<MemoryChange> = {
   ...FIELD_CHECKS,
-  memory: filledString,
+  memory: accepts('text that is not blank', (value) => typeof value === 'string' && value.trim() !== ''),
   content: { renamedTo: 'memory' },
   text: { renamedTo: 'memory' },
 };

@@ -28,9 +28,9 @@ type Listing = {
 export async function* listGraphCheckpoints(
   engine: Engine,
   config: RunnableConfig,
-  options: CheckpointListOptions = {},
+  options?: CheckpointListOptions | null,
 ): AsyncGenerator<GraphCheckpoint> {
-  const listing = parseListing(engine, config, options);
+  const listing = parseListing(engine, config, options ?? {});
   if (listing.limit <= 0) return;
   let left = listing.limit;
   for await (const found of readGraphs(engine, listing)) {
@@ -55,8 +55,9 @@ async function* readGraphs(engine: Engine, listing: Listing): AsyncGenerator<Gra
 function parseListing(
   { codec }: Engine,
   config: RunnableConfig,
-  { limit = Number.POSITIVE_INFINITY, before, filter }: CheckpointListOptions,
+  { limit: given, before, filter }: CheckpointListOptions,
 ): Listing {
+  const limit = given ?? Number.POSITIVE_INFINITY; // callers in JavaScript give null
   if (limit !== Number.POSITIVE_INFINITY) checkValue(limit, wholeFrom(0), 'The option "limit" of list()');
   const place = findPlace(config);
   const namespace: unknown = config.configurable?.checkpoint_ns;

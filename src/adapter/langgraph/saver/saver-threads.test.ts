@@ -223,6 +223,8 @@ describeOn(STORAGES)('[langgraph.9] on %s lists', (_, create) => {
     expect(await tuples(saver, threadConfig('thread', checkpoints[2]?.id))).toHaveLength(1);
     expect(await tuples(saver, ROOT, { limit: 0 })).toEqual([]);
     expect(await tuples(saver, ROOT, { limit: Number.POSITIVE_INFINITY })).toHaveLength(9);
+    for (const absent of [null, { limit: null, before: null, filter: null }])
+      expect(await tuples(saver, ROOT, absent as never)).toHaveLength(9);
     expect(await tuples(saver, ROOT, { filter: { step: 3, source: undefined } })).toHaveLength(1);
     for (const limit of [Number.NaN, 1.5, -1])
       await expect(tuples(saver, ROOT, { limit })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
