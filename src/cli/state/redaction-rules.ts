@@ -18,10 +18,13 @@ export const REDACTED = '[redacted]';
 /** Takes things out of values, and counts them. What holds nothing of the kind is given back as it is. */
 export class Redaction {
   readonly #rules: RedactionRules;
+  readonly #texts: readonly string[];
   places = 0;
 
   constructor(rules: RedactionRules) {
     this.#rules = rules;
+    // The longest first: of one that holds another the rest would stay.
+    this.#texts = rules.texts.flatMap(spellingsOf).sort((a, b) => b.length - a.length);
   }
 
   /** A state without what the rules name. */
@@ -58,7 +61,7 @@ export class Redaction {
 
   #ofText(text: string): string {
     let found = text;
-    for (const secret of this.#rules.texts) found = found.replaceAll(secret, REDACTED);
+    for (const secret of this.#texts) found = found.replaceAll(secret, REDACTED);
     for (const pattern of this.#rules.patterns) found = pattern.replace(found, REDACTED);
     if (found !== text) this.places++;
     return found;
@@ -112,6 +115,13 @@ export class Redaction {
     const data = this.#of(instance.data, undefined);
     return data === instance.data ? instance : new ForeignInstance(instance.tag, data);
   }
+}
+
+/** A text as it is, and as JSON writes it inside a text, which is how the arguments of calls are kept; also where that is ASCII only. */
+function spellingsOf(text: string): string[] {
+  const inJson = JSON.stringify(text).slice(1, -1);
+  const toEscape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return [text, inJson, inJson.replaceAll(/[\u0080-\uffff]/g, toEscape)];
 }
 
 function keep<Item>(before: readonly Item[], after: readonly Item[]): readonly Item[] {

@@ -220,6 +220,18 @@ describe('redaction', () => {
     expect(redact(clean, { texts: ['elsewhere'] })).toEqual([clean, 0]);
   });
 
+  test('[cli.16] a text goes as JSON writes it inside a text, too, and whole where another one is part of it', () => {
+    const texts = ['pass', 'pass"word\\', 'clé\nprivée'];
+    const called = {
+      written: JSON.stringify({ key: 'pass"word\\', pem: 'clé\nprivée' }),
+      asAscii: '{"pem":"cl\\u00e9\\npriv\\u00e9e"}',
+    };
+    expect(redact({ ...called, said: 'pass"word\\' }, { texts })).toEqual([
+      { written: '{"key":"[redacted]","pem":"[redacted]"}', asAscii: '{"pem":"[redacted]"}', said: '[redacted]' },
+      3,
+    ]);
+  });
+
   test('[cli.16] what becomes equal to its neighbour, or to what was taken out before, goes too, and no entry is lost', () => {
     const state = {
       object: { '[redacted]': 1, 'a@x.org': 1, 'b@x.org': 2 },

@@ -286,7 +286,7 @@ export class SessionCopier {
 
   #wentOn(branch: string, where: string): ConflictError {
     return new ConflictError(
-      `Branch "${branch}" of session "${this.sessionId}" went on by itself in the other storage, ${where}. Nothing of it was copied. Copy to another storage, or delete the session there first.`,
+      `Branch "${branch}" of session "${this.sessionId}" went on by itself in the other storage, ${where}, or was deleted and begun again in this one. Nothing of it was copied. Copy to another storage, or delete the session there first.`,
       { details: { sessionId: this.sessionId, branch } },
     );
   }

@@ -24,7 +24,7 @@ export const command: Command = {
     ['--dry-run', 'only count the occurrences'],
   ],
   details: `Rewrites every checkpoint, note and recorded effect of the session: matches become [redacted], and their bytes are removed.
-A number that matches goes whole. Ids, times, branches and tags stay, and it says which of them hold it, too; digests change. No option takes the secret itself, because others could see it.
+A number that matches goes whole, and a text also where JSON inside a text escapes it; a pattern sees what is written. Ids, times, branches and tags stay, and it says which of them hold it, too; digests change. No option takes the secret itself, because others could see it.
 A program that has the session open is refused when it saves (CONFLICT), and must open it again: stop it first. If the command is killed, the next one that opens the storage, or a program that opens the session, finishes it. Copies, backups and exports elsewhere are not touched: run it there, too. Shows the plan and asks first.`,
   examples: [
     ['savestate redact --env LEAKED_KEY -s chat-42', 'a key in a chat'],

@@ -50,15 +50,22 @@ export async function openSchema(
   client: pg.ClientBase,
   target: Target & { readonly migrate?: 'auto' | 'never' | undefined },
 ): Promise<string | undefined> {
-  const { place } = target;
   const found = await readVersion(client, target);
-  if (found < SCHEMA_VERSION && target.migrate === 'never')
-    throw new NotFoundError(
-      `${place} has ${found === 0 ? 'no tables of savestate' : `tables of version ${found}`}; version ${SCHEMA_VERSION} is needed. Run migratePostgres once with a role that may create them, or allow migrate: 'auto'.`,
-      { details: { found, needed: SCHEMA_VERSION } },
-    );
-  if (found < SCHEMA_VERSION) await migrate(client, target);
+  if (found < SCHEMA_VERSION) {
+    if (target.migrate === 'never') throw lacksTables(target, found);
+    await migrate(client, target).catch((error: unknown) => {
+      throw sqlState(error) === '42501' ? lacksTables(target, found, error) : error;
+    });
+  }
   return findRole(client, target);
+}
+
+function lacksTables({ place }: Target, found: number, cause?: unknown): NotFoundError {
+  const has = found === 0 ? 'no tables of savestate' : `tables of version ${found}`;
+  return new NotFoundError(
+    `${place} has ${has}; version ${SCHEMA_VERSION} is needed. Run migratePostgres once with a role that may create them.`,
+    { cause, details: { found, needed: SCHEMA_VERSION } },
+  );
 }
 
 /** The version of the tables; 0 if there are none. Throws for tables that a newer release made. */

@@ -122,6 +122,22 @@ describe('who connects', () => {
     expect(await storage.deleteSession(SESSION)).toBe(true);
   });
 
+  test.each([
+    ['older tables', 1, `has tables of version 1; version ${SCHEMA_VERSION} is needed`],
+    ['no tables', 0, `has no tables of savestate; version ${SCHEMA_VERSION} is needed`],
+  ])('[postgres.6] a login that meets %s and may not make them is told who can', async (_, version, message) => {
+    const schema = freshSchema();
+    await migratePostgres({ connectionString: postgresUrl(), schema });
+    const admin = await adminClient();
+    await admin.query(`DELETE FROM "${schema}".version WHERE version > ${version}`);
+    const login = await createLogin({ memberOf: [`${schema}_app`] });
+    const opening = open({ schema, connectionString: login.url }).open();
+    await expect(opening).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      message: expect.stringContaining(`${message}. Run migratePostgres once with a role that may create them`),
+    });
+  });
+
   test('[postgres.7] a login without rights gets an error that says so', async () => {
     const schema = freshSchema();
     await migratePostgres({ connectionString: postgresUrl(), schema });
