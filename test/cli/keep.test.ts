@@ -87,6 +87,10 @@ describe.concurrent('prune', () => {
     expect((await run(['prune', '--older-than', 'long'], { folder })).code).toBe(2);
     for (const age of ['5h', '0d'])
       expect((await run(['prune', '--older-than', age], { folder })).stderr).toContain('takes whole days');
+    const refused = async (...args: string[]) => (await run(['prune', ...args], { folder })).stderr;
+    expect(await refused('--keep-within', '99999999999d')).toContain('"99999999999d" is too long');
+    for (const flag of ['--max', '--max-per-user'])
+      expect(await refused(flag, '0')).toContain(`${flag} must be a whole number, 1 or more; found "0"`);
     writeFileSync(join(folder, 'savestate.yaml'), 'retention: { keepLast: 1 }\n');
     expect(await dropped()).toBe(6);
   });

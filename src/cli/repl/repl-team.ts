@@ -25,7 +25,7 @@ const NOT_STORED = 'Nothing is stored: it is gone when the REPL ends.';
 
 /** The configured team; what it needs is loaded only if there is one. */
 export async function findReplTeam(context: Context, input: CommandInput): Promise<FoundTeam> {
-  if (input.count('rounds') === 0) throw new InvalidInputError('--rounds must be 1 or more.');
+  input.limit('rounds');
   readOnDifference(input);
   const file = input.text('team') ?? (context.env.SAVESTATE_TEAM || (await context.config())?.config.team);
   if (file === undefined) {

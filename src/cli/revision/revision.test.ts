@@ -31,6 +31,10 @@ describe('times', () => {
       2_592_000_000, 1_209_600_000, 45_000, 3_600_000,
     ]);
     expect(() => parseDuration('30')).toThrow('is no duration');
+    expect(parseDuration('1.001 min')).toBe(60_060); // not 60059.99999999999
+    expect(() => parseDuration('99999999999d')).toThrow('"99999999999d" is too long');
+    expect(() => parseTime('99999999999d ago', NOW_MS)).toThrow('"99999999999d" is too long');
+    expect(parseTime('100000000d ago', NOW_MS).getTime()).toBeLessThan(0);
   });
 });
 

@@ -17,14 +17,20 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 
 const DURATION = /^(\d+(?:\.\d+)?)\s*([a-z]+?)s?$/i;
 
-/** Reads a duration such as `30d`, `2h`, `90 min`, in milliseconds. */
+/** The longest that a date can be away from 1970. */
+const MAX_DURATION_DAYS = 100_000_000;
+
+/** Reads a duration such as `30d`, `2h`, `90 min`, in whole milliseconds. */
 export function parseDuration(text: string): number {
   const [, count, unit = ''] = DURATION.exec(text.trim()) ?? [];
   const unitMs = UNIT_MS[unit.toLowerCase()];
   if (count === undefined || unitMs === undefined) {
     throw new InvalidInputError(`"${text}" is no duration. Write a number and s, min, h, d or w, such as 30d or 2h.`);
   }
-  return Number(count) * unitMs;
+  const durationMs = Math.round(Number(count) * unitMs);
+  if (durationMs > MAX_DURATION_DAYS * 86_400_000)
+    throw new InvalidInputError(`"${text}" is too long. Write a duration of at most ${MAX_DURATION_DAYS}d.`);
+  return durationMs;
 }
 
 const AGO: Readonly<Record<string, string>> = { now: '0s', yesterday: '1d' };

@@ -89,14 +89,14 @@ function judgeByCommand(context: Context, command: string): Judge {
 
 function readOptions(context: Context, input: CommandInput): Omit<TrialOptions, 'judge'> {
   return withoutUndefined({
-    repeats: input.count('repeats') ?? DEFAULT_REPEATS,
-    rounds: input.count('rounds') ?? DEFAULT_ROUNDS,
+    repeats: input.limit('repeats') ?? DEFAULT_REPEATS,
+    rounds: input.limit('rounds') ?? DEFAULT_ROUNDS,
     signal: context.signal,
     intervention: readIntervention(input),
     name: input.text('name'),
     reason: input.text('reason'),
     author: context.author,
-    concurrency: input.count('concurrency'),
+    concurrency: input.limit('concurrency'),
   });
 }
 

@@ -73,7 +73,10 @@ Without rules those of savestate.yaml apply (retention:). Shows the plan and ask
 };
 
 async function readPolicy(context: Context, input: CommandInput): Promise<RetentionPolicy> {
-  const counts = Object.entries(COUNTS).map(([option, rule]) => [rule, input.count(option)]);
+  const counts = Object.entries(COUNTS).map(([option, rule]) => [
+    rule,
+    rule.startsWith('max') ? input.limit(option) : input.count(option),
+  ]);
   const [olderThan, within] = [input.text('olderThan'), input.text('keepWithin')];
   const rules: RetentionPolicy = withoutUndefined({
     ...Object.fromEntries(counts),

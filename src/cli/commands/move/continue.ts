@@ -35,7 +35,7 @@ Without --session, an answer is refused if several sessions have an open questio
       return runWorkflow(context, input, { ...place, sessionId });
     }
     const { holdTalk } = await import('../../team/run-output.ts');
-    const order = { sessionId, rounds: input.count('rounds'), answers };
+    const order = { sessionId, rounds: input.limit('rounds'), answers };
     return holdTalk(context, input, ({ talk, following }) => talk.run(order, following));
   },
 };

@@ -52,7 +52,7 @@ N rounds append N messages, unless the conversation ends earlier. Workflow runs 
 
 function readOrder(input: CommandInput) {
   return {
-    rounds: input.count('rounds'),
+    rounds: input.limit('rounds'),
     mode: input.oneOf('mode', MODES),
     stripSignal: input.flag('stripSignal'),
     files: input.flag('restoreFiles') ? ('restore' as const) : ('keep' as const),

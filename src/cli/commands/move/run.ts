@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 import { InvalidInputError } from '../../../core/errors.ts';
-import { checkValue, wholeFrom } from '../../../core/options.ts';
 import type { Command, CommandInput, Context, ExitCode } from '../../base/command.ts';
 import { readText } from '../../place/read-text.ts';
 import { newSessionName, readOnDifference, TALK_OPTIONS } from '../../team/talk-options.ts';
@@ -45,9 +44,7 @@ async function talk(context: Context, input: CommandInput): Promise<ExitCode | u
   ]);
   const words = (session: string) => commandWords(session, flagWords(context, input));
   const text = readPrompt(context, input);
-  const rounds = input.count('rounds');
-  // What is refused is refused before anything is made.
-  if (rounds !== undefined) checkValue(rounds, wholeFrom(1), '--rounds');
+  const rounds = input.limit('rounds'); // what is refused is refused before anything is made
   readOnDifference(input);
   if (input.has('answer'))
     throw new InvalidInputError(
