@@ -189,6 +189,7 @@ describe('guards, attacked over HTTP', () => {
       return nonce;
     });
     expect(new Set(nonces).size).toBe(2);
+    expect((await attack(started, { path: '/s/report.json' })).body).toContain('nonce="');
     const asset = await attack(started, { path: '/assets/app-a1b2c3d4.js' });
     expect([asset.body, asset.headers['cache-control']]).toEqual(['hello()', 'public, max-age=31536000, immutable']);
     for (const path of [

@@ -47,6 +47,15 @@ test('of a list that was rewritten nobody says which checkpoint brought a messag
 
 const USED = { input_tokens: 90, output_tokens: 7 };
 
+test.each(['.', '..', '~.', '~~..', '%2E', 'report.json'])('a session may be named %s', async (session) => {
+  const { client, manager } = await startServer({});
+  const id = await (await manager.session(session)).save({ messages: [] });
+  const found = await client.request('GET /v1/sessions/{session}', { params: { session } });
+  expect([found.id, found.head?.id]).toEqual([session, id]);
+  const timeline = await client.request('GET /v1/sessions/{session}/timeline', { params: { session } });
+  expect(timeline.ids).toEqual([id]);
+});
+
 describeOn(STORAGES)('looking at a %s storage', (_, create) => {
   test('sessions, a session, its figures, timeline, states and messages', async () => {
     const { client, manager } = await startServer({ storage: create().storage });

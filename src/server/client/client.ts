@@ -1,3 +1,4 @@
+import { encodeSegment } from '../contract/segment.ts';
 import type { Key, ReplyOf, RequestArguments, RequestOptions } from './types.ts';
 
 /** How a client reaches its server. */
@@ -81,7 +82,7 @@ export function createClient(baseUrl: string, options: ClientOptions = {}): Clie
 function urlOf(baseUrl: string, key: string, { params = {}, query = {} }: AnyRequest = {}): string {
   const path = key.slice(key.indexOf(' ') + 1).replaceAll(/\{(\w+)\}/g, (_, field: string) => {
     if (params[field] === undefined) throw new TypeError(`${key} needs params.${field}.`);
-    return encodeURIComponent(String(params[field]));
+    return encodeSegment(String(params[field]));
   });
   const given = Object.entries(query).filter(([, value]) => value !== undefined);
   const search = new URLSearchParams(

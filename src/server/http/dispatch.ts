@@ -1,9 +1,11 @@
 import type { Context } from 'hono';
 import { InvalidInputError } from '../../core/errors.ts';
+import { mapValues } from '../../core/map-values.ts';
 import type { Engine } from '../../manager/engine/engine.ts';
 import { Breather } from '../../storage/breather.ts';
 import type { Watch } from '../../view/history.ts';
 import type { Route } from '../contract/route.ts';
+import { decodeSegment } from '../contract/segment.ts';
 import type { Handlers, ServerParts } from '../handlers/call.ts';
 import { CHANGE_HANDLERS } from '../handlers/change-handlers.ts';
 import { HISTORY_HANDLERS } from '../handlers/history-handlers.ts';
@@ -53,7 +55,7 @@ export class Dispatcher {
     const { timeoutMs } = this.#limits;
     const deadline = new Deadline(c.req.raw, timeoutMs * (LONG.test(key) ? LONGER : 1));
     const asked = { route, request: c.req.raw, deadline };
-    const params = c.req.param() as Record<string, string>;
+    const params = mapValues(c.req.param() as Record<string, string>, decodeSegment);
     return deadline.within(this.#take(key, asked, params).then((input) => this.#answer(key, asked, input)));
   }
 

@@ -35,13 +35,18 @@ export function createFiles(given: string | false | undefined): (request: Reques
     const isPage = request.method === 'GET' || request.method === 'HEAD';
     if (!isPage || pathname.startsWith('/v1/')) return undefined;
     if (folder === undefined) return pathname === '/' ? new Response(NO_STUDIO, { headers: PLAIN }) : undefined;
-    const type = TYPES[extname(pathname)];
+    const type = typeOf(pathname);
     if (type === undefined || type === TYPES['.html']) return sendPage(folder);
     const content = await readInside(folder, pathname);
     if (content === undefined) return undefined;
     const forever = HASHED.test(pathname) ? 'public, max-age=31536000, immutable' : 'no-cache';
     return new Response(new Uint8Array(content), { headers: { 'content-type': type, 'cache-control': forever } });
   };
+}
+
+/** Of a file; a session may have a name that looks like one. */
+function typeOf(pathname: string): string | undefined {
+  return pathname.startsWith('/s/') ? undefined : TYPES[extname(pathname)];
 }
 
 const PLAIN = { 'content-type': 'text/plain; charset=utf-8' };

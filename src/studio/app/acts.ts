@@ -1,3 +1,4 @@
+import { encodeSegment } from '../../server/contract/segment.ts';
 import { ask, newKey, replies, server } from '../data/server.ts';
 import { doKey } from '../frame/keys.ts';
 import { type Address, go, sessionAddress } from '../frame/place.ts';
@@ -73,6 +74,6 @@ async function rewind(session: string, checkpoint: string | undefined): Promise<
     body: { checkpoint },
     idempotencyKey: newKey(),
   });
-  replies.refresh((url) => url.includes(`/v1/sessions/${encodeURIComponent(session)}`));
+  replies.refresh((url) => url.includes(`/v1/sessions/${encodeSegment(session)}`));
   go(sessionAddress(session, { branch }));
 }

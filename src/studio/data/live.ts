@@ -1,5 +1,6 @@
 import { useSyncExternalStore } from 'react';
 import { ResponseError, type StreamEvent } from '../../server/client/client.ts';
+import { encodeSegment } from '../../server/contract/segment.ts';
 import { replies, server } from './server.ts';
 
 /** How the stream of events is: told to the person, so that a page that stands still is not taken for a quiet agent. */
@@ -121,7 +122,7 @@ function isTouchedBy(url: string, { event, sessionId }: StreamEvent): boolean {
   if (url.includes('/v1/checkpoints/')) return event !== 'checkpoint' && !/\/(state|value|messages|blame)\b/.test(url);
   if (event === 'resync' || sessionId === undefined || !url.includes('/v1/sessions/'))
     return !url.endsWith('/v1/server');
-  return url.includes(`/v1/sessions/${encodeURIComponent(sessionId)}`);
+  return url.includes(`/v1/sessions/${encodeSegment(sessionId)}`);
 }
 
 /** The stream of events of this page. */

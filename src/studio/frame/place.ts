@@ -1,4 +1,5 @@
 import { useMemo, useSyncExternalStore } from 'react';
+import { decodeSegment, encodeSegment } from '../../server/contract/segment.ts';
 
 /** Where the page is: every part of what is shown is in the address. */
 export type Address = { readonly path: readonly string[]; readonly query: URLSearchParams };
@@ -27,7 +28,7 @@ export function usePlace(): Address {
 /** A part of an address that nobody encoded is what it is. */
 function decode(part: string): string {
   try {
-    return decodeURIComponent(part);
+    return decodeSegment(decodeURIComponent(part));
   } catch {
     return part;
   }
@@ -57,5 +58,5 @@ export function sessionAddress(
 ): string {
   const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
   const search = new URLSearchParams(given).toString();
-  return `/s/${encodeURIComponent(sessionId)}${page === '' ? '' : `/${page}`}${search === '' ? '' : `?${search}`}`;
+  return `/s/${encodeSegment(sessionId)}${page === '' ? '' : `/${page}`}${search === '' ? '' : `?${search}`}`;
 }

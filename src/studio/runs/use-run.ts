@@ -1,4 +1,5 @@
 import { useRef, useState } from 'react';
+import { encodeSegment } from '../../server/contract/segment.ts';
 import { ask, newKey, type Reply, replies } from '../data/server.ts';
 import { useReply, useReplyIf } from '../data/use-reply.ts';
 
@@ -55,7 +56,7 @@ export function useRun(sessionId: string, kind: string | undefined): RunView {
       setError(problem as Error);
       return false;
     } finally {
-      replies.refresh((url) => url.includes(`/v1/sessions/${encodeURIComponent(sessionId)}`));
+      replies.refresh((url) => url.includes(`/v1/sessions/${encodeSegment(sessionId)}`));
     }
   };
   const etag = replies.etagOf('GET /v1/sessions/{session}', { params });

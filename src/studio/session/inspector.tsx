@@ -1,3 +1,4 @@
+import { encodeSegment } from '../../server/contract/segment.ts';
 import {
   formatBytes,
   formatCost,
@@ -47,7 +48,7 @@ export function Inspector(props: Look) {
                 <EffectList id={id} />
                 <TagForm sessionId={sessionId} checkpoint={checkpoint} />
                 <div className="sect" style={{ border: 0, display: 'grid', gap: 8 }}>
-                  <a className="btn" href={`/v1/sessions/${encodeURIComponent(sessionId)}/export`} download>
+                  <a className="btn" href={`/v1/sessions/${encodeSegment(sessionId)}/export`} download>
                     <Icon name="export" small />
                     Export session
                   </a>

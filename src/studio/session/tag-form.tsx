@@ -1,4 +1,5 @@
 import { useRef, useState } from 'react';
+import { encodeSegment } from '../../server/contract/segment.ts';
 import { ask, type Reply, replies } from '../data/server.ts';
 import { useKeys } from '../frame/keys.ts';
 import { Icon } from '../parts/icon.tsx';
@@ -17,7 +18,7 @@ export function TagForm({ sessionId, checkpoint }: TagProps) {
     try {
       await act();
       setName('');
-      replies.refresh((url) => url.includes(checkpoint.id) || url.includes(encodeURIComponent(sessionId)));
+      replies.refresh((url) => url.includes(checkpoint.id) || url.includes(encodeSegment(sessionId)));
     } catch (problem) {
       setError(problem as Error);
     }
