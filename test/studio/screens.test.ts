@@ -228,6 +228,8 @@ test('[studio.1] two branches and their tips: long runs are folded, keys go from
   const steps = page.getByRole('region', { name: 'Steps' });
   const band = steps.getByRole('button', { name: '6 steps only in A: web_search ×3' });
   await band.waitFor();
+  await page.getByText(/^Fork point: checkpoint #\d+$/).waitFor();
+  await page.getByText(/^First divergence: checkpoint #\d+$/).waitFor();
   const rows = () => steps.locator('.cmp-row').count();
   const before = await rows();
   await band.click();

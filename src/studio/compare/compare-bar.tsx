@@ -14,14 +14,15 @@ export function CompareBar({ compared, sessionId, by, onJump }: BarProps) {
       {forkPoint !== undefined && (
         <>
           <span>
-            Fork point <Link href={sessionAddress(sessionId, { at: forkPoint.id })}>#{forkPoint.sequence}</Link>
+            Fork point: checkpoint{' '}
+            <Link href={sessionAddress(sessionId, { at: forkPoint.id })}>#{forkPoint.sequence}</Link>
           </span>
           <span className="vr" />
         </>
       )}
       {firstDivergence !== undefined && (
         <>
-          <span>First divergence {numberOf(steps[firstDivergence])}</span>
+          <span>First divergence: {placeOf(steps[firstDivergence])}</span>
           <span className="vr" />
         </>
       )}
@@ -66,6 +67,12 @@ function Jump({ word, icon, onJump }: { word: string; icon: 'up' | 'down'; onJum
       <Icon name={icon} small />
     </button>
   );
+}
+
+/** The same in words: the checkpoint that brought the message, or, of a rewritten list, which message it is. */
+function placeOf(step: Compared['steps'][number] | undefined): string {
+  const said = step?.a ?? step?.b;
+  return said?.sequence === undefined ? `message ${(said?.index ?? 0) + 1}` : `checkpoint #${said.sequence}`;
 }
 
 /** The number of a step, on the side that has it. */
