@@ -5,6 +5,31 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { BUILT } from '../../test/support/built.ts';
 import { installWithout } from '../../test/support/install-without.ts';
+import { InMemoryCheckpointStorage } from '../storage/memory/memory-storage.ts';
+import { chatStore, resumableStreams } from './ai-sdk/index.ts';
+import { SavestateSessionStore } from './claude/index.ts';
+import { SavestateSaver, SavestateStore } from './langgraph/index.ts';
+import { SavestateSession } from './openai-agents/index.ts';
+import { openTelemetry } from './opentelemetry/index.ts';
+
+test('an argument after those that an adapter has is refused', async () => {
+  const storage = new InMemoryCheckpointStorage();
+  const further = { onConflict: 'error' };
+  const calls: readonly ((...given: never[]) => unknown)[] = [
+    (...given) => new SavestateSaver(...(given as unknown as [never])),
+    (...given) => new SavestateStore(...(given as unknown as [never])),
+    (...given) => new SavestateSessionStore(...(given as unknown as [never])),
+    chatStore,
+    resumableStreams,
+  ];
+  for (const call of calls) {
+    expect(() => call(storage as never, further as never)).toThrow('Options go beside the storage: { storage, ... }');
+    expect(() => call(storage as never, undefined as never)).not.toThrow();
+  }
+  const Session: new (...given: never[]) => unknown = SavestateSession;
+  expect(() => new Session(storage as never, 'id' as never, further as never)).toThrow('takes no further argument');
+  await expect((openTelemetry as (given: object) => unknown)(further)).rejects.toThrow('takes no further argument');
+});
 
 /** The entries of adapters, and the adapters and frameworks that each loads. */
 const ENTRIES: readonly [entry: string, adapters: readonly string[], frameworks: RegExp][] = [

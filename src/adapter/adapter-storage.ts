@@ -9,6 +9,7 @@ import {
   listOf,
   type OptionChecks,
   record,
+  refuseFurther,
   wholeFrom,
 } from '../core/options.ts';
 import { type RedactionOptions, secretsOption } from '../core/secret/redaction.ts';
@@ -40,13 +41,14 @@ export type AdapterStorageOptions =
       readonly storage?: undefined;
     };
 
-/** Takes a storage for the options that name it alone; throws for what is neither. */
+/** Takes a storage for the options that name it alone; throws for what is neither, and for further arguments. */
 export function toOptions<Options extends AdapterStorageOptions>(
-  given: ChunkStorage | Options,
+  [given, ...further]: readonly [ChunkStorage | Options, ...unknown[]],
   more: OptionChecks,
   of: string,
 ): Options | { storage: ChunkStorage } {
   if (typeof given !== 'object' || given === null) throw noStorage(given);
+  refuseFurther(further, of, 'Options go beside the storage: { storage, ... }');
   if ('commit' in given) return { storage: given };
   if (given.manager === undefined && typeof given.storage?.commit !== 'function')
     throw noStorage(given.storage ?? given);

@@ -59,6 +59,13 @@ export function checkValue(value: unknown, check: OptionCheck, name: string): vo
   throw new InvalidInputError(ended(`${name}${at} ${text}`), { details: { option: `${name}${at}` } });
 }
 
+/** Refuses arguments after those that a call has. */
+export function refuseFurther(further: readonly unknown[], of: string, instead: string): void {
+  const found = further.find((argument) => argument !== undefined);
+  if (found !== undefined)
+    throw new InvalidInputError(`${of} takes no further argument; found ${describeValue(found)}. ${instead}.`);
+}
+
 function checkOf(checks: OptionChecks, key: string): OptionCheck | undefined {
   const check = Object.hasOwn(checks, key) ? checks[key] : undefined;
   if (typeof check === 'function') return check;

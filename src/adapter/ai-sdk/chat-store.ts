@@ -33,8 +33,9 @@ export type SaveChatOptions = {
 /** Opens the chats of a storage, or of a manager. */
 export function chatStore<Message extends UIMessage = UIMessage>(
   storageOrOptions: ChunkStorage | AdapterStorageOptions,
-): ChatStore<Message> {
-  return new ChatStore<Message>(storageOrOptions);
+): ChatStore<Message>;
+export function chatStore(...given: [ChunkStorage | AdapterStorageOptions]): ChatStore {
+  return new ChatStore(toOptions<AdapterStorageOptions>(given, {}, 'chatStore()'));
 }
 
 const messageList = listOf(
@@ -58,8 +59,8 @@ function isId(id: unknown): boolean {
 export class ChatStore<Message extends UIMessage = UIMessage> {
   readonly #transcripts: Transcripts<Item>;
 
-  constructor(storageOrOptions: ChunkStorage | AdapterStorageOptions) {
-    this.#transcripts = Transcripts.of(toOptions<AdapterStorageOptions>(storageOrOptions, {}, 'chatStore()'), 'ai-sdk');
+  constructor(options: AdapterStorageOptions) {
+    this.#transcripts = Transcripts.of(options, 'ai-sdk');
   }
 
   /** The messages up to a leaf, oldest first; none if there is no such chat. */

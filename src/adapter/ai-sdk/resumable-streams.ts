@@ -55,8 +55,9 @@ function hasStream(value: unknown): boolean {
 }
 
 /** Opens the streams of a storage, or of a manager. */
-export function resumableStreams(storageOrOptions: ChunkStorage | AdapterStorageOptions): ResumableStreams {
-  return new ResumableStreams(storageOrOptions);
+export function resumableStreams(storageOrOptions: ChunkStorage | AdapterStorageOptions): ResumableStreams;
+export function resumableStreams(...given: [ChunkStorage | AdapterStorageOptions]): ResumableStreams {
+  return new ResumableStreams(toOptions<AdapterStorageOptions>(given, {}, 'resumableStreams()'));
 }
 
 /**
@@ -66,11 +67,8 @@ export function resumableStreams(storageOrOptions: ChunkStorage | AdapterStorage
 export class ResumableStreams {
   readonly #transcripts: Transcripts<string>;
 
-  constructor(storageOrOptions: ChunkStorage | AdapterStorageOptions) {
-    this.#transcripts = Transcripts.of(
-      toOptions<AdapterStorageOptions>(storageOrOptions, {}, 'resumableStreams()'),
-      STREAM_ADAPTER,
-    );
+  constructor(options: AdapterStorageOptions) {
+    this.#transcripts = Transcripts.of(options, STREAM_ADAPTER);
   }
 
   /** Begins an answer in a chat. The one before it is deleted; if it is still being made, it is stored no further. */

@@ -33,12 +33,10 @@ const MAX_SUMMARY_CHARS = MAX_VALUE_CHARS - 1024;
 export class SavestateSessionStore implements SessionStore {
   readonly #transcripts: Transcripts<Entry>;
 
-  constructor(storageOrOptions: ChunkStorage | AdapterStorageOptions) {
-    this.#transcripts = Transcripts.of(
-      toOptions<AdapterStorageOptions>(storageOrOptions, {}, 'SavestateSessionStore'),
-      'claude',
-      'uuid',
-    );
+  constructor(storageOrOptions: ChunkStorage | AdapterStorageOptions);
+  constructor(...given: [ChunkStorage | AdapterStorageOptions]) {
+    const options = toOptions<AdapterStorageOptions>(given, {}, 'SavestateSessionStore');
+    this.#transcripts = Transcripts.of(options, 'claude', 'uuid');
   }
 
   /** Adds entries to a transcript, in the order of the calls; those whose `uuid` is there already are left out. */

@@ -53,9 +53,10 @@ export class SavestateSession implements Session {
   /** Calls and results that the resumed run added before it died: it adds the same again. */
   #left: AgentInputItem[] = [];
 
-  constructor(storageOrOptions: ChunkStorage | SavestateSessionOptions, sessionId?: string) {
+  constructor(storageOrOptions: ChunkStorage | SavestateSessionOptions, sessionId?: string);
+  constructor(...[given, sessionId, ...further]: [given: ChunkStorage | SavestateSessionOptions, sessionId?: string]) {
     const checks = { sessionId: name, branch: name };
-    const options: SavestateSessionOptions = toOptions(storageOrOptions, checks, 'SavestateSession');
+    const options: SavestateSessionOptions = toOptions([given, ...further], checks, 'SavestateSession');
     if (sessionId !== undefined && options.sessionId !== undefined)
       throw new InvalidInputError('Two session ids were given. Leave one out.');
     this.#id = parseName(sessionId ?? options.sessionId ?? randomUUID(), 'A session id');

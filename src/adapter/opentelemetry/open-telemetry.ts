@@ -1,5 +1,6 @@
 import type { Attributes, Span } from '@opentelemetry/api';
 import { importPeer } from '../../core/import-peer.ts';
+import { refuseFurther } from '../../core/options.ts';
 import type { Telemetry, TracedOutcome, TracedWork } from '../../manager/engine/events.ts';
 
 type Api = typeof import('@opentelemetry/api');
@@ -24,7 +25,9 @@ const NAMES = {
 } as const;
 
 /** Gives saves, steps and restores of a manager spans of OpenTelemetry: pass it as `telemetry`. Needs the package `@opentelemetry/api`. */
-export async function openTelemetry(): Promise<Telemetry> {
+export async function openTelemetry(): Promise<Telemetry>;
+export async function openTelemetry(...further: []): Promise<Telemetry> {
+  refuseFurther(further, 'openTelemetry()', 'Configure the SDK of OpenTelemetry');
   const api = await importPeer('@opentelemetry/api', () => import('@opentelemetry/api'), 'savestate/opentelemetry');
   const tracer = api.trace.getTracer('savestate');
   return {

@@ -59,9 +59,10 @@ export class SavestateSaver extends BaseCheckpointSaver {
   readonly #reader: TupleReader;
   readonly #inPlace: InPlace;
 
-  constructor(storageOrOptions: ChunkStorage | SavestateSaverOptions) {
+  constructor(storageOrOptions: ChunkStorage | SavestateSaverOptions);
+  constructor(...given: [ChunkStorage | SavestateSaverOptions]) {
     super();
-    const options: SavestateSaverOptions = toOptions(storageOrOptions, OPTIONS, 'SavestateSaver');
+    const options: SavestateSaverOptions = toOptions(given, OPTIONS, 'SavestateSaver');
     this.#engine = openAdapterEngine(options, langGraphClasses);
     this.#inPlace = options.inPlace ?? 'recent';
     this.#lanes = new SessionLanes(this.#engine);

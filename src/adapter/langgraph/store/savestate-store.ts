@@ -69,9 +69,10 @@ export class SavestateStore extends BaseStore {
   #loaded: Loaded = EMPTY;
   readonly #serial = new Serial();
 
-  constructor(storageOrOptions: ChunkStorage | SavestateStoreOptions) {
+  constructor(storageOrOptions: ChunkStorage | SavestateStoreOptions);
+  constructor(...given: [ChunkStorage | SavestateStoreOptions]) {
     super();
-    const options: SavestateStoreOptions = toOptions(storageOrOptions, { name }, 'SavestateStore');
+    const options: SavestateStoreOptions = toOptions(given, { name }, 'SavestateStore');
     this.#engine = openAdapterEngine(options, langGraphClasses);
     this.#sessionId = parseName(`lg-store/${options.name ?? 'default'}`, 'The name of a store') as SessionId;
     this.#chunks = new StoreChunks(this.#engine.repository);
