@@ -3,6 +3,11 @@ import { existsSync, lstatSync, readFileSync, statSync, symlinkSync, writeFileSy
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { CommandInput } from '../../src/cli/base/command-input.ts';
+import { Context } from '../../src/cli/base/context.ts';
+import { command } from '../../src/cli/commands/keep/verify.ts';
+import { PROGRAM } from '../../src/cli/program.ts';
+import { createTerminal } from '../../src/cli/terminal/terminal.ts';
 import { readNotes, setNote } from '../../src/manager/branch/notes.ts';
 import { CheckpointManager } from '../../src/manager/checkpoint-manager.ts';
 import { SqliteCheckpointStorage } from '../../src/storage/sqlite/sqlite-storage.ts';
@@ -36,6 +41,31 @@ describe.concurrent('verify', () => {
     );
     expect((await run(['verify', 'chat.jsonl'], { folder })).code).toBe(4);
     expect((await run(['verify', 'missing.jsonl'], { folder })).code).toBe(13);
+  });
+
+  test('[cli.13] Ctrl-C stops it while chunks are read, before any checkpoint is', async () => {
+    const folder = newFolder();
+    const made = new CheckpointManager({ storage: new SqliteCheckpointStorage({ path: join(folder, 'empty.db') }) });
+    await made.list();
+    await made.close();
+    const globals = {
+      storage: 'empty.db',
+      json: true,
+      color: false,
+      pager: false,
+      quiet: true,
+      yes: true,
+      input: false,
+    };
+    const context = new Context({
+      program: PROGRAM,
+      terminal: createTerminal(process, { color: false }),
+      globals: { ...globals, progress: 'never' },
+      env: {},
+      folder,
+      signal: AbortSignal.abort(),
+    });
+    await expect(command.run(context, new CommandInput([], { readData: true }))).rejects.toThrow(/abort/);
   });
 
   test('[cli.13] names what is damaged, and exits with 4', async () => {

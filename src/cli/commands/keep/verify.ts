@@ -39,10 +39,7 @@ async function verifyStorage(context: Context, readData: boolean): Promise<Verif
     () => undefined, // what is wrong is told by the check itself
   );
   return context.showing({ noun: 'checkpoints', total }, (show) => {
-    const counted = countReads(storage, async (count) => {
-      await context.checkStop();
-      show(count);
-    });
+    const counted = watchReads(storage, { show, checkStop: () => context.checkStop() });
     return closing(new CheckpointManager({ storage: counted }), (manager) => manager.verify({ readData }));
   });
 }
@@ -92,12 +89,19 @@ function format({ status, findings, ...counts }: VerifyReport, hasReadData: bool
   return `damaged: ${formatCount(findings.length, 'finding')}, ${damaged} (found: ${seen}${data})\n${lines.join('')}${more > 0 ? `  and ${more} more; --json lists them all\n` : ''}`;
 }
 
-/** A storage that tells how many checkpoints were read: how far a check is that tells nothing itself. */
-function countReads(storage: ChunkStorage, onRead: (count: number) => Promise<void>): ChunkStorage {
+type ReadWatch = { readonly show: (count: number) => void; readonly checkStop: () => Promise<void> };
+
+/** A storage that tells how many checkpoints were read, and lets Ctrl-C stop a check that knows of neither. */
+function watchReads(storage: ChunkStorage, { show, checkStop }: ReadWatch): ChunkStorage {
   let count = 0;
   return wrapStorage(storage, {
+    listChunks: (page) => checkStop().then(() => storage.listChunks(page)),
+    readChunks: (digests) => checkStop().then(() => storage.readChunks(digests)),
+    readRefs: (query) => checkStop().then(() => storage.readRefs(query)),
+    readEffects: (query) => checkStop().then(() => storage.readEffects(query)),
     readCheckpoint: async (id) => {
-      await onRead(++count);
+      await checkStop();
+      show(++count);
       return storage.readCheckpoint(id);
     },
   });
