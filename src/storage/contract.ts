@@ -205,8 +205,8 @@ export interface ChunkStorage {
   readDue(page: DuePage): Promise<Ref[]>;
   /** The whole effect log of a branch, or from an ordinal on, ordered by branch and ordinal, in one read. */
   readEffects(filter: EffectFilter): Promise<EffectRow[]>;
-  /** Sessions in order of their ids; `after` is exclusive. */
-  listSessions(page: Page<string>): Promise<SessionId[]>;
+  /** Sessions in order of their ids; `after` is exclusive. A damaged name is a CorruptError, or, with `onDamaged`, left out: the first page tells. */
+  listSessions(page: Page<string> & { readonly onDamaged?: (problem: string) => void }): Promise<SessionId[]>;
   /**
    * Turns checkpoints into tombstones in one transaction, except those that a branch, tag or pin of their session points at, which
    * are left alone unless `force`. Removes every ref of the session that points at a deleted one, and the log that has its id for a

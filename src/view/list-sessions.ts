@@ -62,7 +62,7 @@ export function orderBranches(heads: Heads, current: string): [branch: string, h
 /** Sessions that recorded steps and saved no checkpoint yet. */
 async function rankUnsaved(engine: Engine, saved: ReadonlyMap<SessionId, Heads>): Promise<RankedSession[]> {
   const found: RankedSession[] = [];
-  for await (const id of eachSession(engine.storage)) {
+  for await (const id of eachSession(engine.storage, { onDamaged: () => undefined })) {
     const steps = saved.has(id) ? undefined : await findSteps(engine, id).catch(ignoreDamage);
     if (steps === undefined) continue;
     const newestId = formatCheckpointId(steps.lastMs, -1n) + id; // after what was saved in the same millisecond

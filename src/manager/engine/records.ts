@@ -158,9 +158,12 @@ export async function* readPages(
 }
 
 /** Every session, in the order of their ids. */
-export async function* eachSession(storage: ChunkStorage): AsyncGenerator<SessionId> {
+export async function* eachSession(
+  storage: ChunkStorage,
+  damaged: { readonly onDamaged?: (problem: string) => void } = {},
+): AsyncGenerator<SessionId> {
   for (let after: SessionId | undefined; ; ) {
-    const sessions = await storage.listSessions({ limit: PAGE, ...(after !== undefined && { after }) });
+    const sessions = await storage.listSessions({ limit: PAGE, ...damaged, ...(after !== undefined && { after }) });
     yield* sessions;
     after = sessions.at(-1);
     if (sessions.length < PAGE) return;

@@ -87,7 +87,7 @@ export class TombstoneFolder {
     if (this.#storage.foldTombstones === undefined) return;
     const kept = await this.#countKept();
     const breather = new Breather();
-    for await (const sessionId of eachSession(this.#storage)) {
+    for await (const sessionId of eachSession(this.#storage, { onDamaged: () => undefined })) {
       signal?.throwIfAborted();
       await this.fold(sessionId, kept);
       await breather.breathe();

@@ -90,7 +90,8 @@ class Verification {
       storage.listCheckpoints({ ...page, order: 'oldest', include: 'all' });
     for await (const rows of findings.pages('the list of checkpoints', list, ({ id }) => id))
       for (const row of rows) await this.#checkRow(row);
-    const listSessions = (page: { limit: number; after?: SessionId }) => storage.listSessions(page);
+    const onDamaged = (problem: string) => findings.add('the list of sessions', problem);
+    const listSessions = (page: { limit: number; after?: SessionId }) => storage.listSessions({ ...page, onDamaged });
     for await (const sessions of findings.pages('the list of sessions', listSessions, (id) => id))
       for (const sessionId of sessions) await this.#checkSession(sessionId);
     await this.#countForgotten();

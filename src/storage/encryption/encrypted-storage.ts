@@ -22,7 +22,7 @@ import type {
   StorageWatch,
   TombstoneFold,
 } from '../contract.ts';
-import { compareText, selectEffects } from '../query.ts';
+import { compareText, pageOf, selectEffects } from '../query.ts';
 import { checkCommit } from '../sql-text.ts';
 import { ChunkReader } from './chunk-reader.ts';
 import { countForgotten } from './forgotten.ts';
@@ -198,17 +198,17 @@ export class EncryptedStorage implements ChunkStorage {
   }
 
   /** Reads the names of all sessions: below they are in another order. */
-  async listSessions({ after, limit }: { after?: string; limit: number }): Promise<SessionId[]> {
+  async listSessions({ onDamaged, ...asked }: Parameters<ChunkStorage['listSessions']>[0]): Promise<SessionId[]> {
     return this.#door.through(async (vault) => {
       const found: SessionId[] = [];
       for (let last: SessionId | undefined; ; ) {
         const page = await this.#inner.listSessions({ limit: PAGE, ...(last !== undefined && { after: last }) });
         for (const sealed of page) {
-          const sessionId = openSession(vault, sealed);
-          if (after === undefined || sessionId > after) found.push(sessionId);
+          const sessionId = openListedName(vault, sealed, asked.after === undefined ? onDamaged : onDamaged && ignore);
+          if (sessionId !== undefined) found.push(sessionId);
         }
         last = page.at(-1);
-        if (page.length < PAGE) return found.sort(compareText).slice(0, limit);
+        if (page.length < PAGE) return pageOf(found.sort(compareText), asked);
       }
     });
   }
@@ -306,9 +306,25 @@ function openListed(vault: Vault, row: CheckpointRow, isStrict: boolean): Checkp
   try {
     return openRow(vault, row);
   } catch (error) {
-    if (isStrict) throw error;
-    if (!isLost(error)) throw error;
+    if (isStrict || !isLost(error)) throw error;
     return hasErrorCode(error, 'CORRUPT') ? { ...row, body: '' } : undefined;
+  }
+}
+
+const ignore = (): void => undefined;
+
+/** A session's name; undefined if it is damaged and somebody is told. */
+function openListedName(
+  vault: Vault,
+  sealed: SessionId,
+  onDamaged: ((problem: string) => void) | undefined,
+): SessionId | undefined {
+  try {
+    return openSession(vault, sealed);
+  } catch (error) {
+    if (onDamaged === undefined || !hasErrorCode(error, 'CORRUPT')) throw error;
+    onDamaged(`a session's name is damaged: ${sealed}`);
+    return undefined;
   }
 }
 

@@ -163,12 +163,15 @@ test.each(Object.entries(FILED))(
     const db = openDatabase(join(folder, 'test.db'));
     db.exec(sql);
     db.close();
-    const { manager: reader } = openPair(keys, folder);
+    const { below, manager: reader } = openPair(keys, folder);
     const report = await reader.verify();
     expect(report).toMatchObject({ status: 'damaged' });
     expect(report.damagedCheckpoints).not.toContain(kept);
     expect((await reader.list()).checkpoints.map(({ id }) => id)).toContain(kept);
     expect(await reader.load(kept)).toEqual({ n: 1 });
+    expect(report.sessions).toBe(sql.includes('UPDATE session') ? 1 : 2); // the other one is checked, too
+    expect(await encrypted(below, { keys }).listSessions({ limit: 9, onDamaged: () => undefined })).toContain('other');
+    await reader.prune({ policy: { keepLast: 1 } });
     await reader.close();
   },
 );

@@ -56,7 +56,7 @@ export const command: Command = {
 /** The sessions that have checkpoints and no names. */
 async function findCutOff({ engine }: CheckpointManager, listed: ReadonlySet<string>): Promise<string[]> {
   const found: string[] = [];
-  for await (const id of eachSession(engine.storage))
+  for await (const id of eachSession(engine.storage, { onDamaged: () => undefined }))
     if (!listed.has(id) && (await isCutOff(engine.storage, id))) found.push(id);
   return found;
 }
