@@ -15,9 +15,13 @@ vi.mock('node:timers/promises', async (importOriginal) => {
   return { ...original, default: { ...original, setTimeout }, setTimeout };
 });
 
+// Not a spy, which would keep every look at the clock: four gigabytes in a full run.
 beforeEach(() => {
-  const clock = vi.spyOn(performance, 'now').mockReturnValue(0);
-  return () => clock.mockRestore();
+  const { now } = performance;
+  performance.now = () => 0;
+  return () => {
+    performance.now = now;
+  };
 });
 
 const BUG_SCHEDULES = 300;
