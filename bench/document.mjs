@@ -23,7 +23,7 @@ const PLOTS = [
 /** Writes what a run found into a folder of documents: BENCHMARKS.md and its plots. */
 export function writeDocument(folder, { report, conditions }) {
   mkdirSync(join(folder, 'benchmarks'), { recursive: true });
-  for (const { key, title, format } of PLOTS)
+  for (const { key, title, format } of PLOTS.filter((one) => one.key in report.plots))
     writeFileSync(
       join(folder, 'benchmarks', `${key}.svg`),
       plot({ title, xTitle: 'messages', series: report.plots[key], format }),

@@ -20,11 +20,11 @@ export const ROWS = {
   cli: { file: './rows/command-line.mjs' },
   imports: { file: './rows/imports.mjs' },
   studio: { file: './rows/studio.mjs' },
-  'langgraph-put': { file: './langgraph/put.mjs', peers: 'langgraph' },
   'langgraph-steps': { file: './langgraph/limits.mjs', peers: 'langgraph' },
   'langgraph-delta': { file: './langgraph/limits.mjs', peers: 'langgraph' },
   'langgraph-cold': { file: './langgraph/limits.mjs', peers: 'langgraph' },
   'langgraph-graph': { file: './langgraph/graph.mjs', peers: 'langgraph' },
   'dbos-steps': { file: './dbos/rows.mjs', peers: 'dbos' },
   'dbos-resume': { file: './dbos/rows.mjs', peers: 'dbos' },
+  'langgraph-put': { file: './langgraph/put.mjs', peers: 'langgraph' },
 };
