@@ -23,8 +23,8 @@ export const ROWS = {
   'langgraph-steps': { file: './langgraph/limits.mjs', peers: 'langgraph' },
   'langgraph-delta': { file: './langgraph/limits.mjs', peers: 'langgraph' },
   'langgraph-cold': { file: './langgraph/limits.mjs', peers: 'langgraph' },
-  'langgraph-graph': { file: './langgraph/graph.mjs', peers: 'langgraph' },
   'dbos-steps': { file: './dbos/rows.mjs', peers: 'dbos' },
   'dbos-resume': { file: './dbos/rows.mjs', peers: 'dbos' },
+  'langgraph-graph': { file: './langgraph/graph.mjs', peers: 'langgraph' },
   'langgraph-put': { file: './langgraph/put.mjs', peers: 'langgraph' },
 };
