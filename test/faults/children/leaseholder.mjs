@@ -28,7 +28,7 @@ process.exit(0);
 /** A lease under which something was saved: on a busy machine the first may lapse before. */
 async function begin() {
   for (;;) {
-    const lease = await session.lease({ ttlMs, renew, owner: 'first' });
+    const lease = await session.lease({ ttlMs, renew, owner: 'first', waitMs: 10_000 }); // one that lapsed here may not have lapsed there
     try {
       say({ saved: await stored(1) });
       return lease;
