@@ -106,8 +106,8 @@ const WORDS: Readonly<Record<string, string>> = {
     'begins a second document. A file holds one: remove the line "---", or put what follows into another file.',
 };
 
-/** Looks where the text goes too deep, before anything follows it there. */
-function findTooDeep(text: string): Problem | undefined {
+/** Looks where the text goes too deep, before anything follows it there: the package takes ever longer for each level. */
+export function findTooDeep(text: string): Problem | undefined {
   const parser = new Parser();
   let read = '';
   for (const lexeme of new Lexer().lex(text)) {

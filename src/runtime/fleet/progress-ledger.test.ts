@@ -111,6 +111,15 @@ describe('what is not', () => {
     );
   });
 
+  test.each([
+    ['{ ', '} '],
+    ['- ', ''],
+    ['[ ', '] '],
+  ])('[fleet.2] what is nested without end, by %j, is no ledger', (open, close) => {
+    const text = `{ a: ${open.repeat(2_000)}${close.repeat(2_000)}}`;
+    expect(parseProgressLedger(text, ['a']).problems).toHaveLength(1); // it took minutes
+  });
+
   test('[fleet.2] a text of nothing but braces takes no time', () => {
     const startedAtMs = processorMs();
     expect(parseProgressLedger('{'.repeat(20_000), TEAM).problems).toHaveLength(1);

@@ -1,6 +1,7 @@
 import { parse as parseYaml } from 'yaml';
 import { isRecord } from '../../core/options.ts';
 import { findName } from '../agent/find-name.ts';
+import { findTooDeep } from '../config/yaml-source.ts';
 
 /** One entry of the progress ledger: what is so, and why. */
 export type LedgerEntry<Answer> = { readonly reason: string; readonly answer: Answer };
@@ -100,6 +101,7 @@ function parseLeniently(text: string): unknown {
 }
 
 function parseAsYaml(text: string): unknown {
+  if (findTooDeep(text) !== undefined) return undefined;
   try {
     return parseYaml(text, { logLevel: 'silent', uniqueKeys: false, maxAliasCount: 0 }) as unknown;
   } catch {

@@ -28,7 +28,11 @@ const CHECK_CHARS = 40;
 type Text = { readonly n: number; readonly value: string };
 type Change = { readonly what: string; readonly undo: () => void };
 
-const flip = (text: string, at: number) => text.slice(0, at) + (text[at] === 'A' ? 'B' : 'A') + text.slice(at + 1);
+/** Changes a bit that says something: the padding of a text says nothing, nor do some bits of its last digit. */
+const flip = (text: string, at: number) => {
+  const place = text[at] === '=' ? at - 2 : at;
+  return text.slice(0, place) + (text[place] === 'A' ? 'g' : 'A') + text.slice(place + 1);
+};
 
 /** Changes one text behind the back of the storage, so that it is not what it was; `undo` puts it back. */
 function changeText(db: SqlDatabase, random: Random): Change {
